@@ -1,0 +1,502 @@
+"""Read an assignment: `assignments/<slug>` (public) and `reference/<slug>` (staff only).
+
+An assignment is data. Everything that differs between two rungs stands in their folders; nothing in the harness, the
+server or the pages names one. Standard library only: the server and the worker read manifests too.
+
+    assignments/<slug>/assignment.toml     Assignment
+    assignments/<slug>/README.md           the handout
+    assignments/<slug>/problem.py          make_inputs, expected, error_scale: plain torch, run by the judge only
+    assignments/<slug>/starters/<language>.<ext>
+    assignments/<slug>/milestones/<name>.<ext>     published baselines, slowest first by name
+    reference/<slug>/hidden.toml           families of hidden cases
+    reference/<slug>/solutions/<language>.<ext>    the staff kernel: the reference that speed is measured against
+    reference/<slug>/mutants.toml          edits of the staff kernel that must fail
+    reference/<slug>/submissions/<verdict>_<what>.<ext>
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import hashlib
+import io
+import math
+import operator
+import re
+import tarfile
+import tomllib
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autograder.contract import Lane, Language, Visibility
+from autograder.errors import ManifestError
+
+T = TypeVar("T")
+
+EXTENSIONS: Mapping[Language, str] = {Language.triton: "py", Language.cuda: "cu"}
+DTYPE_BYTES: Mapping[str, int] = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of the entry function, in order.
+
+    Attributes:
+        role: `input` and `output` are tensors; `size` is an integer of the case; `stride` is that of `of` along `dim`,
+            in elements.
+        shape: names of sizes (or integers) per dimension, for tensors.
+        dtype: `"case"` takes the case's dtype.
+        about: what the page says about it.
+    """
+
+    name: str
+    role: str
+    shape: tuple[str, ...] = ()
+    dtype: str = "case"
+    of: str = ""
+    dim: int = 0
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor lies in memory.
+
+    Attributes:
+        pad: elements between the end of one row and the start of the next (rank ≥ 2).
+        offset: elements before the first, so that the pointer is not aligned.
+    """
+
+    pad: int = 0
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input size and distribution."""
+
+    name: str
+    size: dict[str, int]
+    dtype: str
+    distribution: str = "default"
+    group: str = "public"
+    ranked: bool = False
+    lanes: tuple[Lane, ...] = ()
+    layout: dict[str, Layout] = field(default_factory=dict)
+    category: str = ""
+    visibility: Visibility = Visibility.public
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a hidden family draws one number: exactly one way is given.
+
+    Attributes:
+        choose: one of these.
+        near: one of these, plus or minus one, never below 1.
+        between: any integer from the first to the second, both included.
+        prime: a prime from the first to the second.
+    """
+
+    choose: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
+    between: tuple[int, ...] = ()
+    prime: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of hidden cases, from which every attempt draws its own.
+
+    Attributes:
+        category: all that a student sees of it, with pass or fail.
+        draws: how many cases an attempt draws.
+        pad, offset: drawn per tensor named in `layout`.
+    """
+
+    category: str
+    size: dict[str, Draw]
+    dtype: str
+    distributions: tuple[str, ...] = ("default",)
+    group: str = "hidden"
+    draws: int = 1
+    lanes: tuple[Lane, ...] = ()
+    layout: tuple[str, ...] = ()
+    pad: Draw | None = None
+    offset: Draw | None = None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may be from the oracle.
+
+    `kind = "exact"` asks for equality. `"bounded"` allows `factor · eps(dtype) · error_scale` per element, where
+    `problem.error_scale` gives the oracle's own bound (Σ|a||b| for a product), and `row_factor · eps(dtype)` times the root
+    mean square of that scale for the root mean square of a row's errors, so that many small errors in one row do not hide.
+    """
+
+    kind: str
+    factor: float = 0.0
+    row_factor: float = 0.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one submission may use."""
+
+    import_s: float = 20.0
+    call_s: float = 10.0
+    total_s: float = 120.0
+    memory_mib: int = 2048
+    processes: int = 64
+    output_kib: int = 256
+    tmp_mib: int = 256
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a rung is worth; correctness is shared equally by the groups."""
+
+    correctness: float
+    speed: float
+    quiz: float = 0.0
+
+
+@dataclass(frozen=True)
+class LanePolicy:
+    """What a lane gives. Without speed points its times are practice: they rank nobody's grade and hold nobody.
+
+    Attributes:
+        ranks: the lane has a leaderboard.
+        speed_points: the lane's ratio gives speed points.
+        r_full, r_zero: ratio to the reference at which speed points are full, and gone.
+        pairs: how many timed pairs the first stage takes.
+    """
+
+    ranks: bool = True
+    speed_points: bool = False
+    r_full: float = 1.2
+    r_zero: float = 10.0
+    pairs: int = 7
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Formulas over the sizes and `e`, bytes per element: useful work and compulsory memory traffic."""
+
+    flops: str
+    bytes: str
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One rung of the ladder, as `assignment.toml` says it."""
+
+    slug: str
+    title: str
+    rung: int
+    summary: str
+    techniques: tuple[str, ...]
+    prerequisites: tuple[str, ...]
+    languages: tuple[Language, ...]
+    entry: str
+    arguments: tuple[Argument, ...]
+    cases: tuple[Case, ...]
+    tolerance: dict[str, Tolerance]
+    points: Points
+    cost: Cost
+    lanes: dict[str, LanePolicy]
+    limits: Limits = field(default_factory=Limits)
+    bitwise: bool = True
+    library_operations: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """Its input tensors, in order."""
+        return tuple(argument for argument in self.arguments if argument.role == "input")
+
+    @property
+    def outputs(self) -> tuple[Argument, ...]:
+        """Its output tensors, in order."""
+        return tuple(argument for argument in self.arguments if argument.role == "output")
+
+    def signature(self) -> str:
+        """The entry function as a student writes it, `vector_add(x, y, out, n)`."""
+        return f"{self.entry}({', '.join(argument.name for argument in self.arguments)})"
+
+    def policy(self, lane: Lane) -> LanePolicy | None:
+        """What the lane gives, `None` where the rung is not graded on it."""
+        return self.lanes.get(lane.value)
+
+    def cases_for(self, lane: Lane) -> tuple[Case, ...]:
+        """The public cases that the lane runs."""
+        return tuple(case for case in self.cases if not case.lanes or lane in case.lanes)
+
+    def dtype_of(self, argument: Argument, case: Case) -> str:
+        """The tensor's dtype in this case, as torch names it."""
+        return case.dtype if argument.dtype == "case" else argument.dtype
+
+    def shape_of(self, argument: Argument, case: Case) -> tuple[int, ...]:
+        """The tensor's shape in this case."""
+        return tuple(int(name) if name.isdigit() else case.size[name] for name in argument.shape)
+
+    def cost_of(self, case: Case) -> tuple[float, float]:
+        """FLOPs and bytes of this case by the manifest's formulas."""
+        names = {**{name: float(value) for name, value in case.size.items()}, "e": float(DTYPE_BYTES[case.dtype])}
+        return evaluate(self.cost.flops, names), evaluate(self.cost.bytes, names)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """An edit of the staff kernel that must fail.
+
+    Attributes:
+        find, replace: the edit; `find` occurs exactly once in the source.
+        killed_by: name of the public case, or category of the hidden family, that must fail first or among others.
+        verdict: what it must get.
+    """
+
+    name: str
+    language: Language
+    find: str
+    replace: str
+    killed_by: str
+    why: str
+    verdict: str = "wrong_answer"
+
+
+def load_assignment(folder: Path) -> Assignment:
+    """Read `folder/assignment.toml`.
+
+    Raises:
+        ManifestError: with the key, its line and the nearest key that exists.
+    """
+    path = folder / "assignment.toml"
+    reader = _Reader(path)
+    assignment = reader.build(Assignment, _renamed(reader.data))
+    _check(assignment, reader)
+    if assignment.slug != folder.name:
+        raise reader.error("slug", f"says {assignment.slug!r}, the folder is {folder.name!r}")
+    return assignment
+
+
+def load_families(folder: Path) -> tuple[Family, ...]:
+    """Read `folder/hidden.toml`, the families of hidden cases of `reference/<slug>`."""
+    reader = _Reader(folder / "hidden.toml")
+    families = reader.build(_Hidden, {"families": reader.data.get("family", [])}).families
+    for family in families:
+        for name, draw in [*family.size.items(), ("pad", family.pad), ("offset", family.offset)]:
+            if draw and sum(bool(way) for way in (draw.choose, draw.near, draw.between, draw.prime)) != 1:
+                raise reader.error(name, "give exactly one of choose, near, between and prime")
+    return families
+
+
+def load_mutants(folder: Path) -> tuple[Mutant, ...]:
+    """Read `folder/mutants.toml`, the edits of the staff kernel of `reference/<slug>` that must fail."""
+    reader = _Reader(folder / "mutants.toml")
+    return reader.build(_Mutants, {"mutants": reader.data.get("mutant", [])}).mutants
+
+
+def slugs(root: Path) -> tuple[str, ...]:
+    """The assignments under `root`, by rung."""
+    folders = (path.parent for path in root.glob("*/assignment.toml"))
+    return tuple(a.slug for a in sorted((load_assignment(folder) for folder in folders), key=lambda a: a.rung))
+
+
+def evaluate(formula: str, names: Mapping[str, float]) -> float:
+    """Evaluate `+ - * / // **`, numbers, `ceil`, `log2`, `min`, `max` and the given names; nothing else."""
+    return _evaluate(ast.parse(formula, mode="eval").body, names)
+
+
+def pack(folders: Mapping[str, Path]) -> bytes:
+    """Pack folders into one tar whose bytes depend on names and contents only (no times, owners or modes)."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for prefix, folder in sorted(folders.items()):
+            for path in sorted(_files(folder)):
+                info = tarfile.TarInfo(f"{prefix}/{path.relative_to(folder).as_posix()}")
+                info.size = path.stat().st_size
+                info.mode = 0o644
+                tar.addfile(info, io.BytesIO(path.read_bytes()))
+    return buffer.getvalue()
+
+
+def unpack(bundle: bytes, folder: Path) -> None:
+    """Unpack what `pack` made; links, devices and paths that leave `folder` are refused."""
+    with tarfile.open(fileobj=io.BytesIO(bundle)) as tar:
+        tar.extractall(folder, filter="data")
+
+
+def content_hash(data: bytes) -> str:
+    """The name of bytes: `sha256:` and their digest."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    families: tuple[Family, ...]
+
+
+@dataclass(frozen=True)
+class _Mutants:
+    mutants: tuple[Mutant, ...]
+
+
+def _renamed(data: dict[str, Any]) -> dict[str, Any]:
+    """TOML names a list of tables in the singular (`[[case]]`); the dataclass holds them in the plural."""
+    singular = {"case": "cases", "argument": "arguments", "lane": "lanes"}
+    return {singular.get(key, key): value for key, value in data.items()}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
+
+
+class _Reader:
+    """A TOML file, built into dataclasses with errors an author can act on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.text = path.read_text(encoding="utf-8")
+            self.data = tomllib.loads(self.text)
+        except OSError as error:
+            raise ManifestError(path, "", f"cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            found = re.search(r"line (\d+)", str(error))
+            raise ManifestError(path, "", f"is not TOML: {error}", line=int(found[1]) if found else None) from None
+
+    def error(self, key: str, problem: str, suggestion: str = "") -> ManifestError:
+        """An error at the first line that sets the last part of `key`."""
+        name = re.escape(re.split(r"[.\[]", key.rstrip("]"))[-1])
+        found = re.search(rf"^\s*(?:\[+[^\]\n]*\b{name}\b[^\n]*\]+|\"?{name}\"?\s*=|.*[{{,]\s*{name}\s*=)", self.text, re.M)
+        line = self.text[: found.start()].count("\n") + 1 if found else None
+        return ManifestError(self.path, key, problem, line=line, suggestion=suggestion)
+
+    def build(self, cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
+        """Build `cls` from a table."""
+        return typing.cast(T, self._dataclass(cls, data, where))
+
+    def _dataclass(self, cls: Any, data: Any, where: str) -> Any:
+        if not isinstance(data, Mapping):
+            raise self.error(where, f"has to be a table, not {type(data).__name__}")
+        fields = {item.name: item for item in dataclasses.fields(cls)}
+        hints = typing.get_type_hints(cls)
+        for key in data:
+            if key not in fields:
+                near = difflib.get_close_matches(key, fields, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(sorted(fields))}."
+                raise self.error(_join(where, key), "is not a key that an assignment has", hint)
+        values = {}
+        for name, item in fields.items():
+            if name in data:
+                values[name] = self._value(hints[name], data[name], _join(where, name))
+            elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+                raise self.error(where, f"{name!r} is missing")
+        return cls(**values)
+
+    def _value(self, kind: Any, data: Any, where: str) -> Any:
+        origin, items = typing.get_origin(kind), typing.get_args(kind)
+        if origin is tuple:
+            if not isinstance(data, list):
+                raise self.error(where, f"has to be a list, not {type(data).__name__}")
+            return tuple(self._value(items[0], item, f"{where}[{index}]") for index, item in enumerate(data))
+        if origin is dict:
+            if not isinstance(data, Mapping):
+                raise self.error(where, f"has to be a table, not {type(data).__name__}")
+            return {key: self._value(items[1], item, _join(where, key)) for key, item in data.items()}
+        if type(None) in items:
+            return self._value(items[0], data, where)
+        if dataclasses.is_dataclass(kind):
+            return self._dataclass(kind, data, where)
+        return self._scalar(kind, data, where)
+
+    def _scalar(self, kind: Any, data: Any, where: str) -> Any:
+        if issubclass(kind, Lane | Language | Visibility):
+            if data in list(kind):
+                return kind(data)
+            near = difflib.get_close_matches(str(data), list(kind), n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else ""
+            raise self.error(where, f"{data!r} is none of {', '.join(kind)}", hint)
+        if kind is float and isinstance(data, int) and not isinstance(data, bool):
+            return float(data)
+        if isinstance(data, kind) and not (kind is int and isinstance(data, bool)):
+            return data
+        raise self.error(where, f"has to be {kind.__name__}, not {type(data).__name__}")
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _check(assignment: Assignment, reader: _Reader) -> None:
+    """What types cannot say."""
+    names = [argument.name for argument in assignment.arguments]
+    sizes = {name for case in assignment.cases for name in case.size}
+    for argument in assignment.arguments:
+        _check_argument(argument, names, sizes, reader)
+    for case in assignment.cases:
+        if case.dtype not in DTYPE_BYTES:
+            raise reader.error("case.dtype", f"{case.dtype!r} is none of {', '.join(DTYPE_BYTES)}")
+        if missing := sorted(sizes - set(case.size)):
+            raise reader.error("case.size", f"case {case.name!r} does not set {missing[0]!r}")
+    if len({case.name for case in assignment.cases}) != len(assignment.cases):
+        raise reader.error("case.name", "two cases have the same name")
+    if set(assignment.tolerance) != {argument.name for argument in assignment.outputs}:
+        raise reader.error("tolerance", "needs one entry per output and no other")
+    for lane, policy in assignment.lanes.items():
+        if lane not in list(Lane):
+            raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}")
+        if policy.r_full >= policy.r_zero:
+            raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
+    for key, formula in (("cost.flops", assignment.cost.flops), ("cost.bytes", assignment.cost.bytes)):
+        try:
+            evaluate(formula, {**dict.fromkeys(sizes, 1.0), "e": 4.0})
+        except (ValueError, SyntaxError) as error:
+            raise reader.error(key, f"cannot be evaluated: {error}") from None
+
+
+def _check_argument(argument: Argument, names: list[str], sizes: set[str], reader: _Reader) -> None:
+    if argument.role not in ("input", "output", "size", "stride"):
+        raise reader.error("argument.role", f"{argument.role!r} is none of input, output, size, stride")
+    if argument.role == "size" and argument.name not in sizes:
+        raise reader.error("argument.name", f"{argument.name!r} is a size that no case sets")
+    if argument.role == "stride" and argument.of not in names:
+        raise reader.error("argument.of", f"{argument.of!r} is not an argument")
+    for name in argument.shape:
+        if not name.isdigit() and name not in sizes:
+            raise reader.error("argument.shape", f"{name!r} is a size that no case sets")
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
+_FUNCTIONS: dict[str, Callable[..., float]] = {"ceil": math.ceil, "log2": math.log2, "min": min, "max": max}
+
+
+def _evaluate(node: ast.expr, names: Mapping[str, float]) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_evaluate(left, names), _evaluate(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, names)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            return float(_FUNCTIONS[name](*(_evaluate(argument, names) for argument in arguments)))
+    raise ValueError(f"{ast.unparse(node)!r} is not allowed in a formula")

@@ -1,0 +1,523 @@
+"""The vocabulary: whatever crosses a process is one of these, under a heading by direction.
+
+    words that everybody uses     enums
+    server  → worker → judge      GradeTask, GradeRequest
+    judge   → worker → server     Event (PhaseStarted | CaseFinished), GradeResult and its parts
+    worker  → server              Envelope
+
+Every class is frozen, every enum closed; `autograder.codec` turns them into JSON and back with caps. Times of day are
+seconds since the epoch in UTC (`*_at`); durations carry their unit (`_s`, `_ms`, `_us`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+CONTRACT_VERSION = 1
+"""Raised whenever a message changes shape; both sides refuse another version than their own."""
+
+MAX_SOURCE_BYTES = 2**20
+"""The largest source that is accepted, in bytes of UTF-8."""
+
+MAX_LOG_CHARS = 16_384
+"""How much of a runner's output is kept."""
+
+
+# --- words that everybody uses ---------------------------------------------------------------------------------------
+
+
+class State(StrEnum):
+    """Where a submission is."""
+
+    received = "received"
+    queued = "queued"
+    running = "running"
+    done = "done"
+    superseded = "superseded"
+    """A newer one took its place; still graded later, at the lowest priority."""
+    cancelled = "cancelled"
+    failed = "failed"
+    """Ours: three attempts did not end in a result."""
+
+
+class Phase(StrEnum):
+    """What an attempt is doing."""
+
+    preparing = "preparing"
+    compiling = "compiling"
+    checking = "checking"
+    measuring = "measuring"
+    profiling = "profiling"
+    reporting = "reporting"
+
+
+class Verdict(StrEnum):
+    """What was found. `grader_error` is ours: it costs the student nothing."""
+
+    passed = "passed"
+    wrong_answer = "wrong_answer"
+    compile_error = "compile_error"
+    runtime_error = "runtime_error"
+    illegal_access = "illegal_access"
+    time_limit = "time_limit"
+    out_of_memory = "out_of_memory"
+    output_limit = "output_limit"
+    nondeterministic = "nondeterministic"
+    rule_violation = "rule_violation"
+    grader_error = "grader_error"
+
+
+class Review(StrEnum):
+    """What staff decide about a submission."""
+
+    none = "none"
+    held = "held"
+    cleared = "cleared"
+    rejected = "rejected"
+
+
+class Mode(StrEnum):
+    """How much is graded: a `run` meets the public cases and counts for nothing."""
+
+    run = "run"
+    submission = "submission"
+
+
+class Language(StrEnum):
+    """What a submission is written in."""
+
+    triton = "triton"
+    cuda = "cuda"
+
+
+class Lane(StrEnum):
+    """A device class. Results of two lanes are never mixed."""
+
+    cpu = "cpu"
+    h100 = "h100"
+    h200 = "h200"
+    b200 = "b200"
+
+
+class Visibility(StrEnum):
+    """Whether a student sees a case's sizes, values and messages, or only its category and whether it passed."""
+
+    public = "public"
+    hidden = "hidden"
+
+
+class Pattern(StrEnum):
+    """Where in an output the wrong elements are; what a student reads is `Mismatch.where`."""
+
+    everywhere = "everywhere"
+    untouched = "untouched"
+    """Nothing was written: the poison is still there."""
+    all_nan = "all_nan"
+    tail = "tail"
+    """Everything from one flat index to the end."""
+    rows_from = "rows_from"
+    columns_from = "columns_from"
+    every_kth_row = "every_kth_row"
+    every_kth_column = "every_kth_column"
+    rows = "rows"
+    columns = "columns"
+    tile = "tile"
+    scattered = "scattered"
+
+
+class FindingKind(StrEnum):
+    """What staff are shown about how an output came to be. A list to look at, never a verdict."""
+
+    no_kernel = "no_kernel"
+    """No kernel of the student's was launched."""
+    decoration = "decoration"
+    """The output is still right when the student's kernels do nothing: something else computed it."""
+    library_call = "library_call"
+    """Library operations ran that do the exercise's work."""
+    clock_disagreement = "clock_disagreement"
+
+
+# --- server → worker → judge -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GradeRequest:
+    """One source to grade. It names no person: a node learns nothing about who submitted.
+
+    Attributes:
+        slug: the assignment.
+        bundle: content hash of the assignment's bundle, `sha256:…`; `""` where the judge was given folders instead.
+        language: what `source` is written in.
+        lane: where it is graded.
+        mode: `run` meets the public cases only.
+        source: the submission's text.
+        filename: the name the student's own frames are shown under.
+    """
+
+    slug: str
+    bundle: str
+    language: Language
+    lane: Lane
+    mode: Mode
+    source: str
+    filename: str
+
+
+@dataclass(frozen=True)
+class GradeTask:
+    """What Celery carries: one claimed attempt, to be run now.
+
+    Attributes:
+        attempt: the attempt's public id.
+        fence: grows with every attempt of one submission; a result with another fence is ignored.
+        trace: one id from the student's HTTP request to the last log line of its grading.
+        lease_s: how long the attempt lives without a heartbeat.
+        deadline_s: how long it may take in all.
+    """
+
+    attempt: str
+    fence: int
+    trace: str
+    lease_s: float
+    deadline_s: float
+    request: GradeRequest
+    version: int = CONTRACT_VERSION
+
+
+# --- judge → worker → server -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of the student's own file in a traceback."""
+
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class StudentError:
+    """What went wrong in the student's code: their frames, none of ours.
+
+    Attributes:
+        kind: the exception's type, a signal's name, or what the compiler calls it.
+        message: its text, `""` for a hidden case.
+        frames: outermost first; for a hidden case only the last.
+    """
+
+    kind: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where an output is wrong.
+
+    Attributes:
+        output: the output's name.
+        shape: of the output.
+        wrong: how many elements are wrong, of `total`.
+        pattern: the shape of the damage; `where` says it in words.
+        index: of the first wrong element.
+        expected: the oracle's value there, as text (it may be NaN).
+        got: the submission's value there, as text.
+        tolerance: the allowed absolute difference there, as text; `"0"` where equality is asked for.
+        map: the output cut into at most 32 × 32 tiles: wrong elements per thousand in each, row by row.
+        tile: rows and columns of one tile of `map`.
+    """
+
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    wrong: int
+    total: int
+    pattern: Pattern
+    where: str
+    index: tuple[int, ...]
+    expected: str
+    got: str
+    tolerance: str
+    map: tuple[tuple[int, ...], ...] = ()
+    tile: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What one case showed.
+
+    Attributes:
+        name: of the case; staff only where it is hidden.
+        category: what a student sees of a hidden case: its family, such as *odd sizes*.
+        group: the correctness group it belongs to; a group passes when all its cases do.
+        verdict: `None` where the case was not run, because an earlier one ended the runner.
+        message: one sentence for the student.
+        seconds: from reveal to the end of the comparison; staff only where the case is hidden.
+    """
+
+    name: str
+    category: str
+    group: str
+    visibility: Visibility
+    ranked: bool
+    verdict: Verdict | None
+    message: str
+    mismatch: Mismatch | None = None
+    error: StudentError | None = None
+    seconds: float | None = None
+
+    def for_student(self) -> CaseResult:
+        """What the student may see of it: everything of a public case; category and verdict of a hidden one."""
+        if self.visibility is Visibility.public:
+            return self
+        kind = StudentError(self.error.kind, "", self.error.frames[-1:]) if self.error else None
+        return CaseResult(
+            name=self.category,
+            category=self.category,
+            group=self.group,
+            visibility=self.visibility,
+            ranked=self.ranked,
+            verdict=self.verdict,
+            message=_HIDDEN_MESSAGES.get(self.verdict, "This case was not run."),
+            error=kind,
+        )
+
+
+_HIDDEN_MESSAGES: dict[Verdict | None, str] = {
+    Verdict.passed: "Passed.",
+    Verdict.wrong_answer: "The output is wrong.",
+    Verdict.runtime_error: "The kernel raised an error.",
+    Verdict.illegal_access: "Memory outside the buffers was touched.",
+    Verdict.time_limit: "The time limit was reached.",
+    Verdict.out_of_memory: "The memory limit was reached.",
+    Verdict.output_limit: "Too much was printed.",
+    Verdict.nondeterministic: "Two calls on the same inputs gave different outputs.",
+    Verdict.rule_violation: "A rule of the exercise was broken.",
+    Verdict.compile_error: "The submission did not load.",
+    Verdict.grader_error: "The grader failed; this is not your fault.",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One timed call of the submission beside one of the reference, all four verified.
+
+    The event clock ran in the runner (precise, forgeable); the sealed clock is the judge's (coarse, an upper bound).
+    """
+
+    submission_event_us: float
+    submission_sealed_us: float
+    reference_event_us: float
+    reference_sealed_us: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The speed of one ranked case, as a paired ratio with an interval.
+
+    Attributes:
+        clock: which clock ranks, `event` or `sealed`.
+        ratio: median of the pairwise submission / reference; below 1 is faster than the reference.
+        ratio_low, ratio_high: block-bootstrap interval of it.
+        time_us: median time of the submission on that clock, with its interval.
+        flops, bytes_moved: by the assignment's formulas, for the roofline.
+        pairs: every sample, in the order taken.
+    """
+
+    case: str
+    clock: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    time_us: float
+    time_low_us: float
+    time_high_us: float
+    reference_us: float
+    flops: float
+    bytes_moved: float
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something staff should look at."""
+
+    kind: FindingKind
+    summary: str
+    evidence: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel of the student's as the runner recorded it (a claim, like everything a runner says)."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    calls: int
+
+
+@dataclass(frozen=True)
+class PhaseTime:
+    """One phase of an attempt."""
+
+    phase: Phase
+    started_at: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GradeResult:
+    """What an attempt found. Immutable: a new grading makes a new one.
+
+    Attributes:
+        explanation: the answer in one sentence, for the student.
+        held: staff have to look before speed points and a place on the board count; `held_reason` says why.
+        log: what the runner printed on public cases, capped; never that of hidden cases.
+        environment: names and versions of everything that took part, by name.
+        promises: what the sandbox promised, by name.
+    """
+
+    verdict: Verdict
+    explanation: str
+    cases: tuple[CaseResult, ...]
+    error: StudentError | None = None
+    measurements: tuple[Measurement, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    held: bool = False
+    held_reason: str = ""
+    log: str = ""
+    phases: tuple[PhaseTime, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    promises: tuple[str, ...] = ()
+    version: int = CONTRACT_VERSION
+
+    def for_student(self) -> GradeResult:
+        """What the student may see: hidden cases reduced to category and verdict, no findings."""
+        return dataclasses.replace(self, cases=tuple(case.for_student() for case in self.cases), findings=())
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    """An attempt entered a phase."""
+
+    phase: Phase
+    at: float
+
+
+@dataclass(frozen=True)
+class CaseFinished:
+    """A case has its result; shown at once."""
+
+    index: int
+    total: int
+    case: CaseResult
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the judge's output: exactly one of the three is set."""
+
+    phase: PhaseStarted | None = None
+    case: CaseFinished | None = None
+    result: GradeResult | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a line that says nothing or two things."""
+        if sum(part is not None for part in (self.phase, self.case, self.result)) != 1:
+            raise ValueError("an event carries exactly one of phase, case and result")
+
+
+# --- worker → server -------------------------------------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    """What an envelope carries in `body`."""
+
+    node = "node"
+    """NodeReport: this node is alive and has so many slots."""
+    claimed = "claimed"
+    """Claim: the task arrived and grading starts."""
+    heartbeat = "heartbeat"
+    """Claim: still at it."""
+    event = "event"
+    """AttemptEvent: a phase began or a case finished."""
+    result = "result"
+    """AttemptResult: the attempt ended with a result."""
+    failure = "failure"
+    """AttemptFailure: the attempt ended without one; ours."""
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """A node says that it is alive.
+
+    Attributes:
+        lanes: what it grades.
+        slots: how many attempts it takes at once.
+        draining: it finishes what it has and takes no more.
+        facts: names and versions, for the node page and the receipts.
+    """
+
+    lanes: tuple[Lane, ...]
+    slots: int
+    draining: bool
+    facts: dict[str, str]
+    at: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The attempt this node works on."""
+
+    attempt: str
+    fence: int
+    at: float
+
+
+@dataclass(frozen=True)
+class AttemptEvent:
+    """One of the judge's events, on its way to the page."""
+
+    attempt: str
+    fence: int
+    sequence: int
+    event: Event
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """An attempt's result; recorded once, repeats change nothing."""
+
+    attempt: str
+    fence: int
+    result: GradeResult
+
+
+@dataclass(frozen=True)
+class AttemptFailure:
+    """An attempt that ended without a result: ours, never charged."""
+
+    attempt: str
+    fence: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What a node puts on the results queue.
+
+    Attributes:
+        node: the sender's name.
+        body: JSON text of the class that `kind` names.
+        signature: hex HMAC-SHA256 of `node`, `kind` and `body`, by the node's key.
+    """
+
+    node: str
+    kind: Kind
+    body: str
+    signature: str
+    version: int = CONTRACT_VERSION

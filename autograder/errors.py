@@ -1,0 +1,47 @@
+"""What the harness raises.
+
+    HarnessError                 something of ours is wrong; never the student's fault
+    ├── ContractError            a message does not have the shape, size or type that the contract gives it
+    ├── ManifestError            an assignment's files are wrong: says the file, the key, the line and a suggestion
+    ├── SandboxError             the sandbox could not start, freeze or remove a runner
+    └── ProtocolError            the judge itself broke the protocol (a runner that breaks it gets a verdict instead)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class HarnessError(Exception):
+    """Something of ours is wrong. A grading that ends in one has the verdict `grader_error`."""
+
+
+class ContractError(HarnessError):
+    """A message does not have the shape, size or type that the contract gives it."""
+
+
+class SandboxError(HarnessError):
+    """The sandbox could not start, freeze or remove a runner."""
+
+
+class ProtocolError(HarnessError):
+    """The judge itself broke the protocol; a runner that breaks it gets a verdict instead."""
+
+
+class ManifestError(HarnessError):
+    """An assignment's files are wrong.
+
+    Attributes:
+        path: the file that is wrong.
+        key: the dotted key in it, `""` for the file as a whole.
+        line: its line, counted from 1, where it could be found.
+    """
+
+    def __init__(self, path: Path, key: str, problem: str, *, line: int | None = None, suggestion: str = "") -> None:
+        self.path = path
+        self.key = key
+        self.line = line
+        where = f"{path}:{line}" if line else str(path)
+        subject = f"{key}: " if key else ""
+        hint = f" {suggestion}" if suggestion else ""
+        super().__init__(f"{where}: {subject}{problem}.{hint}")

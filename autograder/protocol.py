@@ -1,0 +1,154 @@
+"""What judge and runner say to each other, over one `SOCK_SEQPACKET` unix socket.
+
+    judge → runner     Load, Call (with descriptors, at t0), then end of file
+    runner → judge     Ready, Loaded, Returned, Raised
+
+Each packet is one JSON object with its class's name under `"is"`. The judge treats every packet from a runner as hostile:
+capped before it is parsed, typed by `autograder.codec`, and worth nothing by itself. A call is over when the runner's own
+control word equals the call's nonce; `Returned` only wakes the judge to look.
+
+Two control words, each in its own sealed memfd, are shared with a runner once, with `Load`:
+
+    judge's word    the nonce of the call the runner may work on; sealed so that only the judge can write it
+    runner's word   the nonce of the last call it finished, then its event clock in nanoseconds (a claim)
+
+Standard library only: the runner imports it before it shuts itself in.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+
+from autograder import codec
+from autograder.contract import Frame, Language, Launch
+from autograder.errors import ContractError
+
+MAX_PACKET = 128 * 1024
+"""Bytes of one packet; the judge reads no more and refuses a longer one."""
+
+MAX_DESCRIPTORS = 16
+WORD = struct.Struct("<QQ")
+"""A control word: nonce, nanoseconds."""
+WORD_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor inside the descriptor that comes with a `Call`, in the order of `Call.tensors`.
+
+    Attributes:
+        bytes: size of the descriptor's memory.
+        offset: byte at which the first element lies (after the guard band and the case's own misalignment).
+        stride: in elements.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    bytes: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Load:
+    """Load this source. Sent with two descriptors: the judge's word and the runner's word.
+
+    Attributes:
+        ghost: replace the submission's own kernels by ones that do nothing (design §6); the host code still runs.
+        arguments: the entry's argument names in order, to check its signature.
+    """
+
+    source: str
+    filename: str
+    language: Language
+    entry: str
+    arguments: tuple[str, ...]
+    ghost: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call the entry once, on tensors whose descriptors come with this packet: nothing of them was reachable before."""
+
+    nonce: int
+    tensors: tuple[TensorSpec, ...]
+    scalars: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The toolchain is imported; `versions` by name."""
+
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The source was executed and has the entry. `signature` is the entry's own, as text."""
+
+    signature: str
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The entry returned; what it returned is ignored.
+
+    Attributes:
+        launches: kernels launched since the last call, at most 64.
+        operations: library operations by name and count, at most 64.
+    """
+
+    nonce: int
+    launches: tuple[Launch, ...] = ()
+    operations: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Loading (`nonce` 0) or a call ended in an exception; frames of the student's file only.
+
+    `stage` is `load`, `entry` (missing or with the wrong signature) or `call`.
+    """
+
+    nonce: int
+    stage: str
+    kind: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+
+
+FromRunner = Ready | Loaded | Returned | Raised
+FromJudge = Load | Call
+_BY_NAME: dict[str, type[FromRunner] | type[FromJudge]] = {
+    cls.__name__: cls for cls in (Load, Call, Ready, Loaded, Returned, Raised)
+}
+RUNNER_SAYS = ("Ready", "Loaded", "Returned", "Raised")
+JUDGE_SAYS = ("Load", "Call")
+
+
+def encode(message: FromRunner | FromJudge) -> bytes:
+    """One packet."""
+    data = json.dumps({"is": type(message).__name__, **codec.to_json(message)}, separators=(",", ":")).encode()
+    if len(data) > MAX_PACKET:
+        raise ContractError(f"a packet may have {MAX_PACKET} bytes, this one has {len(data)}")
+    return data
+
+
+def decode(packet: bytes, allowed: tuple[str, ...]) -> FromRunner | FromJudge:
+    """Parse a packet that may only be one of `allowed`; raise `ContractError` for anything else."""
+    if len(packet) > MAX_PACKET:
+        raise ContractError("the packet is too long")
+    try:
+        data = json.loads(packet)
+    except (ValueError, RecursionError):
+        raise ContractError("the packet is not JSON") from None
+    if not isinstance(data, dict) or data.get("is") not in allowed:
+        raise ContractError("the packet is of no kind that belongs here")
+    name = data.pop("is")
+    return codec.from_json(_BY_NAME[name], data)
+
+

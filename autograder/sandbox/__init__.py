@@ -1,0 +1,101 @@
+"""Where runners live.
+
+A sandbox starts runners; the judge talks to them and never imports them. Drivers: `autograder.sandbox.process` (standard
+library only, so that a student's laptop, CI and a node without Docker use the same code) and the worker's Docker driver.
+The judge is given a driver by dotted name and knows only these two protocols.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from autograder.contract import Language
+
+
+class Promise(StrEnum):
+    """What a sandbox keeps a runner from; what is not in `Sandbox.promises` is not promised."""
+
+    other_uid = "other_uid"
+    """Each runner has a user id that nothing else on the machine has."""
+    no_network = "no_network"
+    private_files = "private_files"
+    """It can read the toolchain and its own folder, and write its own folder only."""
+    private_processes = "private_processes"
+    """It can neither see nor signal a process that is not its own."""
+    whole_tree = "whole_tree"
+    """Killing it kills all its descendants, whatever they did."""
+    freezes_tree = "freezes_tree"
+    memory_limit = "memory_limit"
+    process_limit = "process_limit"
+    syscall_filter = "syscall_filter"
+
+
+@dataclass(frozen=True)
+class RunnerLimits:
+    """What a runner may use: bytes of memory and of its own folder, processes, bytes of output."""
+
+    memory_bytes: int
+    processes: int
+    output_bytes: int
+    tmp_bytes: int
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a runner ended.
+
+    Attributes:
+        code: exit status, `None` if a signal ended it.
+        signal: the signal's number, `None` if it exited.
+        out_of_memory: the sandbox ended it for its memory.
+        output_exceeded: the sandbox ended it for its output.
+    """
+
+    code: int | None = None
+    signal: int | None = None
+    out_of_memory: bool = False
+    output_exceeded: bool = False
+
+
+class Runner(Protocol):
+    """One started runner: one process tree, connected by `channel`."""
+
+    @property
+    def channel(self) -> socket.socket:
+        """A connected `SOCK_SEQPACKET` unix socket; the other end is the runner's."""
+
+    def freeze(self) -> None:
+        """Stop every process of the tree; returns when they are stopped."""
+
+    def thaw(self) -> None:
+        """Let them go on."""
+
+    def poll(self) -> Exit | None:
+        """How it ended, `None` while it lives. Also enforces the limits that are watched rather than set."""
+
+    def log(self) -> str:
+        """What it has printed so far, capped, undecodable bytes replaced."""
+
+    def close(self) -> Exit:
+        """Kill the whole tree, remove its files, and say how it ended; may be called again."""
+
+
+class Sandbox(Protocol):
+    """Starts runners."""
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """What this driver keeps on this machine, found out by trying when it was made."""
+
+    def start(self, limits: RunnerLimits, language: Language) -> Runner:
+        """Start a runner that will load one source in `language`; its toolchain may be imported already.
+
+        Raises:
+            SandboxError: it could not be started.
+        """
+
+    def close(self) -> None:
+        """End everything it started."""

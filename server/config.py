@@ -1,0 +1,85 @@
+"""Configuration: read once from the environment, at the top, into a frozen object that is passed down.
+
+Every variable is `LADDER_` and the field's name in capitals; README.md lists them, and a test compares.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def _shared(name: str) -> Path:
+    """Where data files lie: in the repository, or under the prefix that the wheel was installed into."""
+    inside = REPOSITORY / name
+    return inside if inside.is_dir() else Path(sys.prefix) / "share" / "kernel-ladder" / name
+
+
+@dataclass(frozen=True)
+class Config:
+    """Where everything is.
+
+    Attributes:
+        home: folder of what this installation makes: database, broker folders, logs, secrets.
+        database_url: SQLAlchemy URL; the default is SQLite in `home`.
+        broker_url: kombu URL; the default is the filesystem transport in `home`.
+        assignments, reference: folders that `ladder admin sync-assignments` reads.
+        web: folder with `templates/` and `static/`.
+        public_url: how browsers reach the web tier; cookies are `Secure` when it is https.
+        session_days: how long a login lasts.
+        lease_s: how long an attempt lives without a heartbeat.
+        attempt_deadline_s: how long an attempt may take in all.
+        max_attempts: after so many attempts without a result a submission has failed.
+        poll_s: how often the dispatcher looks for work, and the web tier for changes that somebody watches.
+        run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
+    """
+
+    home: Path
+    database_url: str
+    broker_url: str
+    assignments: Path
+    reference: Path
+    web: Path
+    public_url: str = "http://127.0.0.1:8000"
+    session_days: float = 14.0
+    lease_s: float = 30.0
+    attempt_deadline_s: float = 300.0
+    max_attempts: int = 3
+    poll_s: float = 0.1
+    run_quota_per_minute: int = 20
+    submit_quota_per_minute: int = 10
+    login_quota_per_minute: int = 10
+
+
+def load_config(environ: Mapping[str, str] = os.environ) -> Config:
+    """Read the environment.
+
+    Raises:
+        ValueError: a variable cannot be read as its type; the message names it.
+    """
+    home = Path(environ.get("LADDER_HOME", REPOSITORY / "var")).resolve()
+    defaults: dict[str, object] = {
+        "home": home,
+        "database_url": f"sqlite:///{home / 'ladder.sqlite'}",
+        "broker_url": f"filesystem://{home / 'broker'}",
+        "assignments": _shared("assignments"),
+        "reference": REPOSITORY / "reference",
+        "web": _shared("web"),
+    }
+    kinds = {"Path": Path, "str": str, "int": int, "float": float}
+    values: dict[str, object] = {}
+    for item in fields(Config):
+        text = environ.get(f"LADDER_{item.name.upper()}")
+        if item.name == "home" or text is None:
+            values[item.name] = defaults.get(item.name, item.default)
+            continue
+        try:
+            values[item.name] = kinds[str(item.type)](text)
+        except ValueError:
+            raise ValueError(f"LADDER_{item.name.upper()} has to be {item.type}, it is {text!r}") from None
+    return Config(**values)  # type: ignore[arg-type]  # the loop above gave each field its own type

@@ -1,0 +1,427 @@
+"""The tables.
+
+    User ─< Enrolment >─ Course ─< Assignment ─< AssignmentVersion >─ Bundle
+      │                               │
+      └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow, MeasurementRow
+    LoginSession, ApiToken >─ User              Attempt >─ Node      AuditEntry
+
+A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what one
+attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a result and
+moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for nothing.
+
+Times are UTC and end in `_at`. Relationships are `lazy="raise"`: what a page needs, its query loads.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Enum,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from autograder.contract import Kind, Lane, Language, Mode, Phase, Review, State, Verdict, Visibility
+
+__all__ = ["Kind", "Lane", "Language", "Mode", "Phase", "Review", "State", "Verdict", "Visibility"]
+
+
+class Role(StrEnum):
+    """What a person is in one course."""
+
+    student = "student"
+    ta = "ta"
+    instructor = "instructor"
+
+
+class AttemptState(StrEnum):
+    """Where an attempt is: `dispatched` (claimed from the queue, sent), `running` (a node has it), then one of the ends."""
+
+    dispatched = "dispatched"
+    running = "running"
+    finished = "finished"
+    lost = "lost"
+    """Its lease expired; ours."""
+    failed = "failed"
+    """Its node said that it could not; ours."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A time that is always aware and in UTC; SQLite stores it without its zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """Refuse naive times."""
+        if value is not None and value.tzinfo is None:
+            raise ValueError("a time has to know its zone")
+        return value.astimezone(UTC) if value is not None else None
+
+    def process_result_value(self, value: datetime | None, dialect: Any) -> datetime | None:  # noqa: ARG002
+        """Give SQLite's times back their zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Every table's parent: constraint names that migrations can rely on."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcDateTime(),
+        str: Text(),
+        bytes: LargeBinary(),
+        dict[str, Any]: JSON(),
+        list[Any]: JSON(),
+        **{
+            enum: Enum(enum, native_enum=False, length=24, values_callable=lambda e: [m.value for m in e])
+            for enum in (AttemptState, Lane, Language, Mode, Phase, Review, Role, State, Verdict, Visibility)
+        },
+    }
+
+
+class User(Base):
+    """A person. `handle` is the pseudonym shown on leaderboards unless they choose their name."""
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    email: Mapped[str] = mapped_column(String(254), unique=True)
+    """Lower case."""
+    name: Mapped[str] = mapped_column(String(120))
+    handle: Mapped[str] = mapped_column(String(40), unique=True)
+    password_hash: Mapped[str | None]
+    is_admin: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+
+
+class LoginSession(Base):
+    """A browser that is logged in; the cookie holds the token, the table only its hash."""
+
+    __tablename__ = "login_sessions"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    csrf_token: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    agent: Mapped[str] = mapped_column(String(200), default="")
+    address: Mapped[str] = mapped_column(String(64), default="")
+
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class ApiToken(Base):
+    """A token for the command line; shown once, stored as its hash."""
+
+    __tablename__ = "api_tokens"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(80))
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    start: Mapped[str] = mapped_column(String(12))
+    """Its first characters, so that its owner can tell tokens apart."""
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class LoginAttempt(Base):
+    """A failed login, for the rate limit; rows older than an hour are swept."""
+
+    __tablename__ = "login_attempts"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    address: Mapped[str] = mapped_column(String(64), index=True)
+    email: Mapped[str] = mapped_column(String(254), index=True)
+    at: Mapped[datetime]
+
+
+class Course(Base):
+    """A course in one term."""
+
+    __tablename__ = "courses"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    slug: Mapped[str] = mapped_column(String(60), unique=True)
+    title: Mapped[str] = mapped_column(String(200))
+    timezone: Mapped[str] = mapped_column(String(60), default="UTC")
+    """IANA name; due dates are shown in it beside the viewer's own."""
+    created_at: Mapped[datetime]
+
+
+class Enrolment(Base):
+    """A person in a course."""
+
+    __tablename__ = "enrolments"
+    __table_args__ = (UniqueConstraint("course_id", "user_id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    role: Mapped[Role]
+    section: Mapped[str] = mapped_column(String(60), default="")
+    show_name: Mapped[bool] = mapped_column(default=False)
+    """The student chose to stand on leaderboards by name."""
+    created_at: Mapped[datetime]
+    dropped_at: Mapped[datetime | None]
+
+    course: Mapped[Course] = relationship(lazy="raise")
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class Bundle(Base):
+    """An assignment's files as one tar, named by its content hash; nodes fetch it by that name."""
+
+    __tablename__ = "bundles"
+
+    hash: Mapped[str] = mapped_column(String(80), primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    size: Mapped[int]
+    created_at: Mapped[datetime]
+
+
+class Assignment(Base):
+    """A rung in a course. What the files say stands in its versions; what staff decide stands here."""
+
+    __tablename__ = "assignments"
+    __table_args__ = (UniqueConstraint("course_id", "slug"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    slug: Mapped[str] = mapped_column(String(60))
+    rung: Mapped[int]
+    title: Mapped[str] = mapped_column(String(200))
+    open_at: Mapped[datetime | None]
+    due_at: Mapped[datetime | None]
+    late_until: Mapped[datetime | None]
+    published: Mapped[bool] = mapped_column(default=True)
+    version_id: Mapped[int | None] = mapped_column(
+        ForeignKey("assignment_versions.id", use_alter=True, name="fk_assignments_version_id_assignment_versions")
+    )
+    created_at: Mapped[datetime]
+
+    course: Mapped[Course] = relationship(lazy="raise")
+    version: Mapped[AssignmentVersion | None] = relationship(
+        lazy="raise", foreign_keys=[version_id], post_update=True
+    )
+
+
+class AssignmentVersion(Base):
+    """What an assignment's files said at one time. Submissions keep the version they were handed in against."""
+
+    __tablename__ = "assignment_versions"
+    __table_args__ = (UniqueConstraint("assignment_id", "number"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    bundle_hash: Mapped[str] = mapped_column(ForeignKey("bundles.hash"))
+    manifest: Mapped[dict[str, Any]]
+    """`codec.to_json(autograder.assignment.Assignment)`."""
+    handout: Mapped[str]
+    """Markdown."""
+    starters: Mapped[dict[str, Any]]
+    """Language → source."""
+    milestones: Mapped[list[Any]]
+    created_at: Mapped[datetime]
+
+
+class Node(Base):
+    """A machine that grades. Its token signs what it sends; the table holds the token's SHA-256, which is the signing key."""
+
+    __tablename__ = "nodes"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(60), unique=True)
+    key: Mapped[str] = mapped_column(String(64))
+    lanes: Mapped[list[Any]]
+    slots: Mapped[int] = mapped_column(default=0)
+    draining: Mapped[bool] = mapped_column(default=False)
+    facts: Mapped[dict[str, Any]]
+    last_seen_at: Mapped[datetime | None]
+    created_at: Mapped[datetime]
+    disabled_at: Mapped[datetime | None]
+
+
+class Submission(Base):
+    """What a student handed in: the bytes and where they are. Accepted means this row exists."""
+
+    __tablename__ = "submissions"
+    __table_args__ = (
+        UniqueConstraint("assignment_id", "user_id", "mode", "number"),
+        Index("ix_submissions_queue", "state", "lane", "priority", "place_at"),
+        Index("ix_submissions_assignment_id_lane", "assignment_id", "lane", "mode"),
+        CheckConstraint("number > 0", name="number"),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    public_id: Mapped[str] = mapped_column(String(26), unique=True)
+    """The receipt number: in URLs, mails and logs; not guessable."""
+    number: Mapped[int]
+    """Counts per student, assignment and mode, from 1."""
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id"), index=True)
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id"))
+    version_id: Mapped[int] = mapped_column(ForeignKey("assignment_versions.id"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    mode: Mapped[Mode]
+    lane: Mapped[Lane]
+    language: Mapped[Language]
+    filename: Mapped[str] = mapped_column(String(120))
+    source: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    """UTF-8, as uploaded."""
+    source_hash: Mapped[str] = mapped_column(String(80), index=True)
+    trace: Mapped[str] = mapped_column(String(32))
+    """One id from the HTTP request to the last log line of its grading."""
+    uploaded_at: Mapped[datetime]
+    """Decides lateness; queue time never does."""
+    state: Mapped[State]
+    phase: Mapped[Phase | None]
+    verdict: Mapped[Verdict | None]
+    review: Mapped[Review] = mapped_column(default=Review.none)
+    priority: Mapped[int] = mapped_column(default=0)
+    """Lower goes first: 0 submissions, 10 runs, 20 regrades, 30 superseded."""
+    place_at: Mapped[datetime]
+    """Its place in the queue: when it, or the one it superseded, was uploaded."""
+    superseded_by_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
+    attempts_made: Mapped[int] = mapped_column(default=0)
+    result_id: Mapped[int | None] = mapped_column(
+        ForeignKey("results.id", use_alter=True, name="fk_submissions_result_id_results")
+    )
+    """The result that counts."""
+    points: Mapped[float | None]
+    """Of the result that counts, by the assignment's formula; recomputed without grading again when the formula changes."""
+    finished_at: Mapped[datetime | None]
+    revision: Mapped[int] = mapped_column(default=0)
+    """Raised with every change a watcher should see."""
+
+    user: Mapped[User] = relationship(lazy="raise")
+    assignment: Mapped[Assignment] = relationship(lazy="raise")
+    version: Mapped[AssignmentVersion] = relationship(lazy="raise")
+    result: Mapped[Result | None] = relationship(lazy="raise", foreign_keys=[result_id], post_update=True)
+    attempts: Mapped[list[Attempt]] = relationship(lazy="raise", back_populates="submission", order_by="Attempt.fence")
+
+
+class Attempt(Base):
+    """One try of ours at grading a submission. `fence` counts them; only the newest may record a result."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (
+        UniqueConstraint("submission_id", "fence"),
+        Index("ix_attempts_state_lease", "state", "lease_expires_at"),
+    )
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    public_id: Mapped[str] = mapped_column(String(26), unique=True)
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    node_id: Mapped[int] = mapped_column(ForeignKey("nodes.id"), index=True)
+    fence: Mapped[int]
+    state: Mapped[AttemptState]
+    dispatched_at: Mapped[datetime]
+    claimed_at: Mapped[datetime | None]
+    heartbeat_at: Mapped[datetime | None]
+    lease_expires_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+    reason: Mapped[str] = mapped_column(default="")
+    """Why it was lost or failed, for staff."""
+    phases: Mapped[list[Any]] = mapped_column(default=list)
+    """`[{"phase": …, "at": seconds}]`, as they began."""
+    live_cases: Mapped[list[Any]] = mapped_column(default=list)
+    """`CaseResult.for_student()` of the cases that finished so far, for the page; the result replaces them."""
+
+    submission: Mapped[Submission] = relationship(lazy="raise", back_populates="attempts")
+    node: Mapped[Node] = relationship(lazy="raise")
+
+
+class Result(Base):
+    """What one attempt found. Written once."""
+
+    __tablename__ = "results"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id", ondelete="CASCADE"), unique=True)
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    verdict: Mapped[Verdict]
+    explanation: Mapped[str]
+    payload: Mapped[dict[str, Any]] = mapped_column(JSON, deferred=True)
+    """`codec.to_json(GradeResult)`, whole: raw samples, hidden cases, findings. Fronts show `for_student()` of it."""
+    ratio: Mapped[float | None]
+    """Geometric mean over the ranked cases of the paired ratio to the reference, with its interval."""
+    ratio_low: Mapped[float | None]
+    ratio_high: Mapped[float | None]
+    time_us: Mapped[float | None]
+    """Geometric mean of the ranked cases' times."""
+    correctness_points: Mapped[float]
+    speed_points: Mapped[float]
+    held: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime]
+
+    cases: Mapped[list[CaseRow]] = relationship(lazy="raise", order_by="CaseRow.index")
+
+
+class CaseRow(Base):
+    """One case of a result, for statistics over many results."""
+
+    __tablename__ = "case_results"
+    __table_args__ = (UniqueConstraint("result_id", "index"),)
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    result_id: Mapped[int] = mapped_column(ForeignKey("results.id", ondelete="CASCADE"), index=True)
+    index: Mapped[int]
+    name: Mapped[str] = mapped_column(String(120))
+    category: Mapped[str] = mapped_column(String(120))
+    group: Mapped[str] = mapped_column(String(60))
+    visibility: Mapped[Visibility]
+    verdict: Mapped[Verdict | None]
+    pattern: Mapped[str | None] = mapped_column(String(24))
+    ratio: Mapped[float | None]
+    time_us: Mapped[float | None]
+
+
+class AuditEntry(Base):
+    """Who changed what, when and why. Rows are only added."""
+
+    __tablename__ = "audit_entries"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    at: Mapped[datetime] = mapped_column(index=True)
+    actor_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)
+    """`None`: the system, or a command on the server's own console."""
+    action: Mapped[str] = mapped_column(String(60))
+    """A verb and a noun, `user.created`."""
+    subject: Mapped[str] = mapped_column(String(120), index=True)
+    """What it was done to, `submission:01J…`."""
+    detail: Mapped[dict[str, Any]]
+    reason: Mapped[str] = mapped_column(default="")
