@@ -58,6 +58,8 @@ class Load:
     """Load this source. Sent with two descriptors: the judge's word and the runner's word.
 
     Attributes:
+        source: its text; `""` where it would not fit a packet.
+        source_bytes: if not 0, the source is that many bytes of UTF-8 in a third descriptor.
         ghost: replace the submission's own kernels by ones that do nothing (design §6); the host code still runs.
         arguments: the entry's argument names in order, to check its signature.
     """
@@ -68,6 +70,7 @@ class Load:
     entry: str
     arguments: tuple[str, ...]
     ghost: bool = False
+    source_bytes: int = 0
 
 
 @dataclass(frozen=True)

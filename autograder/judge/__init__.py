@@ -1,0 +1,3 @@
+"""The judge: owns buffers, seeds, hidden cases and the clock, and never imports a submission."""
+
+from __future__ import annotations
