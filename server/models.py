@@ -356,6 +356,8 @@ class Attempt(Base):
     finished_at: Mapped[datetime | None]
     reason: Mapped[str] = mapped_column(default="")
     """Why it was lost or failed, for staff."""
+    sequence: Mapped[int] = mapped_column(default=-1)
+    """Of the newest event that was applied; an older one changes nothing."""
     phases: Mapped[list[Any]] = mapped_column(default=list)
     """`[{"phase": …, "at": seconds}]`, as they began."""
     live_cases: Mapped[list[Any]] = mapped_column(default=list)
