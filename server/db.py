@@ -1,7 +1,7 @@
 """Engine and sessions. The commit stands here and nowhere else (a house rule checks).
 
-SQLite is the embedded default: write-ahead log, foreign keys on, and every transaction begins `IMMEDIATE`, so that two writers
-queue at the start instead of failing at the commit. PostgreSQL needs nothing special.
+SQLite is the embedded default: write-ahead log, foreign keys on, and every transaction begins `IMMEDIATE`, so that two
+writers queue at the start instead of failing at the commit. PostgreSQL needs nothing special.
 """
 
 from __future__ import annotations
@@ -56,12 +56,27 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """One unit of work: committed at the end, rolled back by an exception; what `after_commit` collected then runs."""
+        """One unit of work: committed at the end, rolled back by an exception.
+
+        Then runs what `after_commit` collected, or, in a transaction of its own, what `after_rollback` did.
+        """
         with self._write() as session:
-            with session.begin():
-                yield session
+            try:
+                with session.begin():
+                    yield session
+            except BaseException:
+                self._write_what_stays(session)
+                raise
             for message in session.info.pop("after_commit", []):
                 message()
+
+    def _write_what_stays(self, undone: Session) -> None:
+        writes = undone.info.pop("after_rollback", [])
+        undone.close()
+        if writes:
+            with self._write.begin() as session:
+                for write in writes:
+                    write(session)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -78,3 +93,8 @@ class Database:
 def after_commit(session: Session, message: Callable[[], object]) -> None:
     """Run `message` once the transaction is committed; a rollback forgets it."""
     session.info.setdefault("after_commit", []).append(message)
+
+
+def after_rollback(session: Session, write: Callable[[Session], object]) -> None:
+    """Write this if the transaction is undone, such as the failed login that an error reports; a commit forgets it."""
+    session.info.setdefault("after_rollback", []).append(write)

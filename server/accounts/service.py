@@ -1,0 +1,269 @@
+"""Make accounts, log people in and out, and give them tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, joinedload
+
+from server import ids
+from server.accounts import handles, passwords
+from server.audit import service as audit
+from server.config import Config
+from server.db import after_rollback
+from server.errors import ConflictError, InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
+from server.models import ApiToken, LoginAttempt, LoginSession, User
+
+_EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
+_NAME_CHARS = 120
+_TOKEN_NAME_CHARS = 80
+_WINDOW = timedelta(minutes=1)
+_KEPT = timedelta(hours=1)
+_SEEN_EVERY = timedelta(minutes=5)
+"""How old `last_seen_at` and `last_used_at` may grow: a write per request would make every reader a writer."""
+_PER_EMAIL = 3
+"""An e-mail address may fail so many times as often as a network address: one stranger cannot lock somebody out."""
+
+
+def create_user(
+    session: Session,
+    *,
+    email: str,
+    name: str,
+    password: str,
+    is_admin: bool = False,
+    handle: str | None = None,
+    actor: User | None = None,
+) -> User:
+    """Make an account.
+
+    Raises:
+        InvalidInputError: e-mail address, name or password cannot be taken.
+        ConflictError: the e-mail address or the handle has an account.
+    """
+    user = User(
+        email=_checked_email(email),
+        name=_checked_text(name, "name", _NAME_CHARS),
+        handle=handle or handles.new_handle(session),
+        password_hash=passwords.hash_password(password),
+        is_admin=is_admin,
+        created_at=datetime.now(UTC),
+    )
+    try:
+        with session.begin_nested():
+            session.add(user)
+    except IntegrityError:
+        raise ConflictError("There is an account with this e-mail address or handle already.") from None
+    audit.record(
+        session,
+        action="user.created",
+        subject=f"user:{user.id}",
+        actor=actor,
+        detail={"email": user.email, "is_admin": is_admin},
+    )
+    return user
+
+
+def user_by_email(session: Session, email: str) -> User:
+    """The account with this e-mail address, for staff commands.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    user = session.scalar(select(User).where(User.email == email.strip().lower()))
+    if user is None:
+        raise NotFoundError(f"There is no account with the e-mail address {email.strip()!r}.")
+    return user
+
+
+def authenticate(session: Session, *, email: str, password: str, address: str, config: Config) -> User:
+    """The person with this e-mail address and password.
+
+    A failure is written down after the transaction that it ends was rolled back, or the rate limit would forget it.
+
+    Raises:
+        UnauthenticatedError: there is no such person, or the password is another.
+        TooManyError: too many failures from this address, or for this e-mail address.
+    """
+    email, now = email.strip().lower()[:254], datetime.now(UTC)
+    _refuse_too_many(session, LoginAttempt.address == address, config.login_quota_per_minute, now)
+    _refuse_too_many(session, LoginAttempt.email == email, config.login_quota_per_minute * _PER_EMAIL, now)
+    user = session.scalar(select(User).where(User.email == email))
+    stored = user.password_hash if user and user.disabled_at is None else None
+    if not passwords.is_right(password, stored) or user is None or stored is None:
+        after_rollback(session, _failure(address=address, email=email, at=now))
+        raise UnauthenticatedError("No account has this e-mail address and password.")
+    if passwords.is_outdated(stored):
+        user.password_hash = passwords.hash_password(password)
+    return user
+
+
+def log_in(
+    session: Session, *, email: str, password: str, address: str, agent: str, config: Config
+) -> tuple[LoginSession, str]:
+    """Start a login: its row, and the token for the cookie, which is stored nowhere.
+
+    Raises:
+        UnauthenticatedError, TooManyError: as `authenticate`.
+    """
+    user = authenticate(session, email=email, password=password, address=address, config=config)
+    token, now = ids.session_token(), datetime.now(UTC)
+    login = LoginSession(
+        user_id=user.id,
+        user=user,
+        token_hash=ids.token_hash(token),
+        csrf_token=ids.session_token(),
+        created_at=now,
+        last_seen_at=now,
+        expires_at=now + timedelta(days=config.session_days),
+        agent=agent[:200],
+        address=address[:64],
+    )
+    session.add(login)
+    session.execute(delete(LoginSession).where(LoginSession.expires_at < now))
+    session.flush()
+    return login, token
+
+
+def session_of(session: Session, token: str) -> LoginSession | None:
+    """The login that a cookie's token belongs to, its user loaded; `None` if it ended or the account is closed."""
+    login = session.scalar(
+        select(LoginSession)
+        .where(LoginSession.token_hash == ids.token_hash(token))
+        .options(joinedload(LoginSession.user))
+    )
+    if login is None or login.expires_at <= datetime.now(UTC) or login.user.disabled_at is not None:
+        return None
+    return login
+
+
+def log_out(session: Session, login: LoginSession) -> None:
+    """End a login."""
+    session.execute(delete(LoginSession).where(LoginSession.id == login.id))
+
+
+def sessions_of(session: Session, user: User) -> list[LoginSession]:
+    """Where a person is logged in, the one last seen first."""
+    query = select(LoginSession).where(LoginSession.user_id == user.id, LoginSession.expires_at > datetime.now(UTC))
+    return list(session.scalars(query.order_by(LoginSession.last_seen_at.desc())))
+
+
+def revoke_session(session: Session, user: User, session_id: int) -> None:
+    """End one of a person's own logins.
+
+    Raises:
+        NotFoundError: it is not theirs, or not there.
+    """
+    login = session.scalar(select(LoginSession).where(LoginSession.id == session_id, LoginSession.user_id == user.id))
+    if login is None:
+        raise NotFoundError("There is no such login.")
+    session.delete(login)
+
+
+def create_token(
+    session: Session, user: User, *, name: str, expires_at: datetime | None = None
+) -> tuple[ApiToken, str]:
+    """Make a token for the command line: its row, and the text, which is shown once and stored nowhere.
+
+    Raises:
+        InvalidInputError: the name is empty or too long.
+    """
+    text = ids.api_token()
+    token = ApiToken(
+        user_id=user.id,
+        name=_checked_text(name, "name", _TOKEN_NAME_CHARS),
+        token_hash=ids.token_hash(text),
+        start=text[: ids.TOKEN_START_CHARS],
+        created_at=datetime.now(UTC),
+        expires_at=expires_at,
+    )
+    session.add(token)
+    session.flush()
+    return token, text
+
+
+def token_of(session: Session, text: str) -> ApiToken | None:
+    """The token with this text, its user loaded; `None` if it ended or the account is closed."""
+    token = session.scalar(
+        select(ApiToken).where(ApiToken.token_hash == ids.token_hash(text)).options(joinedload(ApiToken.user))
+    )
+    if token is None or token.revoked_at is not None or token.user.disabled_at is not None:
+        return None
+    if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+        return None
+    return token
+
+
+def user_of_token(session: Session, text: str) -> User | None:
+    """Whose token this is; `None` as `token_of`."""
+    token = token_of(session, text)
+    return token.user if token else None
+
+
+def tokens_of(session: Session, user: User) -> list[ApiToken]:
+    """A person's tokens that were not revoked, newest first."""
+    query = select(ApiToken).where(ApiToken.user_id == user.id, ApiToken.revoked_at.is_(None))
+    return list(session.scalars(query.order_by(ApiToken.id.desc())))
+
+
+def revoke_token(session: Session, user: User, token_id: int) -> None:
+    """End one of a person's own tokens.
+
+    Raises:
+        NotFoundError: it is not theirs, or not there.
+    """
+    token = session.scalar(select(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == user.id))
+    if token is None or token.revoked_at is not None:
+        raise NotFoundError("There is no such token.")
+    token.revoked_at = datetime.now(UTC)
+
+
+def is_stale(seen_at: datetime | None) -> bool:
+    """Whether a *last seen* is old enough to be written anew."""
+    return seen_at is None or datetime.now(UTC) - seen_at > _SEEN_EVERY
+
+
+def mark_seen(session: Session, *, login_id: int | None = None, token_id: int | None = None) -> None:
+    """Write down that a login or a token is in use."""
+    now = datetime.now(UTC)
+    if login_id is not None and (login := session.get(LoginSession, login_id)) is not None:
+        login.last_seen_at = now
+    if token_id is not None and (token := session.get(ApiToken, token_id)) is not None:
+        token.last_used_at = now
+
+
+def _checked_email(email: str) -> str:
+    email = email.strip().lower()
+    if not _EMAIL.fullmatch(email) or len(email) > 254:  # noqa: PLR2004  # what a mailbox name may have, RFC 5321
+        raise InvalidInputError("That is not an e-mail address.", field="email")
+    return email
+
+
+def _checked_text(text: str, field: str, most: int) -> str:
+    text = " ".join(text.split())
+    if not text or len(text) > most or not text.isprintable():
+        raise InvalidInputError(f"A {field} has 1 to {most} printable characters.", field=field)
+    return text
+
+
+def _refuse_too_many(session: Session, whose: object, most: int, now: datetime) -> None:
+    count, oldest = session.execute(
+        select(func.count(), func.min(LoginAttempt.at)).where(whose, LoginAttempt.at > now - _WINDOW)  # type: ignore[arg-type]  # a column expression
+    ).one()
+    if count >= most:
+        raise TooManyError(
+            "Too many log-ins failed. Wait a minute, then try again.",
+            retry_after_s=max(1.0, (oldest + _WINDOW - now).total_seconds()),
+        )
+
+
+def _failure(*, address: str, email: str, at: datetime) -> Callable[[Session], None]:
+    def write(session: Session) -> None:
+        session.execute(delete(LoginAttempt).where(LoginAttempt.at < at - _KEPT))
+        session.add(LoginAttempt(address=address[:64], email=email, at=at))
+
+    return write

@@ -1,0 +1,1 @@
+"""The trail: who changed what, when and why."""

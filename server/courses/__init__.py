@@ -1,0 +1,1 @@
+"""Courses, who is in them, and their assignments."""

@@ -1,0 +1,243 @@
+"""Say who somebody is in a course and which assignments they see; make courses and enrol people."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, joinedload
+
+from autograder import assignment as rungs
+from autograder import codec
+from autograder.contract import Lane
+from server.audit import service as audit
+from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from server.models import Assignment, AssignmentVersion, Course, Enrolment, Role, User
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What one person is in one course. `enrolment` is `None` for an admin, who acts as an instructor everywhere."""
+
+    course: Course
+    user: User
+    enrolment: Enrolment | None
+    role: Role
+
+    @property
+    def is_staff(self) -> bool:
+        """Whether they see everybody's submissions, hidden cases and findings."""
+        return self.role in {Role.ta, Role.instructor}
+
+    @property
+    def is_instructor(self) -> bool:
+        """Whether they decide about the course itself."""
+        return self.role is Role.instructor
+
+    def require_staff(self) -> None:
+        """Raise `ForbiddenError` for a student."""
+        if not self.is_staff:
+            raise ForbiddenError("Only the staff of this course may do that.")
+
+
+@dataclass(frozen=True)
+class AssignmentDetail:
+    """An assignment in a course together with what its files say in the current version."""
+
+    row: Assignment
+    version: AssignmentVersion
+
+    @cached_property
+    def spec(self) -> rungs.Assignment:
+        """The manifest."""
+        return codec.from_json(rungs.Assignment, self.version.manifest)
+
+    @property
+    def slug(self) -> str:
+        """Its name in URLs."""
+        return self.row.slug
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        return self.row.title
+
+    @property
+    def handout(self) -> str:
+        """Markdown."""
+        return self.version.handout
+
+    @property
+    def starters(self) -> dict[str, str]:
+        """Language → source of the file to start from."""
+        return self.version.starters
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """Where it is graded, in the order of the enum."""
+        return tuple(lane for lane in Lane if self.spec.policy(lane) is not None)
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether it has begun."""
+        return self.row.open_at is None or self.row.open_at <= now
+
+    def is_late(self, now: datetime) -> bool:
+        """Whether a submission uploaded now would be late."""
+        return self.row.due_at is not None and now > self.row.due_at
+
+    def is_closed(self, now: datetime) -> bool:
+        """Whether submissions are over; practice runs go on."""
+        return self.row.late_until is not None and now > self.row.late_until
+
+    def is_visible(self, now: datetime, *, staff: bool) -> bool:
+        """Staff see everything, students what is published and has begun."""
+        return staff or (self.row.published and self.is_open(now))
+
+
+def membership(session: Session, user: User, course_slug: str) -> Membership:
+    """What `user` is in the course.
+
+    Raises:
+        NotFoundError: there is no such course, or they may not know of it (not enrolled, or dropped).
+    """
+    row = session.execute(
+        select(Course, Enrolment)
+        .outerjoin(Enrolment, (Enrolment.course_id == Course.id) & (Enrolment.user_id == user.id))
+        .where(Course.slug == course_slug)
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError("There is no such course.")
+    found = _membership(row[0], user, row[1])
+    if found is None:
+        raise NotFoundError("There is no such course.")
+    return found
+
+
+def courses_of(session: Session, user: User) -> list[Membership]:
+    """The courses that `user` is in, newest first; an admin is in all."""
+    rows = session.execute(
+        select(Course, Enrolment)
+        .outerjoin(Enrolment, (Enrolment.course_id == Course.id) & (Enrolment.user_id == user.id))
+        .order_by(Course.created_at.desc(), Course.id.desc())
+    )
+    found = (_membership(course, user, enrolment) for course, enrolment in rows)
+    return [item for item in found if item is not None]
+
+
+def assignments_of(session: Session, membership: Membership, now: datetime) -> list[AssignmentDetail]:
+    """The assignments that the member sees, by rung: staff all, students those published and open."""
+    rows = session.scalars(
+        select(Assignment)
+        .where(Assignment.course_id == membership.course.id)
+        .options(joinedload(Assignment.version))
+        .order_by(Assignment.rung, Assignment.slug)
+    )
+    details = (AssignmentDetail(row, row.version) for row in rows if row.version is not None)
+    return [detail for detail in details if detail.is_visible(now, staff=membership.is_staff)]
+
+
+def assignment_of(session: Session, membership: Membership, slug: str, now: datetime | None = None) -> AssignmentDetail:
+    """One assignment that the member sees.
+
+    Raises:
+        NotFoundError: there is none with this slug, or a student may not know of it yet.
+    """
+    row = session.scalar(
+        select(Assignment)
+        .where(Assignment.course_id == membership.course.id, Assignment.slug == slug)
+        .options(joinedload(Assignment.version))
+    )
+    if row is not None and row.version is not None:
+        detail = AssignmentDetail(row, row.version)
+        if detail.is_visible(now or datetime.now(UTC), staff=membership.is_staff):
+            return detail
+    raise NotFoundError("There is no such assignment.")
+
+
+def course_by_slug(session: Session, slug: str) -> Course:
+    """The course with this slug, for staff commands.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    course = session.scalar(select(Course).where(Course.slug == slug))
+    if course is None:
+        raise NotFoundError(f"There is no course {slug!r}.")
+    return course
+
+
+def create_course(
+    session: Session, *, slug: str, title: str, timezone: str = "UTC", actor: User | None = None
+) -> Course:
+    """Make a course.
+
+    Raises:
+        InvalidInputError: slug, title or time zone cannot be taken.
+        ConflictError: there is a course with this slug.
+    """
+    if not SLUG.fullmatch(slug):
+        raise InvalidInputError(
+            "A slug has 1 to 60 of a-z, 0-9, - and _, and starts with one of a-z, 0-9.", field="slug"
+        )
+    course = Course(
+        slug=slug, title=_checked_title(title), timezone=_checked_zone(timezone), created_at=datetime.now(UTC)
+    )
+    try:
+        with session.begin_nested():
+            session.add(course)
+    except IntegrityError:
+        raise ConflictError(f"There is a course {slug!r} already.") from None
+    audit.record(session, action="course.created", subject=f"course:{slug}", actor=actor, detail={"title": title})
+    return course
+
+
+def enrol(
+    session: Session, *, course: Course, user: User, role: Role, section: str = "", actor: User | None = None
+) -> Enrolment:
+    """Put a person in a course in this role; one who dropped it, or had another role, gets this one."""
+    enrolment = session.scalar(select(Enrolment).where(Enrolment.course_id == course.id, Enrolment.user_id == user.id))
+    if enrolment is None:
+        enrolment = Enrolment(course_id=course.id, user_id=user.id, role=role, created_at=datetime.now(UTC))
+        session.add(enrolment)
+    enrolment.role, enrolment.section, enrolment.dropped_at = role, section[:60], None
+    session.flush()
+    audit.record(
+        session,
+        action="enrolment.set",
+        subject=f"course:{course.slug}",
+        actor=actor,
+        detail={"user": user.id, "role": role.value},
+    )
+    return enrolment
+
+
+def _membership(course: Course, user: User, enrolment: Enrolment | None) -> Membership | None:
+    if user.is_admin:
+        return Membership(course, user, None, Role.instructor)
+    if enrolment is None or enrolment.dropped_at is not None:
+        return None
+    return Membership(course, user, enrolment, enrolment.role)
+
+
+def _checked_title(title: str) -> str:
+    title = " ".join(title.split())
+    if not title or len(title) > 200 or not title.isprintable():  # noqa: PLR2004  # the column's width
+        raise InvalidInputError("A title has 1 to 200 printable characters.", field="title")
+    return title
+
+
+def _checked_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInputError(
+            f"{name!r} is not a time zone's IANA name, such as Europe/Berlin.", field="timezone"
+        ) from None
+    return name

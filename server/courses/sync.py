@@ -1,0 +1,166 @@
+"""Bring assignments from their folders into a course, and hand their public files out again."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, undefer
+
+from autograder import assignment as rungs
+from autograder import codec
+from autograder.contract import Language
+from autograder.errors import ManifestError
+from server.audit import service as audit
+from server.config import Config
+from server.courses.service import AssignmentDetail
+from server.errors import InvalidInputError
+from server.models import Assignment, AssignmentVersion, Bundle, Course, User
+
+_LANGUAGES = {extension: language for language, extension in rungs.EXTENSIONS.items()}
+
+
+@dataclass(frozen=True)
+class Change:
+    """An assignment that got a new version."""
+
+    slug: str
+    number: int
+    bundle: str
+
+
+@dataclass(frozen=True)
+class _Folder:
+    spec: rungs.Assignment
+    handout: str
+    starters: dict[str, str]
+    milestones: list[dict[str, str]]
+    bundle: bytes
+
+
+def sync_assignments(session: Session, config: Config, course: Course, actor: User | None = None) -> list[Change]:
+    """Read the assignment folders into `course`; a folder whose content is unchanged makes no new version.
+
+    Raises:
+        InvalidInputError: a manifest is malformed (the message has file, line and key) or a file is missing; nothing
+            changes.
+    """
+    try:
+        folders = [_read(config, slug) for slug in rungs.slugs(config.assignments)]
+    except ManifestError as error:
+        raise InvalidInputError(str(error)) from None
+    if not folders:
+        raise InvalidInputError(f"There is no assignment in {config.assignments}.")
+    changes = [change for folder in folders if (change := _store(session, course, folder)) is not None]
+    for change in changes:
+        audit.record(
+            session,
+            action="assignment.versioned",
+            subject=f"course:{course.slug}",
+            actor=actor,
+            detail={"assignment": change.slug, "version": change.number, "bundle": change.bundle},
+        )
+    return changes
+
+
+def archive(session: Session, detail: AssignmentDetail) -> bytes:
+    """The assignment's public files as a tar of `assignments/<slug>/…`, from the version's own bundle."""
+    bundle = session.scalars(
+        select(Bundle).where(Bundle.hash == detail.version.bundle_hash).options(undefer(Bundle.data))
+    ).one()
+    return _only(bundle.data, f"assignments/{detail.slug}/")
+
+
+def _only(bundle: bytes, prefix: str) -> bytes:
+    buffer = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(bundle)) as source,
+        tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as target,
+    ):
+        for member in source.getmembers():
+            if member.isfile() and member.name.startswith(prefix):
+                target.addfile(member, source.extractfile(member))
+    return buffer.getvalue()
+
+
+def _read(config: Config, slug: str) -> _Folder:
+    public, staff = config.assignments / slug, config.reference / slug
+    spec = rungs.load_assignment(public)
+    rungs.load_families(staff)
+    return _Folder(
+        spec=spec,
+        handout=_text(public / "README.md"),
+        starters={language.value: _text(_starter(public, language)) for language in spec.languages},
+        milestones=_milestones(public),
+        bundle=rungs.pack({f"assignments/{slug}": public, f"reference/{slug}": staff}),
+    )
+
+
+def _starter(folder: Path, language: Language) -> Path:
+    return folder / "starters" / f"{language.value}.{rungs.EXTENSIONS[language]}"
+
+
+def _milestones(folder: Path) -> list[dict[str, str]]:
+    paths = sorted(path for path in folder.glob("milestones/*") if path.suffix[1:] in _LANGUAGES)
+    return [
+        {"name": path.stem, "filename": path.name, "language": _LANGUAGES[path.suffix[1:]].value, "source": _text(path)}
+        for path in paths
+    ]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InvalidInputError(f"{path} is missing.") from None
+    except ValueError:
+        raise InvalidInputError(f"{path} is not UTF-8.") from None
+
+
+def _store(session: Session, course: Course, folder: _Folder) -> Change | None:
+    row = _assignment(session, course, folder.spec)
+    digest = rungs.content_hash(folder.bundle)
+    current = session.get(AssignmentVersion, row.version_id) if row.version_id else None
+    if current is not None and current.bundle_hash == digest:
+        return None
+    version = AssignmentVersion(
+        assignment_id=row.id,
+        number=_next_number(session, row),
+        bundle_hash=_bundle(session, digest, folder.bundle),
+        manifest=codec.to_json(folder.spec),
+        handout=folder.handout,
+        starters=folder.starters,
+        milestones=folder.milestones,
+        created_at=datetime.now(UTC),
+    )
+    session.add(version)
+    session.flush()
+    row.version_id, row.title, row.rung = version.id, folder.spec.title, folder.spec.rung
+    return Change(row.slug, version.number, digest)
+
+
+def _assignment(session: Session, course: Course, spec: rungs.Assignment) -> Assignment:
+    row = session.scalar(select(Assignment).where(Assignment.course_id == course.id, Assignment.slug == spec.slug))
+    if row is None:
+        row = Assignment(
+            course_id=course.id, slug=spec.slug, rung=spec.rung, title=spec.title, created_at=datetime.now(UTC)
+        )
+        session.add(row)
+        session.flush()
+    return row
+
+
+def _next_number(session: Session, row: Assignment) -> int:
+    query = select(func.max(AssignmentVersion.number)).where(AssignmentVersion.assignment_id == row.id)
+    return (session.scalar(query) or 0) + 1
+
+
+def _bundle(session: Session, digest: str, data: bytes) -> str:
+    if session.get(Bundle, digest) is None:
+        session.add(Bundle(hash=digest, data=data, size=len(data), created_at=datetime.now(UTC)))
+        session.flush()
+    return digest

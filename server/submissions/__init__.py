@@ -1,0 +1,1 @@
+"""What students hand in, and what everybody sees of it."""
