@@ -1,0 +1,129 @@
+"""The Celery application that dispatcher, recorder and worker make, and how a consumer of one queue runs.
+
+Celery's own retries stay off everywhere: the sweeper (`server.grading.sweep`) is the only retry, so that a poisonous job
+cannot loop in the broker.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from celery import Celery
+from kombu import Exchange, Queue
+
+GRADE = "grade"
+RECORD = "record"
+RESULTS = "results"
+
+SEND_TIMEOUT_S = 5.0
+"""How long one try to reach the broker may take."""
+
+
+def grade_queue(node: str) -> str:
+    """The queue that only this node consumes."""
+    return f"grade.{node}"
+
+
+def make_app(name: str, broker_url: str) -> Celery:
+    """An application for this broker; the folders of a filesystem broker are made."""
+    app = Celery(name, set_as_current=False)
+    app.conf.update(
+        broker_url=broker_url,
+        # Nothing is ever unpickled.
+        task_serializer="json",
+        result_serializer="json",
+        accept_content=["json"],
+        # What came of a task travels on the results queue, signed; Celery keeps no second copy of it.
+        task_ignore_result=True,
+        result_backend=None,
+        # A slot takes one message at a time: what waits, waits in the database, where its place can still change.
+        worker_prefetch_multiplier=1,
+        worker_concurrency=1,
+        # No broadcast queues: nobody sends commands to workers, and on a folder each of them would be polled.
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        task_send_sent_event=False,
+        # A publisher decides itself how long a message is worth another try (a heartbeat: not at all).
+        task_publish_retry=False,
+        broker_connection_timeout=SEND_TIMEOUT_S,
+        # Services start in any order and survive a restart of the broker, however long it takes.
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        # Our own logging; a library does not replace handlers or standard output.
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        **_transport(broker_url),
+    )
+    return app
+
+
+def _transport(broker_url: str) -> dict[str, Any]:
+    scheme = urlsplit(broker_url).scheme
+    if scheme == "filesystem":
+        return _filesystem(Path(urlsplit(broker_url).path))
+    if scheme in {"redis", "rediss"}:
+        return {"broker_transport_options": _REDIS}
+    return {}
+
+
+_REDIS: dict[str, Any] = {
+    # Only the recorder acknowledges late; its jobs take milliseconds, and a repeated one changes nothing.
+    "visibility_timeout": 120,
+    # A half-open connection is found out instead of waited for.
+    "socket_connect_timeout": SEND_TIMEOUT_S,
+    "socket_timeout": 30,
+    "socket_keepalive": True,
+    "health_check_interval": 15,
+}
+
+
+def _filesystem(folder: Path) -> dict[str, Any]:
+    # Messages carry sources and results: the folder is its owner's alone.
+    for path in (folder, folder / "messages", folder / "control"):
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return {
+        "broker_transport": "broker.filesystem:Transport",
+        "broker_transport_options": {
+            "data_folder_in": str(folder / "messages"),
+            "data_folder_out": str(folder / "messages"),
+            "control_folder": str(folder / "control"),
+            # The default polls once a second; at 0.05 a hop takes 10 to 20 ms (measured).
+            "polling_interval": 0.05,
+        },
+    }
+
+
+def send(app: Celery, task: str, queue: str, text: str, *, expires_s: float | None = None) -> None:
+    """Publish one task by name; `text` is the JSON it takes.
+
+    Raises:
+        kombu.exceptions.OperationalError, OSError: the broker cannot be reached.
+    """
+    argument = {GRADE: "task", RECORD: "envelope"}[task]
+    # Declaring nothing: the anonymous exchange routes by the queue's name, on a folder as on Redis.
+    app.send_task(task, kwargs={argument: text}, queue=_queue(queue), declare=[], expires=expires_s)
+
+
+def _queue(name: str) -> Queue:
+    return Queue(name, Exchange(""), routing_key=name)
+
+
+def consume(app: Celery, queue: str) -> int:
+    """Consume one queue in this process until SIGTERM, which lets the task at hand finish; returns the exit status."""
+    app.conf.task_queues = (_queue(queue),)
+    worker = app.Worker(
+        # One task at a time, in this process: a forked child must never own a GPU context or a database connection.
+        pool="solo",
+        hostname=f"{queue}.{os.getpid()}@{socket.gethostname()}",
+        # Workers need not know each other; these would need broadcast queues.
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    worker.start()
+    return int(worker.exitcode or 0)
