@@ -1,7 +1,7 @@
 """The Celery application that dispatcher, recorder and worker make, and how a consumer of one queue runs.
 
-Celery's own retries stay off everywhere: the sweeper (`server.grading.sweep`) is the only retry, so that a poisonous job
-cannot loop in the broker.
+Celery's own retries stay off everywhere: the sweeper (`server.grading.sweep`) is the only retry, so that a poisonous
+job cannot loop in the broker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
-from kombu import Exchange, Queue
+from kombu.entity import Exchange, Queue
 
 GRADE = "grade"
 RECORD = "record"

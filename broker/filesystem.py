@@ -1,8 +1,8 @@
 """The broker of the embedded form: kombu's filesystem transport with its two hot methods replaced.
 
-As shipped, a message becomes visible before it is written (a reader that meets half of it dies, and the message is gone),
-is read by way of the machine's common temporary folder, and two messages of one millisecond change places. Here a
-message appears whole under a name that sorts by time, never leaves its folder, and belongs to whoever removes it.
+As shipped, a message becomes visible before it is written (a reader that meets half of it dies, and the message is
+gone), is read by way of the machine's common temporary folder, and two messages of one millisecond change places. Here
+a message appears whole under a name that sorts by time, never leaves its folder, and belongs to whoever removes it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Channel(filesystem.Channel):
 
     supports_fanout = False
 
-    def _put(self, queue: str, payload: dict[str, Any], **_kwargs: Any) -> None:
+    def _put(self, queue: str, message: dict[str, Any], **_kwargs: Any) -> None:
         folder = Path(self.data_folder_out)
         name = f"{time.time_ns():020d}_{uuid.uuid4().hex}.{queue}.msg"
         # A leading dot: no queue's name, so that no consumer looks at it before it is whole.
         unfinished = folder / f".{name}"
-        unfinished.write_bytes(json.dumps(payload).encode())
+        unfinished.write_bytes(json.dumps(message).encode())
         unfinished.rename(folder / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:  # noqa: ARG002  (kombu's signature)
