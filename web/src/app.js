@@ -1,0 +1,14 @@
+// What every page gets. Everything here is an addition: without it, pages read and forms submit as they are.
+import { startCopying } from "./parts/copy.js";
+import { startElapsed } from "./parts/elapsed.js";
+import { startKeys } from "./parts/keys.js";
+import { startLive } from "./parts/live.js";
+import { startThemeToggle } from "./parts/theme-toggle.js";
+import { startTimes } from "./parts/times.js";
+
+startThemeToggle();
+startKeys();
+startCopying();
+startTimes(document);
+startElapsed();
+for (const region of document.querySelectorAll("[data-live]")) startLive(region);

@@ -1,0 +1,59 @@
+// A run's result beside the editor: the form is sent in the background, and the page that answers is where the panel's
+// content comes from, so that there is one set of templates.
+import { startLive } from "../parts/live.js";
+import { startTimes } from "../parts/times.js";
+
+/**
+ * Send the form and show the answer.
+ * @returns the frames to mark in the editor, once the run has ended: `[{line, message}]`
+ */
+export function runPanel(panel, { onEnd }) {
+  let stop = () => {};
+
+  function frames() {
+    return [...panel.querySelectorAll("[data-frame-line]")].map((frame) => ({
+      line: Number(frame.dataset.frameLine),
+      message: frame.dataset.frameMessage,
+    }));
+  }
+
+  function show(page, address) {
+    const region = page.querySelector("[data-result]");
+    const problem = page.querySelector("[data-form-problem]");
+    const title = page.querySelector("h1");
+    panel.hidden = false;
+    const body = panel.querySelector("[data-panel-body]");
+    const link = panel.querySelector("[data-panel-link]");
+    link.hidden = !region;
+    if (region) {
+      link.href = address;
+      body.replaceChildren(document.adoptNode(region));
+      startTimes(body);
+      if (region.dataset.live) stop = startLive(region, { onEnd: () => onEnd(frames()) });
+      else onEnd(frames());
+    } else {
+      body.replaceChildren(document.adoptNode(problem ?? title));
+    }
+    panel.scrollIntoView({ block: "nearest" });
+  }
+
+  async function run(form) {
+    stop();
+    const body = new FormData(form);
+    body.set("mode", "run");
+    body.delete("file");
+    const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    show(page, response.url);
+  }
+
+  function fail() {
+    const message = document.createElement("p");
+    message.textContent = "The server could not be reached. Your text is safe in this browser; try again in a moment.";
+    panel.hidden = false;
+    panel.querySelector("[data-panel-link]").hidden = true;
+    panel.querySelector("[data-panel-body]").replaceChildren(message);
+  }
+
+  return { run: (form) => run(form).catch(fail) };
+}

@@ -1,0 +1,100 @@
+// The code editor itself. It lives in a shadow root, where CodeMirror adopts its style sheets as objects: with a strict
+// content security policy, style elements made by scripts are refused.
+import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, setDiagnostics } from "@codemirror/lint";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { Compartment, EditorState, Prec } from "@codemirror/state";
+import {
+  EditorView,
+  drawSelection,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { highlightStyle, theme } from "./theme.js";
+
+const MODES = {
+  triton: () => import("@codemirror/lang-python").then(({ python }) => python()),
+  cuda: () => import("@codemirror/lang-cpp").then(({ cpp }) => cpp()),
+};
+
+/**
+ * @param {HTMLElement} host
+ * @param {{text: string, language: string, label: string, describedBy: string, onChange: (text: string) => void,
+ *          onRun: () => void, onSubmit: () => void}} options
+ */
+export function makeEditor(host, { text, language, label, description, onChange, onRun, onSubmit }) {
+  const root = host.attachShadow({ mode: "open" });
+  const mode = new Compartment();
+  const command = (action) => () => {
+    action();
+    return true;
+  };
+
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        lintGutter(),
+        lineNumbers(),
+        highlightActiveLineGutter(),
+        highlightSpecialChars(),
+        history(),
+        drawSelection(),
+        indentUnit.of("    "),
+        EditorState.tabSize.of(4),
+        indentOnInput(),
+        bracketMatching(),
+        closeBrackets(),
+        highlightActiveLine(),
+        highlightSelectionMatches(),
+        search(),
+        syntaxHighlighting(highlightStyle),
+        theme,
+        mode.of([]),
+        Prec.highest(
+          keymap.of([
+            { key: "Mod-Enter", run: command(onRun) },
+            { key: "Mod-Shift-Enter", run: command(onSubmit) },
+          ]),
+        ),
+        keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-description": description, spellcheck: "false" }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) onChange(update.state.doc.toString());
+        }),
+      ],
+    }),
+  });
+
+  async function setLanguage(name) {
+    const support = await (MODES[name] ?? (() => []))();
+    view.dispatch({ effects: mode.reconfigure(support) });
+  }
+
+  /** Replace the whole text as one change, which undo takes back. */
+  function setText(replacement) {
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: replacement }, selection: { anchor: 0 } });
+  }
+
+  /** Mark lines: `[{line, message}]`, counted from 1; lines that are no longer there are left out. */
+  function mark(problems) {
+    const lines = view.state.doc.lines;
+    const diagnostics = problems
+      .filter(({ line }) => line >= 1 && line <= lines)
+      .map(({ line, message }) => {
+        const { from, to } = view.state.doc.line(line);
+        return { from, to, severity: "error", message };
+      });
+    view.dispatch(setDiagnostics(view.state, diagnostics));
+  }
+
+  setLanguage(language);
+  return { view, setLanguage, setText, mark, text: () => view.state.doc.toString() };
+}
