@@ -1,0 +1,83 @@
+# Everything a person types. `make help` lists it.
+#
+# Stamps under .venv say what is installed already, so that a second `make` does nothing. What can be set from outside:
+#   PYTHON         the Python that .venv is made from (3.11 or newer)
+#   LADDER_TORCH   what pip is asked for as torch: a requirement, a wheel's path, or either with pip options before it
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+LADDER_TORCH ?= torch==2.13.0
+BIN := .venv/bin
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+VENV := .venv/.made
+TORCH := .venv/.torch-$(shell printf '%s' '$(LADDER_TORCH)' | cksum | cut -d ' ' -f 1)
+NODE := .venv/.node
+TOOLS := .venv/.tools
+PAGES := web/static/dist/.built
+PAGE_SOURCES := $(shell find web/src web/build.mjs web/package.json web/package-lock.json -type f 2>/dev/null)
+
+.PHONY: help
+help: ## List what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-10s %s\n", $$1, $$2 }'
+
+.PHONY: setup
+setup: $(NODE) $(TOOLS) $(PAGES) ## Install everything into .venv and build the pages
+
+$(VENV):
+	@sh scripts/make_venv.sh .venv
+	@touch $@
+
+# torch is the large one, so it has a stamp of its own; what follows takes it as it is.
+$(TORCH): $(VENV)
+	$(BIN)/python -m pip install --quiet $(LADDER_TORCH)
+	@rm -f .venv/.torch-*
+	@touch $@
+
+$(NODE): $(TORCH) pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[node]'
+	@touch $@
+
+$(TOOLS): $(NODE)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group check --group test
+	@touch $@
+
+$(PAGES): $(VENV) $(PAGE_SOURCES)
+	@sh scripts/build_pages.sh
+	@touch $@
+
+.PHONY: demo
+demo: $(NODE) $(PAGES) ## Set up, serve, submit five kernels and show what becomes of each
+	$(BIN)/ladder demo
+
+.PHONY: up
+up: $(NODE) $(PAGES) ## Set up and keep serving; Ctrl-C stops
+	$(BIN)/ladder up
+
+.PHONY: down
+down: ## Stop what `make up` started
+	$(BIN)/ladder down
+
+.PHONY: check
+check: $(TOOLS) ## Format, lint, types, import rules, house rules
+	@sh scripts/check.sh
+
+.PHONY: test
+test: $(TOOLS) $(PAGES) ## Run every test; says why it skips what it skips
+	@sh scripts/test.sh
+
+.PHONY: bench
+bench: $(TOOLS) $(PAGES) ## Read the published figures and write docs/performance.md
+	$(BIN)/python scripts/bench.py
+
+.PHONY: format
+format: $(TOOLS) ## Format and fix what can be fixed without thinking
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: clean
+clean: ## Remove what was installed and built (not var/, where the data is)
+	rm -rf .venv web/node_modules web/static/dist dist build
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

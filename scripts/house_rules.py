@@ -1,0 +1,318 @@
+"""The rules of this house that no general tool knows. `make check` runs them; tests/architecture tests each.
+
+A rule is a function from a `Tree` to the places where it is broken. `python scripts/house_rules.py [FOLDER]` prints
+those places and the length of our functions, and exits 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from autograder.contract import Verdict
+
+PACKAGES = ("autograder", "client", "server", "worker")
+MAX_FUNCTION_LINES = 60
+
+# A broad except swallows what it was not meant for; these are the edges where everything has to be caught.
+BROAD_EXCEPT_ALLOWED: dict[str, str] = {
+    "autograder/runner": "around the untrusted call",
+    "autograder/judge": "around the job",
+    "worker": "around the job",
+    "server/recorder": "around the job",
+    "server/dispatcher": "around the job",
+}
+EXEC_ALLOWED = ("autograder/runner",)
+FORBIDDEN_IMPORTS = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib")
+FORBIDDEN_CALLS = ("torch.load", "os.system", "os.popen", "yaml.load", "eval", "numpy.load")
+MANIFEST_CLASSES = (
+    "Assignment",
+    "Argument",
+    "Layout",
+    "Case",
+    "Draw",
+    "Family",
+    "Tolerance",
+    "Limits",
+    "Points",
+    "LanePolicy",
+    "Cost",
+    "Mutant",
+)
+PROBLEM_MAY_IMPORT = ("__future__", "math", "torch")
+
+# Put together from parts, so that this file does not break its own rule.
+HOSTS = tuple(
+    ".".join(parts)
+    for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("npmjs", "com"), ("download", "pytorch"))
+)
+MACHINE_PATHS = tuple(f"/{name}/" for name in ("work", "root", "opt/wheels", "home/user"))
+UNFINISHED = tuple("TO-DO FIX-ME X-XX".replace("-", "").split())
+FIRST_WORDS_OF_VERDICTS = {verdict.value.split("_")[0] for verdict in Verdict}
+# Some of these are meant not to parse.
+STUDENTS_FILES = re.compile(r"reference/[^/]+/submissions/|tests/hostile/(?!test_|conftest)")
+BINARY = {".png", ".ico", ".woff2", ".gz", ".tar", ".bin", ".jpg"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A place where a rule is broken."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A checkout."""
+
+    root: Path
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """What git tracks, or would track; every file where there is no repository."""
+        if (self.root / ".git").exists():
+            command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+            names = subprocess.run(command, cwd=self.root, check=True, capture_output=True, text=True).stdout.split(
+                "\0"
+            )
+            return tuple(sorted({name for name in names if name and (self.root / name).is_file()}))
+        return tuple(sorted(p.relative_to(self.root).as_posix() for p in self.root.rglob("*") if p.is_file()))
+
+    def python(self, *folders: str) -> Iterator[tuple[str, ast.Module]]:
+        """The Python files of ours under `folders`, parsed; what stands for a student's file is none."""
+        for name in self.files:
+            if STUDENTS_FILES.match(name):
+                continue
+            if name.endswith(".py") and name.startswith(tuple(f"{folder}/" for folder in folders)):
+                yield name, ast.parse(self.text(name), name)
+
+    def text(self, name: str) -> str:
+        """A file's text, empty where there is no such file."""
+        path = self.root / name
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    def lines(self) -> Iterator[tuple[str, int, str]]:
+        """Every line of every text file."""
+        for name in self.files:
+            if Path(name).suffix not in BINARY:
+                for number, line in enumerate(self.text(name).splitlines(), start=1):
+                    yield name, number, line
+
+
+Rule = Callable[[Tree], Iterator[Problem]]
+
+
+def commit_stands_in_one_place(tree: Tree) -> Iterator[Problem]:
+    """One request or task is one transaction: `commit()` stands in server/db.py only."""
+    for name, module in tree.python(*PACKAGES):
+        for node in ast.walk(module):
+            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "commit"
+            if called and name != "server/db.py":
+                yield Problem(name, _line(node), "commit() stands in server/db.py and nowhere else")
+
+
+def broad_excepts_stand_at_the_edges(tree: Tree) -> Iterator[Problem]:
+    """Everything is caught in two places only: around the untrusted call and around the job."""
+    for name, module in tree.python(*PACKAGES, "scripts"):
+        if name.startswith(tuple(BROAD_EXCEPT_ALLOWED)):
+            continue
+        for node in ast.walk(module):
+            if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
+                yield Problem(name, node.lineno, "catches everything; name what can happen here")
+
+
+def _is_broad(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.Tuple):
+        return any(_is_broad(item) for item in node.elts)
+    return node is None or ast.unparse(node) in ("Exception", "BaseException")
+
+
+def nothing_foreign_is_executed(tree: Tree) -> Iterator[Problem]:
+    """No pickle, no torch.load, no shell, no eval: what crosses a boundary is data."""
+    for name, module in tree.python(*PACKAGES, "scripts", "assignments", "reference"):
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for imported in sorted(_imported(node) & set(FORBIDDEN_IMPORTS)):
+                    yield Problem(name, node.lineno, f"imports {imported}, which runs what it reads")
+            if isinstance(node, ast.Call):
+                yield from _forbidden_call(name, node)
+
+
+def _forbidden_call(name: str, node: ast.Call) -> Iterator[Problem]:
+    called = ast.unparse(node.func)
+    if called in FORBIDDEN_CALLS or (called == "exec" and not name.startswith(EXEC_ALLOWED)):
+        yield Problem(name, node.lineno, f"calls {called}")
+    for keyword in node.keywords:
+        if keyword.arg == "shell" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False):
+            yield Problem(name, node.lineno, "starts a shell; give a list of arguments")
+
+
+def functions_are_short(tree: Tree) -> Iterator[Problem]:
+    """No function has more than 60 lines."""
+    for name, line, length in function_lengths(tree):
+        if length > MAX_FUNCTION_LINES:
+            yield Problem(name, line, f"a function of {length} lines, at most {MAX_FUNCTION_LINES}")
+
+
+def function_lengths(tree: Tree, *folders: str) -> Iterator[tuple[str, int, int]]:
+    """File, line and number of lines of every function of the packages."""
+    for name, module in tree.python(*(folders or (*PACKAGES, "scripts"))):
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def problems_import_torch_only(tree: Tree) -> Iterator[Problem]:
+    """`assignments/*/problem.py` is plain torch: it runs on every lane and on a student's machine."""
+    for name, module in tree.python("assignments"):
+        for node in ast.walk(module):
+            if name.endswith("/problem.py") and isinstance(node, ast.Import | ast.ImportFrom):
+                for imported in sorted(_imported(node) - set(PROBLEM_MAY_IMPORT)):
+                    yield Problem(name, node.lineno, f"imports {imported}; a problem imports torch only")
+
+
+def reference_is_imported_by_nobody(tree: Tree) -> Iterator[Problem]:
+    """`reference/` is staff only; its files are read as text."""
+    for name, module in tree.python(*PACKAGES, "scripts", "assignments", "reference", "tests"):
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import | ast.ImportFrom) and "reference" in _imported(node):
+                yield Problem(name, node.lineno, "imports reference")
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    return set() if node.level else {(node.module or "").split(".")[0]}
+
+
+def variables_are_documented(tree: Tree) -> Iterator[Problem]:
+    """Every `LADDER_` variable that something reads is listed in README.md."""
+    documented = set(re.findall(r"LADDER_[A-Z][A-Z_]*", tree.text("README.md")))
+    used = {f"LADDER_{field.upper()}": ("server/config.py", 1) for field in _fields(tree, "server/config.py", "Config")}
+    for name, number, line in tree.lines():
+        if name.startswith((*PACKAGES, "Makefile", "scripts")) and not name.endswith(".md"):
+            for variable in re.findall(r"LADDER_[A-Z][A-Z_]*[A-Z]", line):
+                used.setdefault(variable, (name, number))
+    for variable, (name, number) in sorted(used.items()):
+        if variable not in documented:
+            yield Problem(name, number, f"README.md does not mention {variable}")
+
+
+def manifest_keys_are_documented(tree: Tree) -> Iterator[Problem]:
+    """Every key that an assignment's files may have stands in docs/authoring.md as `key`."""
+    documented = set(re.findall(r"`([a-z_]+)`", tree.text("docs/authoring.md")))
+    for cls in MANIFEST_CLASSES:
+        for field in _fields(tree, "autograder/assignment.py", cls):
+            if field not in documented:
+                yield Problem("docs/authoring.md", 1, f"does not explain the key `{field}` ({cls})")
+
+
+def _fields(tree: Tree, name: str, cls: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(tree.text(name))):
+        if isinstance(node, ast.ClassDef) and node.name == cls:
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    yield item.target.id
+
+
+def no_machine_is_named(tree: Tree) -> Iterator[Problem]:
+    """No file names a registry's host or a path of one machine: whoever installs has their own."""
+    for name, number, line in tree.lines():
+        for word in (*HOSTS, *MACHINE_PATHS):
+            at = line.find(word)
+            if at >= 0 and not (word.startswith("/") and at > 0 and (line[at - 1].isalnum() or line[at - 1] in "._-}")):
+                yield Problem(name, number, f"names {word}")
+
+
+def nothing_is_left_undone(tree: Tree) -> Iterator[Problem]:
+    """What is not done is an issue, not a comment."""
+    pattern = re.compile(rf"\b({'|'.join(UNFINISHED)})\b")
+    for name, number, line in tree.lines():
+        if pattern.search(line) and not name.endswith((".md", "package-lock.json")):
+            yield Problem(name, number, "left undone; file an issue instead")
+
+
+def migrations_go_both_ways(tree: Tree) -> Iterator[Problem]:
+    """Every migration can be taken back."""
+    for name, module in tree.python("server/migrations/versions"):
+        ways = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+        for way in ("upgrade", "downgrade"):
+            body = [node for node in ways[way].body if not _is_idle(node)] if way in ways else []
+            if not body:
+                yield Problem(name, 1, f"has no {way}()")
+
+
+def _is_idle(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def hostile_files_are_in_the_table(tree: Tree) -> Iterator[Problem]:
+    """Every attack is named in tests/hostile/table.toml, the normative table."""
+    table = "tests/hostile/table.toml"
+    rows = set(_strings(tomllib.loads(tree.text(table))))
+    for name in tree.files:
+        verdict = Path(name).name.split("_")[0]
+        if not name.startswith("tests/hostile/") or verdict not in FIRST_WORDS_OF_VERDICTS:
+            continue
+        if not rows & {name, Path(name).name, Path(name).stem, name.removeprefix("tests/hostile/")}:
+            yield Problem(name, 1, f"is not in {table}")
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Every string and every key of a parsed table; a file's name is among them."""
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, dict):
+        yield from (str(key) for key in value)
+        yield from (text for item in value.values() for text in _strings(item))
+    if isinstance(value, list):
+        yield from (text for item in value for text in _strings(item))
+
+
+RULES: tuple[Rule, ...] = (
+    commit_stands_in_one_place,
+    broad_excepts_stand_at_the_edges,
+    nothing_foreign_is_executed,
+    functions_are_short,
+    problems_import_torch_only,
+    reference_is_imported_by_nobody,
+    variables_are_documented,
+    manifest_keys_are_documented,
+    no_machine_is_named,
+    nothing_is_left_undone,
+    migrations_go_both_ways,
+    hostile_files_are_in_the_table,
+)
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 1)
+
+
+def main(arguments: list[str]) -> int:
+    """Check the checkout in the folder given, or in this one."""
+    tree = Tree(Path(arguments[0] if arguments else ".").resolve())
+    problems = [problem for rule in RULES for problem in rule(tree)]
+    for problem in problems:
+        print(problem)
+    lengths = [length for _, _, length in function_lengths(tree)]
+    if lengths:
+        print(f"{len(lengths)} functions, median {statistics.median(lengths):g} lines, longest {max(lengths)}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
