@@ -50,7 +50,7 @@ def _offset(generator: torch.Generator, n: int) -> Pair:
 
 
 def _runs(generator: torch.Generator, n: int) -> Pair:
-    """Runs of zeros and of equal values, rotated to a random place: an element taken from a neighbour shows at the ends."""
+    """Runs of zeros and of equal values at a random place: an element taken from a neighbour shows at their ends."""
     step = torch.arange(n, device=generator.device) // max(1, n // 7)
     x = torch.where(step % 2 == 0, 0.0, 8.0 + step).roll(_integer(generator, n))
     return x.double(), (0.5 * step).double().roll(_integer(generator, n))
