@@ -13,8 +13,8 @@ MIN_CHARS = 10
 MAX_CHARS = 200
 """A longer one would only make the server work."""
 
-# OWASP's floor for argon2id. With more memory forty parallel log-ins, one per thread, would take gigabytes; and on SQLite
-# a log-in holds the write lock while it verifies, so that it has to stay near 20 ms.
+# OWASP's floor for argon2id. With more memory forty parallel log-ins, one per thread, would take gigabytes; and on
+# SQLite a log-in holds the write lock while it verifies, so that it has to stay near 20 ms.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 

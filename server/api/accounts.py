@@ -1,0 +1,41 @@
+"""Tokens, and who one is."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+
+from server.accounts import service as accounts
+from server.api.responses import errors
+from server.api.schemas import MeRead, TokenCreate, TokenRead
+from server.errors import InvalidInputError
+from server.http.identity import Someone, client_address
+from server.http.work import Settings, Work
+
+router = APIRouter(tags=["accounts"])
+
+
+@router.post("/tokens", status_code=HTTPStatus.CREATED, responses=errors(401, 422, 429), summary="Make a token")
+def create_token(body: TokenCreate, request: Request, work: Work, config: Settings) -> TokenRead:
+    """Exchange e-mail address and password for a token, to be sent as `Authorization: Bearer`."""
+    user = accounts.authenticate(
+        work, email=body.email, password=body.password, address=client_address(request), config=config
+    )
+    return TokenRead.of(*accounts.create_token(work, user, name=body.name))
+
+
+@router.delete(
+    "/tokens/current", status_code=HTTPStatus.NO_CONTENT, responses=errors(401, 422), summary="Revoke this token"
+)
+def revoke_token(who: Someone, work: Work) -> None:
+    """End the token that this request was made with."""
+    if who.token is None:
+        raise InvalidInputError("This request was made with a login, not with a token.")
+    accounts.revoke_token(work, who.user, who.token.id)
+
+
+@router.get("/me", responses=errors(401), summary="Who is asking")
+def me(who: Someone) -> MeRead:
+    """The account that the token or the login belongs to."""
+    return MeRead.of(who.user)

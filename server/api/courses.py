@@ -1,0 +1,53 @@
+"""Courses and their assignments."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Response
+
+from server.api.responses import errors
+from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead
+from server.courses import service as courses
+from server.courses import sync
+from server.http.identity import Someone
+from server.http.work import Work
+
+router = APIRouter(tags=["courses"])
+
+
+@router.get("/courses", responses=errors(401), summary="My courses")
+def list_courses(who: Someone, work: Work) -> list[CourseRead]:
+    """The courses that the caller is in, newest first; an admin is in all."""
+    return [CourseRead.of(item) for item in courses.courses_of(work, who.user)]
+
+
+@router.get("/courses/{course}/assignments", responses=errors(401, 404), summary="Assignments of a course")
+def list_assignments(course: str, who: Someone, work: Work) -> list[AssignmentSummary]:
+    """By rung; students see those that are published and open."""
+    member = courses.membership(work, who.user, course)
+    return [AssignmentSummary.of(detail) for detail in courses.assignments_of(work, member, datetime.now(UTC))]
+
+
+@router.get("/courses/{course}/assignments/{slug}", responses=errors(401, 404), summary="One assignment")
+def read_assignment(course: str, slug: str, who: Someone, work: Work) -> AssignmentRead:
+    """The argument table, public cases, handout and starters."""
+    member = courses.membership(work, who.user, course)
+    return AssignmentRead.of(courses.assignment_of(work, member, slug))
+
+
+@router.get(
+    "/courses/{course}/assignments/{slug}/archive",
+    response_class=Response,
+    responses={200: {"content": {"application/x-tar": {}}, "description": "A tar."}, **errors(401, 404)},
+    summary="An assignment's public files",
+)
+def read_archive(course: str, slug: str, who: Someone, work: Work) -> Response:
+    """A tar of `assignments/<slug>/…`: what a student's machine needs for `ladder check`."""
+    member = courses.membership(work, who.user, course)
+    detail = courses.assignment_of(work, member, slug)
+    return Response(
+        sync.archive(work, detail),
+        media_type="application/x-tar",
+        headers={"content-disposition": f'attachment; filename="{detail.slug}.tar"'},
+    )

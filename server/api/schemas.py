@@ -1,0 +1,299 @@
+"""What the API takes and gives. Values of the contract pass as they are; rows never do."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autograder.assignment import Argument, Case, LanePolicy, Limits
+from autograder.contract import (
+    CaseResult,
+    Finding,
+    Lane,
+    Language,
+    Measurement,
+    Mode,
+    Phase,
+    PhaseTime,
+    Review,
+    State,
+    StudentError,
+    Verdict,
+)
+from server.courses.service import AssignmentDetail, Membership
+from server.models import ApiToken, Role, Submission, User
+from server.submissions.service import SubmissionView
+
+
+class Read(BaseModel):
+    """What the API gives."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Create(BaseModel):
+    """What the API takes; an unknown key is refused, so that a typing error is no silent default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorRead(Read):
+    """Every error of the API."""
+
+    error: Annotated[str, Field(description="A name that programs can compare.", examples=["NotFoundError"])]
+    message: Annotated[str, Field(description="A sentence for the reader.", examples=["There is no such course."])]
+    field: Annotated[str, Field(description="The part of the input that is wrong; empty where it is none.")]
+
+
+class TokenCreate(Create):
+    """Log in from a program."""
+
+    email: str
+    password: str
+    name: Annotated[str, Field(description="What the token is for, such as the machine's name.")] = "command line"
+
+
+class TokenRead(Read):
+    """A new token."""
+
+    id: int
+    name: str
+    token: Annotated[str, Field(description="Shown this once.")]
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, token: ApiToken, text: str) -> TokenRead:
+        """The row with the text that it does not keep."""
+        return cls(id=token.id, name=token.name, token=text, expires_at=token.expires_at)
+
+
+class MeRead(Read):
+    """Who the token or the login belongs to."""
+
+    id: int
+    email: str
+    name: str
+    handle: Annotated[str, Field(description="The pseudonym that leaderboards show.")]
+    is_admin: bool
+
+    @classmethod
+    def of(cls, user: User) -> MeRead:
+        """The row without its secrets."""
+        return cls.model_validate(user)
+
+
+class CourseRead(Read):
+    """A course that the caller is in."""
+
+    slug: str
+    title: str
+    timezone: str
+    role: Annotated[Role, Field(description="What the caller is in it.")]
+
+    @classmethod
+    def of(cls, membership: Membership) -> CourseRead:
+        """The course with the member's role."""
+        course = membership.course
+        return cls(slug=course.slug, title=course.title, timezone=course.timezone, role=membership.role)
+
+
+class PointsRead(Read):
+    """What an assignment is worth."""
+
+    correctness: float
+    speed: float
+    quiz: float
+
+
+class AssignmentSummary(Read):
+    """One line of the list of assignments."""
+
+    slug: str
+    title: str
+    rung: int
+    summary: str
+    techniques: tuple[str, ...]
+    prerequisites: tuple[str, ...]
+    languages: tuple[Language, ...]
+    lanes: tuple[Lane, ...]
+    points: PointsRead
+    version: Annotated[int, Field(description="Counts what the files said; submissions keep the one they met.")]
+    open_at: datetime | None
+    due_at: datetime | None
+    late_until: datetime | None
+    published: bool
+
+    @classmethod
+    def of(cls, detail: AssignmentDetail) -> AssignmentSummary:
+        """The row with its manifest."""
+        return cls.model_validate(_summary(detail))
+
+
+class AssignmentRead(AssignmentSummary):
+    """One assignment with everything that is public about it."""
+
+    entry: str
+    signature: Annotated[str, Field(examples=["vector_add(x, y, out, n)"])]
+    arguments: tuple[Argument, ...]
+    cases: tuple[Case, ...]
+    limits: Limits
+    policies: dict[str, LanePolicy]
+    bundle: Annotated[str, Field(description="Content hash of the files that grade it.")]
+    handout: Annotated[str, Field(description="Markdown.")]
+    starters: Annotated[dict[str, str], Field(description="Language to the source of the file to start from.")]
+
+    @classmethod
+    def of(cls, detail: AssignmentDetail) -> AssignmentRead:
+        """The row with its manifest, handout and starters."""
+        spec = detail.spec
+        return cls.model_validate(
+            _summary(detail)
+            | {
+                "entry": spec.entry,
+                "signature": spec.signature(),
+                "arguments": spec.arguments,
+                "cases": spec.cases,
+                "limits": spec.limits,
+                "policies": spec.lanes,
+                "bundle": detail.version.bundle_hash,
+                "handout": detail.handout,
+                "starters": detail.starters,
+            }
+        )
+
+
+class SubmissionCreate(Create):
+    """A source to grade."""
+
+    mode: Annotated[Mode, Field(description="`run` meets the public cases only and counts for nothing.")]
+    lane: Lane = Lane.cpu
+    language: Language = Language.triton
+    filename: Annotated[str, Field(max_length=1000, description="Shown in tracebacks.")] = ""
+    source: str
+
+
+class PhaseRead(Read):
+    """A phase and the time it began, in seconds since the epoch."""
+
+    phase: Phase
+    at: float
+
+
+class ScoreRead(Read):
+    """Points, and what there was to get."""
+
+    correctness: float
+    correctness_max: float
+    speed: float
+    speed_max: float
+    total: float
+    maximum: float
+
+
+class SubmissionSummary(Read):
+    """One line of the history."""
+
+    public_id: str
+    number: int
+    mode: Mode
+    assignment: str
+    lane: Lane
+    language: Language
+    filename: str
+    source_hash: str
+    author: str
+    uploaded_at: datetime
+    state: State
+    verdict: Verdict | None
+    review: Review
+    points: float | None
+    ratio: float | None
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, submission: Submission) -> SubmissionSummary:
+        """The row with its assignment, user and result, which have to be loaded."""
+        return cls(
+            **{name: getattr(submission, name) for name in cls.model_fields if name not in _ELSEWHERE},
+            assignment=submission.assignment.slug,
+            author=submission.user.name,
+            ratio=submission.result.ratio if submission.result else None,
+        )
+
+
+_ELSEWHERE = frozenset({"assignment", "author", "ratio"})
+
+
+class SubmissionRead(Read):
+    """One submission, as its page shows it. Students get of hidden cases the category and the verdict only."""
+
+    public_id: Annotated[str, Field(description="The receipt number.")]
+    number: Annotated[int, Field(description="Counts per student, assignment and mode.")]
+    mode: Mode
+    course: str
+    assignment: str
+    title: str
+    version: int
+    author: str
+    lane: Lane
+    language: Language
+    filename: str
+    source_hash: str
+    trace: str
+    uploaded_at: datetime
+    is_late: bool
+    state: State
+    phase: Phase | None
+    phases: tuple[PhaseRead, ...]
+    verdict: Verdict | None
+    review: Review
+    explanation: str
+    score: ScoreRead | None
+    position: Annotated[int | None, Field(description="How many are before it; null once it runs.")]
+    attempts_made: int
+    cases: tuple[CaseResult, ...]
+    error: StudentError | None
+    log: str
+    measurements: tuple[Measurement, ...]
+    phase_times: tuple[PhaseTime, ...]
+    findings: Annotated[tuple[Finding, ...], Field(description="Staff only.")]
+    environment: dict[str, str]
+    promises: tuple[str, ...]
+    finished_at: datetime | None
+    trouble: Annotated[str, Field(description="What of ours failed; empty where nothing did.")]
+    revision: int
+    is_final: bool
+
+    @classmethod
+    def of(cls, view: SubmissionView) -> SubmissionRead:
+        """The view as it is; what may be seen was decided when it was made."""
+        values = {name: getattr(view, name) for name in cls.model_fields if name != "phases"}
+        return cls.model_validate({**values, "phases": [{"phase": phase, "at": at} for phase, at in view.phases]})
+
+
+class HealthRead(Read):
+    """The server works."""
+
+    status: Annotated[str, Field(examples=["ok"])]
+
+
+def _summary(detail: AssignmentDetail) -> dict[str, object]:
+    spec, row = detail.spec, detail.row
+    return {
+        "slug": row.slug,
+        "title": row.title,
+        "rung": row.rung,
+        "summary": spec.summary,
+        "techniques": spec.techniques,
+        "prerequisites": spec.prerequisites,
+        "languages": spec.languages,
+        "lanes": detail.lanes,
+        "points": spec.points,
+        "version": detail.version.number,
+        "open_at": row.open_at,
+        "due_at": row.due_at,
+        "late_until": row.late_until,
+        "published": row.published,
+    }

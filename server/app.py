@@ -1,0 +1,68 @@
+"""Put the web tier together. Everything it needs hangs on `app.state`; there are no globals.
+
+config      the frozen configuration
+database    sessions
+live        the listener that tells watchers of changes
+writers     slots for unsafe requests (`server.http.work`)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import Depends, FastAPI
+
+from autograder.contract import MAX_SOURCE_BYTES
+from server.api import accounts, courses, health, submissions
+from server.config import Config
+from server.db import Database
+from server.http import errors
+from server.http.csrf import guard
+from server.http.edge import Edge
+from server.http.live import Live
+from server.http.work import MAX_WRITERS
+
+API = "/api/v1"
+MAX_BODY_BYTES = 6 * MAX_SOURCE_BYTES + 64 * 1024
+"""The largest source in JSON that escapes every character, and something for the rest; counted while it arrives."""
+
+DESCRIPTION = """Submit a kernel, follow its grading live, climb.
+
+Log in with `POST /api/v1/tokens` and send the token as `Authorization: Bearer …`. Every error is
+`{"error", "message", "field"}`."""
+
+
+def create_app(config: Config) -> FastAPI:
+    """The web tier for this configuration."""
+    app = FastAPI(
+        title="Kernel Ladder",
+        version="1",
+        description=DESCRIPTION,
+        openapi_url=f"{API}/openapi.json",
+        # Their scripts come from another host, which our own policy forbids.
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(guard)],
+        max_body_size=MAX_BODY_BYTES,
+        form_limits={"max_part_size": MAX_BODY_BYTES, "max_files": 2, "max_fields": 100},
+        lifespan=_lifespan,
+    )
+    database = Database(config.database_url)
+    app.state.config = config
+    app.state.database = database
+    app.state.live = Live(database, config.poll_s)
+    app.state.writers = asyncio.Semaphore(MAX_WRITERS)
+    app.add_middleware(Edge, config=config)
+    errors.install(app)
+    for module in (accounts, courses, submissions):
+        app.include_router(module.router, prefix=API)
+    app.include_router(health.router)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    app.state.database.dispose()

@@ -1,0 +1,12 @@
+"""What both fronts share.
+
+    work        the unit of work: one request, one transaction, committed before the response is sent
+    identity    who is asking: a cookie's login or a bearer token; cookies of logins and forms
+    csrf        whether an unsafe request comes from our own page
+    errors      errors as JSON for the API, and as whatever the pages registered for people
+    edge        headers on every response, one log line per request
+    templates   what pages render with
+    live        telling watchers that a submission changed
+
+An endpoint asks for `Work` and `Someone` by type and never commits.
+"""

@@ -1,0 +1,70 @@
+"""Whether an unsafe request comes from our own page. It guards every route; none has to ask for it.
+
+    bearer token       nothing: a browser never adds one by itself
+    login's cookie     the login's synchroniser token, as the form field `csrf_token` or the header `X-CSRF-Token`
+    stranger's form    the value of the form's own cookie in the same field; the log-in page is the only such form
+    stranger's JSON    nothing: there is nothing of theirs to abuse
+
+And for all but bearers: an `Origin`, where the browser sends one, that is ours.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from starlette.datastructures import UploadFile
+
+from server.errors import ForbiddenError, UnauthenticatedError
+from server.http.identity import Identity, form_cookie, identify, login_cookie
+from server.http.work import SAFE_METHODS, config_of
+
+FIELD = "csrf_token"
+HEADER = "x-csrf-token"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+async def guard(request: Request, identity: Annotated[Identity | None, Depends(identify)]) -> None:
+    """Refuse an unsafe request that another site made in somebody's name.
+
+    Raises:
+        ForbiddenError: it has another origin, or not the token that our page gave it.
+        UnauthenticatedError: its login has ended.
+    """
+    if request.method in SAFE_METHODS or (identity is not None and identity.token is not None):
+        return
+    _check_origin(request)
+    if identity is not None:
+        _check_token(await _sent_token(request), identity.csrf_token)
+    elif request.cookies.get(login_cookie(config_of(request))):
+        raise UnauthenticatedError("Your login has ended. Log in again.")
+    elif _is_form(request):
+        _check_token(await _sent_token(request), request.cookies.get(form_cookie(config_of(request)), ""))
+
+
+def _check_origin(request: Request) -> None:
+    origin = request.headers.get("origin")
+    if origin is None:
+        return
+    ours = {urlsplit(config_of(request).public_url).netloc, request.headers.get("host", "")}
+    if urlsplit(origin).netloc not in ours:
+        raise ForbiddenError("This request came from another site.")
+
+
+def _check_token(sent: str, expected: str) -> None:
+    if not expected or not secrets.compare_digest(sent.encode(), expected.encode()):
+        raise ForbiddenError("This form is out of date. Go back, reload the page and send it again.")
+
+
+async def _sent_token(request: Request) -> str:
+    header = request.headers.get(HEADER)
+    if header is not None or not _is_form(request):
+        return header or ""
+    value = (await request.form()).get(FIELD, "")
+    return "" if isinstance(value, UploadFile) else value
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS

@@ -1,0 +1,155 @@
+"""Who is asking: a login by its cookie, or a token by `Authorization: Bearer`.
+
+It is found out in a transaction of its own that ends before the endpoint begins: an endpoint's transaction must not
+stay open while its request waits for a thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request, Response
+
+from server import ids
+from server.accounts import service as accounts
+from server.config import Config
+from server.errors import ForbiddenError, UnauthenticatedError
+from server.http.work import config_of, database_of
+from server.models import ApiToken, LoginSession, User
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A person, and by what they were recognised: exactly one of `login` and `token` is set."""
+
+    user: User
+    login: LoginSession | None = None
+    token: ApiToken | None = None
+
+    @property
+    def csrf_token(self) -> str:
+        """What a form of theirs has to carry; `""` for a token's bearer, who needs none."""
+        return self.login.csrf_token if self.login else ""
+
+
+def identify(request: Request) -> Identity | None:
+    """Who is asking, `None` for a stranger.
+
+    Raises:
+        UnauthenticatedError: a bearer token was sent and is not valid; a cookie does not stand in for it.
+    """
+    header = request.headers.get("authorization")
+    found = _by_header(request, header) if header is not None else _by_cookie(request)
+    request.state.identity = found
+    return found
+
+
+def require(identity: Annotated[Identity | None, Depends(identify)]) -> Identity:
+    """Who is asking; raises `UnauthenticatedError` for a stranger."""
+    if identity is None:
+        raise UnauthenticatedError("Log in first.")
+    return identity
+
+
+def require_admin(identity: Annotated[Identity, Depends(require)]) -> Identity:
+    """Who is asking; raises `ForbiddenError` for anybody but an admin."""
+    if not identity.user.is_admin:
+        raise ForbiddenError("Only an admin may do that.")
+    return identity
+
+
+Anyone = Annotated[Identity | None, Depends(identify)]
+Someone = Annotated[Identity, Depends(require)]
+Admin = Annotated[Identity, Depends(require_admin)]
+
+
+def client_address(request: Request) -> str:
+    """Where the request came from, for the rate limit."""
+    return request.client.host if request.client else ""
+
+
+def is_secure(config: Config) -> bool:
+    """Whether browsers reach us by https."""
+    return config.public_url.startswith("https://")
+
+
+def login_cookie(config: Config) -> str:
+    """The name of the cookie that holds a login's token; the prefix binds it to this host where browsers allow that."""
+    return "__Host-ladder_login" if is_secure(config) else "ladder_login"
+
+
+def form_cookie(config: Config) -> str:
+    """The name of the cookie that a stranger's form is tied to."""
+    return "__Host-ladder_form" if is_secure(config) else "ladder_form"
+
+
+def set_login_cookie(response: Response, config: Config, token: str) -> None:
+    """Log the browser in; the stranger's form cookie has done its work."""
+    _set_cookie(response, config, login_cookie(config), token, max_age=int(config.session_days * 86_400))
+    response.delete_cookie(form_cookie(config), path="/", secure=is_secure(config), httponly=True, samesite="lax")
+
+
+def clear_login_cookie(response: Response, config: Config) -> None:
+    """Log the browser out."""
+    response.delete_cookie(login_cookie(config), path="/", secure=is_secure(config), httponly=True, samesite="lax")
+
+
+def form_token(request: Request, identity: Identity | None) -> str:
+    """What a form on this page has to carry as `csrf_token`.
+
+    For a stranger it is the value of a cookie; `keep_form_token` puts it on the response where it is new.
+    """
+    if identity is not None:
+        return identity.csrf_token
+    known: str | None = getattr(request.state, "form_token", None) or request.cookies.get(
+        form_cookie(config_of(request))
+    )
+    request.state.form_token = known or ids.session_token()
+    token: str = request.state.form_token
+    return token
+
+
+def keep_form_token(request: Request, response: Response) -> None:
+    """Give a stranger's browser the cookie that its form was made with."""
+    config = config_of(request)
+    token: str | None = getattr(request.state, "form_token", None)
+    if token is not None and request.cookies.get(form_cookie(config)) != token:
+        _set_cookie(response, config, form_cookie(config), token, max_age=None)
+
+
+def _set_cookie(response: Response, config: Config, name: str, value: str, *, max_age: int | None) -> None:
+    response.set_cookie(name, value, max_age=max_age, path="/", secure=is_secure(config), httponly=True, samesite="lax")
+
+
+def _by_header(request: Request, header: str) -> Identity:
+    scheme, _, text = header.partition(" ")
+    if scheme.lower() != "bearer":
+        raise UnauthenticatedError("Authorization has to be a bearer token.")
+    with database_of(request).reading() as session:
+        token = accounts.token_of(session, text.strip())
+        session.expunge_all()
+    if token is None:
+        raise UnauthenticatedError("This token is not valid, or no longer. Make a new one with `ladder login`.")
+    if accounts.is_stale(token.last_used_at):
+        _mark_seen(request, token_id=token.id)
+    return Identity(token.user, token=token)
+
+
+def _by_cookie(request: Request) -> Identity | None:
+    text = request.cookies.get(login_cookie(config_of(request)))
+    if not text:
+        return None
+    with database_of(request).reading() as session:
+        login = accounts.session_of(session, text)
+        session.expunge_all()
+    if login is None:
+        return None
+    if accounts.is_stale(login.last_seen_at):
+        _mark_seen(request, login_id=login.id)
+    return Identity(login.user, login=login)
+
+
+def _mark_seen(request: Request, *, login_id: int | None = None, token_id: int | None = None) -> None:
+    with database_of(request).transaction() as session:
+        accounts.mark_seen(session, login_id=login_id, token_id=token_id)
