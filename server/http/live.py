@@ -1,8 +1,8 @@
 """Telling watchers that a submission changed: one listener per process, however many pages are open.
 
-A watcher is a submission's id and an event; it holds no thread, no connection and no session. While anybody watches, one
-task asks the database for the revisions of all watched submissions in one query, every `poll_s`, in a worker thread. It ends
-with the last watcher.
+A watcher is a submission's id and an event; it holds no thread, no connection and no session. While anybody watches,
+one task asks the database for the revisions of all watched submissions in one query, every `poll_s`, in a worker thread.
+It ends with the last watcher.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Live:
     ) -> AsyncGenerator[int | None, None]:
         """Yield the submission's revision when it is above `seen`, then whenever it grows; `None` as a heartbeat.
 
-        Changes that come faster than the reader reads are one change. The reader decides when to stop: at a final state,
-        or when the login that it authorised has ended. It has to close the generator (`contextlib.aclosing`).
+        Changes that come faster than the reader reads are one change. The reader decides when to stop: at a final
+        state, or when the login that it authorised has ended. It closes the generator (`contextlib.aclosing`).
         """
         watcher = _Watcher(submission_id, seen)
         self._watchers.add(watcher)

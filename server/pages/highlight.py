@@ -1,0 +1,102 @@
+"""Source code as HTML: coloured by classes (the style sheet has both themes), every line a target with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+from pygments.lexer import Lexer
+from pygments.lexers import CppLexer, CudaLexer, PythonLexer, get_lexer_by_name
+from pygments.token import STANDARD_TYPES, _TokenType
+from pygments.util import ClassNotFound
+
+from autograder.contract import Language
+from server.http.templates import visible
+
+LEXERS: Mapping[str, type[Lexer]] = {
+    Language.triton.value: PythonLexer,
+    Language.cuda.value: CudaLexer,
+    "python": PythonLexer,
+    "py": PythonLexer,
+    "cpp": CppLexer,
+}
+MAX_COLOURED_CHARS = 100_000
+"""Longer sources are shown plain: colouring takes time that the reader would wait for."""
+MAX_LINE_CHARS = 2_000
+MAX_LINES = 5_000
+_PLAIN = frozenset({"", "n", "p", "o", "w", "nn", "nv", "err", "x", "g"})
+"""Classes that look like plain text: a span for each would only make the page longer."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a listing, from 1."""
+
+    number: int
+    html: Markup
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A source to show; `left_out` lines at its end are not in it."""
+
+    lines: tuple[Line, ...]
+    left_out: int
+
+
+def highlight(code: str, language: str) -> Markup:
+    """Code as spans, without numbers; plain where the language is not known."""
+    return Markup("").join(_span(kind, value) for kind, value in _tokens(code, language))
+
+
+def listing(source: str, language: str) -> Listing:
+    """Source as numbered lines; very long lines are cut and say so."""
+    rows = source.expandtabs(4).splitlines() or [""]
+    shown = "\n".join(_cut(row) for row in rows[:MAX_LINES])
+    lines = (Line(number, html) for number, html in enumerate(_lines(shown, language), 1))
+    return Listing(tuple(lines)[: min(len(rows), MAX_LINES)], max(0, len(rows) - MAX_LINES))
+
+
+def _cut(row: str) -> str:
+    left = len(row) - MAX_LINE_CHARS
+    return row if left <= 0 else f"{row[:MAX_LINE_CHARS]} … {left:,} more characters"
+
+
+def _lines(code: str, language: str) -> Iterator[Markup]:
+    """One piece of HTML per line: a token that spans lines is closed and opened again."""
+    line: list[Markup] = []
+    for kind, value in _tokens(code, language):
+        first, *rest = value.split("\n")
+        line.append(_span(kind, first))
+        for part in rest:
+            yield Markup("").join(line)
+            line = [_span(kind, part)]
+    yield Markup("").join(line)
+
+
+def _tokens(code: str, language: str) -> Iterator[tuple[_TokenType | None, str]]:
+    lexer = _lexer(language) if len(code) <= MAX_COLOURED_CHARS else None
+    if lexer is None:
+        yield None, code
+        return
+    yield from lexer.get_tokens(code)
+
+
+def _lexer(language: str) -> Lexer | None:
+    options = {"stripnl": False, "ensurenl": False}
+    if language in LEXERS:
+        return LEXERS[language](**options)
+    try:
+        return get_lexer_by_name(language, **options) if language else None
+    except ClassNotFound:
+        return None
+
+
+def _span(kind: _TokenType | None, value: str) -> Markup:
+    text = escape(visible(value))
+    if kind is None or not value:
+        return text
+    # A kind without a class of its own looks like its parent.
+    name = STANDARD_TYPES.get(kind) or STANDARD_TYPES.get(kind.parent, "")
+    return text if name in _PLAIN else Markup('<span class="{}">{}</span>').format(name, text)
