@@ -26,12 +26,13 @@ class Channel(filesystem.Channel):
 
     supports_fanout = False
 
-    def _put(self, queue: str, message: dict[str, Any], **_kwargs: Any) -> None:
+    # kombu's own base classes disagree on the name of the second argument.
+    def _put(self, queue: str, payload: dict[str, Any], **_kwargs: Any) -> None:  # type: ignore[override]
         folder = Path(self.data_folder_out)
         name = f"{time.time_ns():020d}_{uuid.uuid4().hex}.{queue}.msg"
         # A leading dot: no queue's name, so that no consumer looks at it before it is whole.
         unfinished = folder / f".{name}"
-        unfinished.write_bytes(json.dumps(message).encode())
+        unfinished.write_bytes(json.dumps(payload).encode())
         unfinished.rename(folder / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:  # noqa: ARG002  (kombu's signature)

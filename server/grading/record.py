@@ -1,0 +1,168 @@
+"""Applying what a node sent: verified, in order, once.
+
+Nothing here trusts a message further than its signature goes: a node may say that it is alive and what came of the
+attempts that it was given, and of those only while they live. Everything else is ignored and logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from autograder import codec
+from autograder.contract import (
+    AttemptEvent,
+    AttemptFailure,
+    AttemptResult,
+    CaseFinished,
+    Claim,
+    Envelope,
+    GradeResult,
+    NodeReport,
+    PhaseStarted,
+    Verdict,
+)
+from autograder.errors import ContractError
+from broker.envelope import unseal
+from server.config import Config
+from server.grading.lock import fresh_attempt, lock_submission
+from server.grading.results import write_result
+from server.grading.states import LIVE, attempt_moves
+from server.grading.sweep import end_without_result
+from server.models import Attempt, AttemptState, Node, Submission
+from server.nodes import service as nodes
+
+logger = logging.getLogger(__name__)
+
+MAX_LIVE_CASES = 1000
+
+AttemptMessage = Claim | AttemptEvent | AttemptResult | AttemptFailure
+
+
+class Outcome(StrEnum):
+    """What became of a message."""
+
+    applied = "applied"
+    refused = "refused"
+    """Unknown sender, forged, of another version, or not of the shape its kind has."""
+    foreign = "foreign"
+    """About an attempt that this node was not given."""
+    late = "late"
+    """About an attempt that has ended, or older than what is known of it."""
+
+
+def record(session: Session, envelope: Envelope, *, now: datetime, config: Config) -> Outcome:
+    """Apply one message; a repeated, late or foreign one changes nothing."""
+    node = session.scalar(select(Node).where(Node.name == envelope.node))
+    if node is None:
+        return _ignored(Outcome.refused, envelope, "no node has this name")
+    try:
+        message = unseal(envelope, node.key)
+    except ContractError as error:
+        return _ignored(Outcome.refused, envelope, str(error))
+    if isinstance(message, NodeReport):
+        nodes.apply_report(node, message, now=now)
+        return Outcome.applied
+    return _record_attempt(session, envelope, message, node.id, now=now, config=config)
+
+
+def _ignored(outcome: Outcome, envelope: Envelope, why: str) -> Outcome:
+    logger.warning("ignored a %s from node %.60s (%s): %.300s", envelope.kind, envelope.node, outcome, why)
+    return outcome
+
+
+@dataclass(frozen=True)
+class _Live:
+    """A living attempt whose submission's row is locked, and what applying a message to it needs."""
+
+    session: Session
+    submission: Submission
+    attempt: Attempt
+    now: datetime
+    config: Config
+
+    def end(self, reason: str) -> None:
+        """It found nothing, and that is ours."""
+        failed = AttemptState.failed
+        end_without_result(self.submission, self.attempt, failed, reason, now=self.now, config=self.config)
+
+
+def _record_attempt(
+    session: Session, envelope: Envelope, message: AttemptMessage, node_id: int, *, now: datetime, config: Config
+) -> Outcome:
+    found = session.execute(
+        select(Attempt.id, Attempt.submission_id).where(
+            Attempt.public_id == message.attempt, Attempt.fence == message.fence, Attempt.node_id == node_id
+        )
+    ).one_or_none()
+    if found is None:
+        return _ignored(Outcome.foreign, envelope, f"attempt {message.attempt[:30]} with fence {message.fence}")
+    submission = lock_submission(session, found.submission_id)
+    attempt = fresh_attempt(session, found.id)
+    if submission is None or attempt.state not in LIVE:
+        return _ignored(Outcome.late, envelope, f"attempt {attempt.public_id} is {attempt.state}")
+    return _apply(_Live(session, submission, attempt, now, config), message)
+
+
+def _apply(live: _Live, message: AttemptMessage) -> Outcome:
+    match message:
+        case Claim():
+            _stay_alive(live)
+        case AttemptEvent():
+            if message.sequence <= live.attempt.sequence:
+                return Outcome.late
+            _stay_alive(live)
+            _apply_event(live.submission, live.attempt, message)
+        case AttemptResult():
+            _apply_result(live, message.result)
+        case AttemptFailure():
+            live.end(message.reason)
+    return Outcome.applied
+
+
+def _stay_alive(live: _Live) -> None:
+    """Any sign of life renews the lease, by our clock; the first one is the claim, whichever message brought it."""
+    attempt = live.attempt
+    if attempt.state is AttemptState.dispatched:
+        attempt.state = attempt_moves(attempt.state, AttemptState.running)
+        attempt.claimed_at = live.now
+        live.submission.revision += 1
+    attempt.heartbeat_at = live.now
+    attempt.lease_expires_at = live.now + timedelta(seconds=live.config.lease_s)
+
+
+def _apply_event(submission: Submission, attempt: Attempt, message: AttemptEvent) -> None:
+    attempt.sequence = message.sequence
+    submission.revision += 1
+    if (phase := message.event.phase) is not None:
+        _apply_phase(submission, attempt, phase)
+    if (case := message.event.case) is not None:
+        _apply_case(attempt, case)
+
+
+def _apply_phase(submission: Submission, attempt: Attempt, started: PhaseStarted) -> None:
+    submission.phase = started.phase
+    others = [item for item in attempt.phases if item["phase"] != started.phase]
+    attempt.phases = [*others, {"phase": started.phase.value, "at": started.at}]
+
+
+def _apply_case(attempt: Attempt, finished: CaseFinished) -> None:
+    if len(attempt.live_cases) < MAX_LIVE_CASES:
+        attempt.live_cases = [*attempt.live_cases, codec.to_json(finished.case.for_student())]
+
+
+def _apply_result(live: _Live, result: GradeResult) -> None:
+    """Write it; where it is no finding about the submission, the attempt has failed."""
+    if result.verdict is Verdict.grader_error:
+        error = f" [{result.error.kind}: {result.error.message}]" if result.error else ""
+        live.end(f"the judge failed: {result.explanation}{error}")
+        return
+    try:
+        write_result(live.session, live.submission, live.attempt, result, now=live.now)
+    except ContractError as error:
+        live.end(f"the node's result does not fit: {error}")
