@@ -75,11 +75,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Call:
-    """Call the entry once, on tensors whose descriptors come with this packet: nothing of them was reachable before."""
+    """Call the entry once, on tensors whose descriptors come with this packet: nothing of them was reachable before.
+
+    Attributes:
+        record: record kernels, library operations and written inputs for `Returned`, after the event clock has stopped
+            and before the runner's word is set; a timed call does without.
+    """
 
     nonce: int
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int]
+    record: bool = True
 
 
 @dataclass(frozen=True)
@@ -98,16 +104,19 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Returned:
-    """The entry returned; what it returned is ignored.
+    """The entry returned; what it returned is ignored. Sent after the runner's word was set, to wake the judge.
 
     Attributes:
-        launches: kernels launched since the last call, at most 64.
+        launches: kernels launched in a recorded call, at most 64.
         operations: library operations by name and count, at most 64.
+        written: inputs that were written to. The runner has a private copy-on-write view of every input, so a write
+            changes nothing for anybody else; whoever denies it has gained nothing.
     """
 
     nonce: int
     launches: tuple[Launch, ...] = ()
     operations: dict[str, int] = field(default_factory=dict)
+    written: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

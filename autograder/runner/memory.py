@@ -1,0 +1,66 @@
+"""The judge's memory in the runner: control words, and tensors over mapped descriptors."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from typing import Any
+
+import torch
+
+from autograder.protocol import WORD_BYTES, TensorSpec
+
+_READ = mmap.PROT_READ
+_BOTH = mmap.PROT_READ | mmap.PROT_WRITE
+_map = mmap.mmap
+_from_buffer = torch.frombuffer
+_as_strided = torch.as_strided
+_equal = torch.equal
+_DTYPES: dict[str, torch.dtype] = {
+    name: value for name in dir(torch) if isinstance(value := getattr(torch, name), torch.dtype)
+}
+
+
+class Words:
+    """The two control words: the judge's to read, the runner's to write."""
+
+    def __init__(self, judges: int, runners: int) -> None:
+        self._judges = memoryview(_map(judges, WORD_BYTES, mmap.MAP_SHARED, _READ)).cast("Q")
+        self._runners = memoryview(_map(runners, WORD_BYTES, mmap.MAP_SHARED, _BOTH)).cast("Q")
+
+    def allowed(self) -> int:
+        """The nonce of the call that may be worked on."""
+        return self._judges[0]
+
+    def finish(self, nonce: int, event_ns: int) -> None:
+        """Say that a call is over; the nonce is written last."""
+        self._runners[1] = event_ns
+        self._runners[0] = nonce
+
+
+class Mapped:
+    """One tensor of a call.
+
+    An input is mapped copy-on-write: writing to it hurts nobody, and is found by comparing with the judge's memory.
+    """
+
+    def __init__(self, spec: TensorSpec, descriptor: int) -> None:
+        self.spec = spec
+        self._descriptor = descriptor
+        flags = mmap.MAP_SHARED if spec.writable else mmap.MAP_PRIVATE
+        self._memory = _map(descriptor, spec.bytes, flags, _BOTH)
+        dtype = _DTYPES[spec.dtype]
+        elements = (spec.bytes - spec.offset) // dtype.itemsize
+        base = _from_buffer(self._memory, dtype=dtype, count=elements, offset=spec.offset)
+        self.tensor = _as_strided(base, spec.shape, spec.stride)
+
+    def was_written(self) -> bool:
+        """Whether an input differs from what the judge gave."""
+        if self.spec.writable:
+            return False
+        given: Any = _map(self._descriptor, self.spec.bytes, mmap.MAP_SHARED, _READ)
+        mine = _from_buffer(self._memory, dtype=torch.int8)
+        return not _equal(mine, _from_buffer(bytearray(given), dtype=torch.int8))
+
+
+MAX_EVENT_NS = struct.unpack("<Q", b"\xff" * 8)[0]

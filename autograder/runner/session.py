@@ -1,0 +1,95 @@
+"""One runner's life, after it was shut in: say Ready, load one source, answer calls until the judge hangs up."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from autograder.protocol import Call, Load
+from autograder.runner import wire
+from autograder.runner.languages import Entry, Loader
+from autograder.runner.memory import Mapped, Words
+from autograder.runner.report import StudentProblem, describe
+
+
+def serve(channel: socket.socket, loader: Loader) -> None:
+    """Run until the judge hangs up or the submission ends the process."""
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    Session(wire.Wire(channel), loader).run()
+
+
+class Session:
+    """Holds every function it needs from before the submission was loaded."""
+
+    def __init__(self, line: wire.Wire, loader: Loader) -> None:
+        self._line = line
+        self._loader = loader
+        self._pause = time.sleep
+        self._flush = (sys.stdout.flush, sys.stderr.flush)
+        self._filename = ""
+
+    def run(self) -> None:
+        """Answer the judge."""
+        self._line.send("Ready", {"versions": self._loader.versions()})
+        received = self._line.receive()
+        if received is None:
+            return
+        message, descriptors = received
+        words = Words(*descriptors[:2])
+        load = wire.to_load(message, descriptors)
+        wire.close(descriptors)
+        self._filename = load.filename
+        entry = self._load(load)
+        while entry is not None and (received := self._line.receive()) is not None:
+            self._answer(entry, load, words, wire.to_call(received[0]), received[1])
+        while entry is None and self._line.receive() is not None:
+            pass
+
+    def _load(self, load: Load) -> Entry | None:
+        entry: list[Entry] = []
+        problem = self._guard(lambda: entry.append(self._loader.load(load)))
+        if problem is not None:
+            self._line.send("Raised", {"nonce": 0, "stage": "load", **problem})
+            return None
+        self._line.send("Loaded", {"signature": entry[0].signature})
+        return entry[0]
+
+    def _answer(self, entry: Entry, load: Load, words: Words, call: Call, descriptors: list[int]) -> None:
+        mapped = [Mapped(spec, number) for spec, number in zip(call.tensors, descriptors, strict=True)]
+        values: dict[str, Any] = {one.spec.name: one.tensor for one in mapped} | call.scalars
+        arguments = [values[name] for name in load.arguments]
+        while words.allowed() != call.nonce:
+            self._pause(0.0001)
+        event_ns: list[int] = []
+        problem = self._guard(lambda: event_ns.append(entry.call(arguments, record=call.record)))
+        if problem is not None:
+            self._line.send("Raised", {"nonce": call.nonce, "stage": "call", **problem})
+            return
+        seen = entry.seen() if call.record else {}
+        if call.record:
+            seen["written"] = [one.spec.name for one in mapped if one.was_written()]
+        words.finish(call.nonce, event_ns[0])
+        self._line.send("Returned", {"nonce": call.nonce, **seen})
+        wire.close(descriptors)
+        del mapped, values, arguments
+        gc.collect(0)
+
+    def _guard(self, work: Callable[[], None]) -> dict[str, Any] | None:
+        """Run the student's code; what went wrong, if anything did."""
+        problem: dict[str, Any] | None = None
+        try:
+            work()
+        except StudentProblem as error:
+            problem = {**describe(error, self._filename, self._loader.wrappers), "stage": error.stage}
+        except BaseException as error:  # noqa: BLE001 -- the untrusted call: SystemExit and KeyboardInterrupt too.
+            problem = describe(error, self._filename, self._loader.wrappers)
+        for flush in self._flush:
+            with suppress(Exception):
+                flush()
+        return problem

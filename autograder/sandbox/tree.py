@@ -1,0 +1,100 @@
+"""A process and everything it started, found through `/proc`, for machines without control groups.
+
+Every runner has a supervisor above it that adopts orphans, so whatever a runner starts stays below that supervisor,
+however often it forks and whichever session it is in.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+
+_PASSES = 200
+
+
+def descendants(root: int) -> dict[int, str]:
+    """All processes below `root`, with the letter of their state; `root` itself is not among them."""
+    children: dict[int, list[int]] = defaultdict(list)
+    states: dict[int, str] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (stat := _stat(int(entry))) is not None:
+            states[int(entry)], parent = stat
+            children[parent].append(int(entry))
+    found: dict[int, str] = {}
+    waiting = list(children[root])
+    while waiting:
+        pid = waiting.pop()
+        found[pid] = states[pid]
+        waiting.extend(children[pid])
+    return found
+
+
+def children(root: int) -> list[int]:
+    """The direct children of `root`."""
+    stats = ((int(entry), _stat(int(entry))) for entry in os.listdir("/proc") if entry.isdigit())
+    return [pid for pid, stat in stats if stat is not None and stat[1] == root]
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    state, parent = text.rpartition(")")[2].split()[:2]
+    return state, int(parent)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Signal a process that may be gone already."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def stop(root: int) -> bool:
+    """Stop everything below `root`; whether a pass found all of it stopped.
+
+    A process that forks while it is being stopped leaves a child for the next pass; a process with a pending stop
+    forks no more, so the passes end.
+    """
+    for _ in range(_PASSES):
+        moving = [pid for pid, state in descendants(root).items() if state not in "TtZX"]
+        if not moving:
+            return True
+        for pid in moving:
+            send(pid, signal.SIGSTOP)
+    return False
+
+
+def resume(root: int) -> None:
+    """Let everything below `root` go on."""
+    for pid, state in descendants(root).items():
+        if state in "Tt":
+            send(pid, signal.SIGCONT)
+
+
+def kill(root: int) -> bool:
+    """Kill everything below `root`, stopping it first so that nothing slips away; whether all of it is gone or dying."""
+    for _ in range(_PASSES):
+        stop(root)
+        alive = [pid for pid, state in descendants(root).items() if state not in "ZX"]
+        if not alive:
+            return True
+        for pid in alive:
+            send(pid, signal.SIGKILL)
+    return False
+
+
+def resident_bytes(root: int) -> int:
+    """Resident memory of everything below `root`, shared pages counted once per process."""
+    return sum(_resident(pid) for pid in descendants(root))
+
+
+def _resident(pid: int) -> int:
+    try:
+        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
