@@ -1,7 +1,7 @@
 """The dispatcher: gives free slots the next submission, and sweeps. `python -m server.dispatcher` runs it.
 
-Several may run; the database decides who claims what. A claim is committed before its message leaves: a message that cannot
-be sent leaves an attempt whose lease expires, which the sweeper gives back.
+Several may run; the database decides who claims what. A claim is committed before its message leaves: a message that
+cannot be sent leaves an attempt whose lease expires, which the sweeper gives back.
 """
 
 from __future__ import annotations

@@ -62,8 +62,6 @@ def make_recorder(config: Config, database: Database) -> Celery:
     app = make_app("recorder", config.broker_url)
     recorder = Recorder(database, config)
 
-    # Acknowledged when it is in the database: a recorder that is killed in between leaves the message to the next one.
-    @app.task(name=RECORD, acks_late=True)
     def record_envelope(envelope: str) -> None:
         try:
             recorder.apply(envelope)
@@ -72,6 +70,8 @@ def make_recorder(config: Config, database: Database) -> Celery:
             time.sleep(DATABASE_PAUSE_S)
             raise Reject("the database did not answer", requeue=True) from error
 
+    # Acknowledged when it is in the database: a recorder that is killed in between leaves the message to the next one.
+    app.task(name=RECORD, acks_late=True)(record_envelope)
     return app
 
 
