@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ def is_prime(number: int) -> bool:
 def _prime(low: int, high: int, source: random.Random) -> int:
     """The first prime at or after a drawn start, going round once."""
     start = source.randint(low, high)
-    for number in (*range(start, high + 1), *range(low, start)):
+    for number in itertools.chain(range(start, high + 1), range(low, start)):
         if is_prime(number):
             return number
     raise ValueError(f"there is no prime from {low} to {high}")

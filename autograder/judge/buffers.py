@@ -1,0 +1,245 @@
+"""Memory for one call: a fresh memfd per tensor, guarded, poisoned, sealed, and copied before it is believed.
+
+    | guard, 16 KiB | offset | first element … last element | guard, ≥ 16 KiB, to the end of the page |
+
+The padding between rows is guard too. Guards are NaN for floating types, so that a load past the end shows in the
+result; outputs have other bits than inputs, so that a copied input guard shows in an output's. Drawn per tensor.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, Layout
+from autograder.judge.compare import bits
+from autograder.judge.defences import Defences
+from autograder.judge.problem import Tensors, dtype_of
+from autograder.protocol import TensorSpec
+
+GUARD_BYTES = 16 * 1024
+"""On either side of a tensor; a multiple of every alignment that a kernel may count on."""
+
+F_SEAL_FUTURE_WRITE = 0x10
+"""Nobody maps it for writing any more; mappings that exist stay. Python names it from 3.13 on."""
+
+_SIZE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+_PATTERNS = random.SystemRandom()
+_QUIET_NAN = {
+    "float64": (0x7FF8 << 48, 51),
+    "float32": (0x7FC0 << 16, 22),
+    "float16": (0x7E00, 9),
+    "bfloat16": (0x7FC0, 6),
+}
+"""Bits of a quiet NaN and how many bits of payload are free."""
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Bit patterns around a tensor and in an output that is not written yet, as integers of its width."""
+
+    guard: int
+    poison: int
+
+
+@dataclass
+class SharedTensor:
+    """One tensor in memory that a runner will map.
+
+    Attributes:
+        descriptor: of the memfd; closed by `close`.
+        memory: the judge's mapping of all of it, uint8.
+        image: for an input, what has to stand there, byte for byte, in private memory.
+    """
+
+    spec: TensorSpec
+    descriptor: int
+    memory: torch.Tensor
+    filling: Filling
+    image: torch.Tensor | None
+
+    def fill(self) -> None:
+        """Write an input's bytes, or an output's guards and poison."""
+        if self.image is not None:
+            self.memory.copy_(self.image)
+        else:
+            view = typed(self.memory, self.spec)
+            view.fill_(self.filling.guard)
+            elements(view, self.spec).fill_(self.filling.poison)
+
+    def seal(self, *, size: bool, writing: bool) -> None:
+        """Fix the size; if `writing`, refuse new writable mappings as well."""
+        seals = (_SIZE_SEALS if size else 0) | (F_SEAL_FUTURE_WRITE if writing else 0)
+        if seals and not fcntl.fcntl(self.descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SEAL:
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | fcntl.F_SEAL_SEAL)
+
+    def snapshot(self) -> Snapshot:
+        """Copy all of it to private memory."""
+        return Snapshot(self, self.memory.clone())
+
+    def close(self) -> None:
+        """Let the descriptor go; mappings end with their last user."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+@dataclass
+class Snapshot:
+    """What stood in a tensor's memory when the runner was stopped; private."""
+
+    source: SharedTensor
+    memory: torch.Tensor
+
+    def values(self) -> torch.Tensor:
+        """The tensor itself, contiguous."""
+        spec = self.source.spec
+        whole = self.memory.view(dtype_of(spec.dtype))
+        return elements(whole, spec).clone(memory_format=torch.contiguous_format)
+
+    def untouched(self) -> torch.Tensor:
+        """Which elements still have the poison's bits, bool, contiguous."""
+        spec = self.source.spec
+        return (elements(typed(self.memory, spec), spec) == self.source.filling.poison).contiguous()
+
+    def overflow(self) -> tuple[int, int, int]:
+        """Guard elements that were changed before the tensor, after it, and between its rows."""
+        spec = self.source.spec
+        changed = self._changed()
+        elements(changed, spec).fill_(False)
+        first = spec.offset // DTYPE_BYTES[spec.dtype]
+        last = first + _span(spec.shape, spec.stride)
+        return int(changed[:first].sum()), int(changed[last:].sum()), int(changed[first:last].sum())
+
+    def rewritten(self) -> int:
+        """How many elements of an input are not what the judge wrote."""
+        return int(elements(self._changed(), self.source.spec).sum())
+
+    def _changed(self) -> torch.Tensor:
+        """Element by element, whether the memory differs from what the judge wrote."""
+        spec, image = self.source.spec, self.source.image
+        wanted = typed(image, spec) if image is not None else self.source.filling.guard
+        return typed(self.memory, spec) != wanted
+
+
+class Buffers:
+    """Makes a call's memory, and in a test without fresh buffers keeps it."""
+
+    def __init__(self, assignment: Assignment, defences: Defences) -> None:
+        self._assignment = assignment
+        self._defences = defences
+        self._kept: dict[tuple[str, int], SharedTensor] = {}
+
+    def make(self, case: Case, inputs: Tensors) -> tuple[SharedTensor, ...]:
+        """Memory for every tensor of `case` in the entry's order, not filled yet."""
+        arguments = [argument for argument in self._assignment.arguments if argument.role in {"input", "output"}]
+        return tuple(self._one(argument, case, inputs.get(argument.name)) for argument in arguments)
+
+    def release(self, tensors: Iterable[SharedTensor]) -> None:
+        """A call is over: its memory is never used again."""
+        if self._defences.fresh_buffers:
+            for tensor in tensors:
+                tensor.close()
+
+    def close(self) -> None:
+        """Let go of what was kept."""
+        for tensor in self._kept.values():
+            tensor.close()
+        self._kept.clear()
+
+    def _one(self, argument: Argument, case: Case, values: torch.Tensor | None) -> SharedTensor:
+        spec = layout_of(argument, self._assignment, case)
+        filling = draw_filling(spec, poison=self._defences.poison)
+        image = image_of(values, spec, filling) if values is not None else None
+        key = (argument.name, spec.bytes)
+        if (kept := self._kept.get(key)) is not None:
+            return SharedTensor(spec, kept.descriptor, kept.memory, filling, image)
+        descriptor, memory = new_memory(spec.bytes)
+        made = SharedTensor(spec, descriptor, memory, filling, image)
+        if not self._defences.fresh_buffers:
+            self._kept[key] = made
+        return made
+
+
+def layout_of(argument: Argument, assignment: Assignment, case: Case) -> TensorSpec:
+    """Where the elements of a tensor lie in its memory."""
+    layout = case.layout.get(argument.name, Layout())
+    dtype = assignment.dtype_of(argument, case)
+    shape = assignment.shape_of(argument, case)
+    stride = _strides(shape, layout.pad)
+    offset = GUARD_BYTES + layout.offset * DTYPE_BYTES[dtype]
+    used = offset + _span(shape, stride) * DTYPE_BYTES[dtype] + GUARD_BYTES
+    size = -(-used // mmap.PAGESIZE) * mmap.PAGESIZE
+    return TensorSpec(argument.name, dtype, shape, stride, offset, size, writable=argument.role == "output")
+
+
+def image_of(values: torch.Tensor, spec: TensorSpec, filling: Filling) -> torch.Tensor:
+    """An input's whole memory as bytes: guards, padding and values."""
+    image = torch.empty(spec.bytes, dtype=torch.uint8)
+    view = typed(image, spec)
+    view.fill_(filling.guard)
+    elements(view, spec).copy_(bits(values))
+    return image
+
+
+def draw_filling(spec: TensorSpec, *, poison: bool) -> Filling:
+    """Patterns for one tensor; an output's NaNs are negative, an input's positive."""
+    guard = _pattern(spec.dtype, negative=spec.writable)
+    while (filling := _pattern(spec.dtype, negative=spec.writable)) == guard:
+        pass
+    return Filling(guard, filling if poison else 0)
+
+
+def new_memory(size: int) -> tuple[int, torch.Tensor]:
+    """A memfd of `size` zero bytes and the judge's mapping of it."""
+    descriptor = os.memfd_create("tensor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, size)
+    return descriptor, torch.frombuffer(mmap.mmap(descriptor, size), dtype=torch.uint8)
+
+
+def typed(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """Bytes as integers of the tensor's width."""
+    return bits(memory.view(dtype_of(spec.dtype)))
+
+
+def elements(view: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """The tensor's elements in a flat view of its memory."""
+    return view.as_strided(spec.shape, spec.stride, spec.offset // view.element_size())
+
+
+def strides_of(tensors: Iterable[SharedTensor]) -> dict[str, tuple[int, ...]]:
+    """Strides in elements by tensor."""
+    return {tensor.spec.name: tensor.spec.stride for tensor in tensors}
+
+
+def _strides(shape: tuple[int, ...], pad: int) -> tuple[int, ...]:
+    """Row-major, with `pad` elements after each row of a matrix."""
+    strides = [1] * len(shape)
+    for dim in range(len(shape) - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * shape[dim + 1] + (pad if dim == len(shape) - 2 else 0)
+    return tuple(strides)
+
+
+def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    """Elements from the first to the last, both included."""
+    if 0 in shape:
+        return 0
+    return sum((length - 1) * step for length, step in zip(shape, stride, strict=True)) + 1
+
+
+def _pattern(dtype: str, *, negative: bool) -> int:
+    """A NaN with a drawn payload, or a drawn non-zero integer, as a signed integer of the dtype's width."""
+    width = 8 * DTYPE_BYTES[dtype]
+    if dtype in _QUIET_NAN:
+        base, free = _QUIET_NAN[dtype]
+        number = base | _PATTERNS.randrange(1, 1 << free) | (negative << (width - 1))
+    else:
+        number = _PATTERNS.randrange(2, 1 << width)
+    signed = width > 8  # noqa: PLR2004 - bytes are kept as uint8, the other widths as signed integers
+    return number - (1 << width) if signed and number >= 1 << (width - 1) else number

@@ -1,0 +1,232 @@
+"""The judge's side of one runner: load a source, make calls, wait with a deadline, believe nothing.
+
+The runner is frozen whenever the judge is not waiting for it. Nothing that it says is worth more than a wake-up, a log or
+a claim; what breaks the protocol is a verdict about the submission, never an error of ours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autograder.contract import Launch
+from autograder.errors import ContractError, SandboxError
+from autograder.judge.buffers import SharedTensor, Snapshot
+from autograder.judge.control import ControlWord, Nonces
+from autograder.judge.defences import Defences
+from autograder.judge.failure import Failure, from_exit, from_raised, out_of_time, violation
+from autograder.protocol import (
+    MAX_PACKET,
+    RUNNER_SAYS,
+    Call,
+    FromJudge,
+    FromRunner,
+    Load,
+    Loaded,
+    Raised,
+    Ready,
+    Returned,
+    decode,
+    encode,
+)
+from autograder.sandbox import Runner
+
+LONGEST_INLINE = MAX_PACKET // 8
+"""Characters of a source that surely fit a packet; a longer one travels as a descriptor."""
+
+_READY_S = 60.0
+_SEND_S = 5.0
+_LOOK_S = 0.02
+"""How often the limits that are watched rather than set are looked at."""
+_GONE_S = 1.0
+"""How long a runner that has closed its channel may take to be gone."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A call that ended: what stood in memory then, and how long it took.
+
+    Attributes:
+        sealed_us: from the release to the complete snapshot, by the judge's clock.
+        event_us: what the runner claims.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    sealed_us: float
+    event_us: float
+    launches: tuple[Launch, ...]
+    operations: dict[str, int]
+
+
+class Conversation:
+    """One runner and what is said with it.
+
+    Attributes:
+        versions: of the toolchain, as the runner named them before it had seen a byte of the student's.
+        used_s: how long the runner was let run, in all.
+    """
+
+    def __init__(self, runner: Runner, defences: Defences) -> None:
+        self._runner = runner
+        self._defences = defences
+        self._channel = runner.channel
+        self._channel.settimeout(_SEND_S)
+        self._poll = select.poll()
+        self._poll.register(self._channel, select.POLLIN)
+        self._nonces = Nonces(random=defences.nonce)
+        self._judge_word = ControlWord(judge_writes=True)
+        self._runner_word = ControlWord(judge_writes=False)
+        self.versions: dict[str, str] = {}
+        self.used_s = 0.0
+
+    def hello(self) -> None:
+        """Wait until the toolchain is there; `SandboxError` if it is not."""
+        answer = self._receive(Ready, 0, time.monotonic() + _READY_S, "starting")
+        if not isinstance(answer, Ready):
+            self.close()
+            raise SandboxError(
+                f"a runner did not start: {answer.message if isinstance(answer, Failure) else 'too slow'}"
+            )
+        self.versions = dict(list(answer.versions.items())[:32])
+
+    def load(self, load: Load, limit_s: float) -> Failure | None:
+        """Have the source executed; what went wrong, if anything."""
+        message, descriptors = self._with_source(load)
+        try:
+            start = time.monotonic()
+            sent = self._send(message, descriptors, "loading")
+        finally:
+            for descriptor in descriptors[2:]:
+                os.close(descriptor)
+        answer = sent or self._answer(Loaded, 0, start, "loading", limit_s)
+        return answer if isinstance(answer, Failure) else self._limits_kept("loading")
+
+    def call(self, tensors: Sequence[SharedTensor], scalars: dict[str, int], limit_s: float) -> Finished | Failure:
+        """Make one call: fill, seal, reveal, wait, freeze, copy."""
+        nonce = self._nonces.next()
+        for tensor in tensors:
+            tensor.fill()
+            tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
+        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars)
+        start = time.monotonic()
+        self._judge_word.write(nonce)
+        failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
+        if not self._defences.reveal_at_t0:
+            time.sleep(self._defences.early_reveal_s)
+            start = time.monotonic()
+        answer = failed or self._answer(Returned, nonce, start, "the call", limit_s)
+        if not isinstance(answer, Returned):
+            return answer if isinstance(answer, Failure) else violation("The control channel was written to.")
+        if not self._defences.snapshot:
+            self._runner.thaw()
+            time.sleep(self._defences.late_read_s)
+        snapshots = tuple(tensor.snapshot() for tensor in tensors)
+        sealed_us = (time.monotonic() - start) * 1e6
+        return self._limits_kept("the call") or self._finished(answer, snapshots, sealed_us)
+
+    def log(self) -> str:
+        """What the runner has printed."""
+        return self._runner.log()
+
+    def close(self) -> None:
+        """End the runner and let go of what was shared with it; may be called again."""
+        self._runner.close()
+        self._judge_word.close()
+        self._runner_word.close()
+
+    def _with_source(self, load: Load) -> tuple[Load, list[int]]:
+        """The message and its descriptors; a long source is one of them."""
+        descriptors = [self._judge_word.descriptor, self._runner_word.descriptor]
+        if len(load.source) <= LONGEST_INLINE:
+            return load, descriptors
+        data = load.source.encode()
+        descriptor = os.memfd_create("source", os.MFD_CLOEXEC)
+        os.write(descriptor, data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return dataclasses.replace(load, source="", source_bytes=len(data)), [*descriptors, descriptor]
+
+    def _send(self, message: FromJudge, descriptors: list[int], during: str) -> Failure | None:
+        """Say something with descriptors, and let the runner go."""
+        try:
+            socket.send_fds(self._channel, [encode(message)], descriptors)
+        except OSError:
+            return self._gone(during)
+        self._runner.thaw()
+        return None
+
+    def _answer(
+        self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float
+    ) -> FromRunner | Failure:
+        """Wait for the answer to what was said at `start`, then stop the runner."""
+        limit_s = limit_s if self._defences.deadlines else self._defences.off_deadline_s
+        answer = self._receive(wanted, nonce, start + limit_s, during)
+        self.used_s += time.monotonic() - start
+        if answer is None:
+            return out_of_time(during, limit_s)
+        if not (isinstance(answer, Failure) and answer.ended):
+            self._runner.freeze()
+        return answer
+
+    def _receive(
+        self, wanted: type[FromRunner], nonce: int, deadline: float, during: str
+    ) -> FromRunner | Failure | None:
+        """The awaited packet, what went wrong instead, or `None` at the deadline."""
+        while (left := deadline - time.monotonic()) > 0:
+            if not self._poll.poll(1000 * min(left, _LOOK_S)):
+                if failed := self._limits_kept(during):
+                    return failed
+                continue
+            try:
+                packet = self._channel.recv(MAX_PACKET + 1)
+            except OSError:
+                return self._gone(during)
+            if not packet:
+                return self._gone(during)
+            if (answer := self._understood(packet, wanted, nonce)) is not None:
+                return answer
+        return None
+
+    def _understood(self, packet: bytes, wanted: type[FromRunner], nonce: int) -> FromRunner | Failure | None:
+        """What a packet means here; `None` for one that is passed over, which only happens in a test."""
+        try:
+            said = decode(packet, RUNNER_SAYS)
+        except ContractError:
+            said = None
+        if isinstance(said, Raised) and said.nonce == nonce:
+            return from_raised(said)
+        if isinstance(said, wanted) and self._is_over(said, nonce):
+            return said
+        if not self._defences.packets:
+            return None
+        return violation("The control channel was written to by something other than the runner.")
+
+    def _is_over(self, said: FromRunner | FromJudge, nonce: int) -> bool:
+        """Whether the runner's own word agrees that the call is over."""
+        if not isinstance(said, Returned):
+            return True
+        return self._nonces.answered(nonce, said.nonce) and self._nonces.answered(nonce, self._runner_word.read()[0])
+
+    def _gone(self, during: str) -> Failure:
+        """The channel is closed: how did the runner end, or is it only hiding?"""
+        deadline = time.monotonic() + _GONE_S
+        while (ending := self._runner.poll()) is None and time.monotonic() < deadline:
+            time.sleep(_LOOK_S / 4)
+        if ending is None:
+            return violation(f"The control channel was closed in {during}.")
+        return from_exit(ending, during)
+
+    def _limits_kept(self, during: str) -> Failure | None:
+        """Have the sandbox look at the limits that it watches."""
+        ending = self._runner.poll()
+        return from_exit(ending, during) if ending is not None else None
+
+    def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> Finished:
+        event_us = self._runner_word.read()[1] / 1e3
+        return Finished(
+            snapshots, sealed_us, event_us, answer.launches[:64], dict(list(answer.operations.items())[:64])
+        )

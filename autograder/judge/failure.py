@@ -1,0 +1,108 @@
+"""How a call can go wrong, in verdicts and in the student's words."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from autograder.contract import Frame, StudentError, Verdict
+from autograder.protocol import Raised
+from autograder.sandbox import Exit
+
+MAX_FRAMES = 20
+MAX_MESSAGE = 4000
+MAX_LINE = 300
+
+_ACCESS = {signal.SIGSEGV, signal.SIGBUS}
+_OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
+_ALLOCATION = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A call, or a load, that did not end as it should.
+
+    Attributes:
+        message: one sentence for the student, with its next step.
+        ended: the runner is gone, or must go.
+    """
+
+    verdict: Verdict
+    message: str
+    error: StudentError | None = None
+    ended: bool = True
+
+
+def from_raised(raised: Raised) -> Failure:
+    """An exception that the runner reports."""
+    error = StudentError(
+        kind=clean(raised.kind, MAX_LINE),
+        message=clean(raised.message, MAX_MESSAGE),
+        frames=tuple(_clean_frame(frame) for frame in raised.frames[-MAX_FRAMES:]),
+    )
+    place = f"line {error.frames[-1].line}: " if error.frames else ""
+    short = f"{place}{error.kind}: {error.message}".splitlines()[0].rstrip(": ")
+    if error.kind in _OUT_OF_MEMORY or any(words in error.message for words in _ALLOCATION):
+        return Failure(
+            Verdict.out_of_memory, f"{_stop(short)} It asked for more memory than there is.", error, ended=False
+        )
+    if raised.stage == "call":
+        return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
+    return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
+
+
+def from_exit(ending: Exit, during: str) -> Failure:
+    """A runner that died `during` something, such as *the call* or *loading*."""
+    if ending.out_of_memory:
+        return Failure(Verdict.out_of_memory, f"The memory limit was reached in {during}. Use smaller blocks.")
+    if ending.output_exceeded:
+        return Failure(Verdict.output_limit, f"Too much was printed in {during}. Take the prints out of the loop.")
+    if ending.signal is None:
+        kind = f"exit status {ending.code}"
+        message = f"The process ended itself in {during} with {kind}. Return from the function instead."
+        return Failure(Verdict.runtime_error, message, StudentError(kind, ""))
+    return _from_signal(ending.signal, during)
+
+
+def _from_signal(number: int, during: str) -> Failure:
+    name = signal_name(number)
+    error = StudentError(name, "")
+    if number in _ACCESS:
+        message = f"Memory outside the arguments was touched in {during} ({name}). Check offsets and masks."
+        return Failure(Verdict.illegal_access, message, error)
+    if number == signal.SIGSYS:
+        return Failure(Verdict.rule_violation, f"A system call that is not allowed was made in {during}.", error)
+    return Failure(Verdict.runtime_error, f"The process was ended by a signal in {during} ({name}).", error)
+
+
+def violation(message: str) -> Failure:
+    """The runner did not keep to the protocol: only code that reaches around its arguments does that."""
+    return Failure(Verdict.rule_violation, message)
+
+
+def out_of_time(during: str, limit_s: float) -> Failure:
+    """A wait that came to its end."""
+    advice = "Look for a loop that does not end, or for too many programs."
+    return Failure(Verdict.time_limit, f"{during} did not end within {limit_s:.3g} s and was stopped. {advice}")
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`, or the number where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def clean(text: str, most: int) -> str:
+    """Text from a runner without control characters, cut to `most` characters."""
+    kept = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:most])
+    return kept if len(text) <= most else kept + " …"
+
+
+def _clean_frame(frame: Frame) -> Frame:
+    return Frame(frame.line, clean(frame.function, MAX_LINE), clean(frame.code, MAX_LINE))
+
+
+def _stop(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "!", "?", "…")) else sentence + "."

@@ -1,0 +1,92 @@
+"""Speed as a paired ratio: submission and reference take turns, and every timed call is checked like any other."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+
+from autograder.assignment import Assignment, Case
+from autograder.contract import Measurement, Pair
+from autograder.judge.checking import Checked
+
+RESAMPLES = 1000
+CONFIDENCE = 0.95
+_SEED = 20261121
+"""Known, so that an interval follows from its samples."""
+
+Call = Callable[[], Checked]
+
+
+def timed_pairs(submission: Call, reference: Call, count: int) -> list[tuple[Checked, Checked]] | Checked:
+    """Take `count` pairs in the order A B, B A, A B …, after one call of each that is not kept.
+
+    Returns:
+        The pairs; or the submission's call that did not pass, with which the measuring ends.
+    """
+    taken: list[tuple[Checked, Checked]] = []
+    for number in range(-1, count):
+        if number % 2:
+            theirs, ours = reference(), submission()
+        else:
+            ours = submission()
+            theirs = reference() if ours.passed else ours
+        if not ours.passed:
+            return ours
+        if number >= 0:
+            taken.append((ours, theirs))
+    return taken
+
+
+def measurement(assignment: Assignment, case: Case, taken: Sequence[tuple[Checked, Checked]]) -> Measurement:
+    """Put the pairs of one ranked case together; the sealed clock ranks on the CPU lane."""
+    pairs = tuple(_pair(ours, theirs) for ours, theirs in taken)
+    ratios = [pair.submission_sealed_us / pair.reference_sealed_us for pair in pairs]
+    times = [pair.submission_sealed_us for pair in pairs]
+    ratio_low, ratio_high = interval(ratios)
+    time_low, time_high = interval(times)
+    flops, bytes_moved = assignment.cost_of(case)
+    return Measurement(
+        case=case.name,
+        clock="sealed",
+        ratio=statistics.median(ratios),
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        time_us=statistics.median(times),
+        time_low_us=time_low,
+        time_high_us=time_high,
+        reference_us=statistics.median(pair.reference_sealed_us for pair in pairs),
+        flops=flops,
+        bytes_moved=bytes_moved,
+        pairs=pairs,
+    )
+
+
+def interval(samples: Sequence[float]) -> tuple[float, float]:
+    """A block-bootstrap interval of the median: blocks keep what neighbours in time have in common.
+
+    Percentiles of the medians of resamples made of blocks of about n^(1/3) consecutive samples, the last followed by the
+    first. It always holds the median itself.
+    """
+    source = random.Random(_SEED)  # noqa: S311 - statistics, not a secret
+    count = len(samples)
+    block = max(1, round(count ** (1 / 3)))
+    doubled = [*samples, *samples]
+    medians = []
+    for _ in range(RESAMPLES):
+        drawn: list[float] = []
+        while len(drawn) < count:
+            start = source.randrange(count)
+            drawn.extend(doubled[start : start + block])
+        medians.append(statistics.median(drawn[:count]))
+    medians.sort()
+    tail = round(RESAMPLES * (1 - CONFIDENCE) / 2)
+    middle = statistics.median(samples)
+    return min(medians[tail], middle), max(medians[-1 - tail], middle)
+
+
+def _pair(ours: Checked, theirs: Checked) -> Pair:
+    """The four times; both calls passed, so both came back."""
+    if ours.finished is None or theirs.finished is None:
+        raise ValueError("a call that did not come back has no time")
+    return Pair(ours.finished.event_us, ours.finished.sealed_us, theirs.finished.event_us, theirs.finished.sealed_us)
