@@ -19,7 +19,7 @@ from pathlib import Path
 
 from autograder.contract import Verdict
 
-PACKAGES = ("autograder", "client", "server", "worker")
+PACKAGES = ("autograder", "broker", "client", "server", "worker")
 MAX_FUNCTION_LINES = 60
 
 # A broad except swallows what it was not meant for; these are the edges where everything has to be caught.

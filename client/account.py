@@ -1,0 +1,85 @@
+"""Where the server's address and the token are kept: one file in the user's configuration folder, for them alone.
+
+`LADDER_SERVER` and `LADDER_TOKEN` come before the file; with both set, nothing is read from disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from client.errors import ReachError, UsageError
+
+
+@dataclass(frozen=True)
+class Account:
+    """A server and the token that it gave."""
+
+    server: str
+    token: str
+
+
+def credentials_path() -> Path:
+    """The file; its folder depends on the system."""
+    return Path(click.get_app_dir("kernel-ladder")) / "credentials.json"
+
+
+def load_account(environ: Mapping[str, str] = os.environ) -> Account:
+    """Read the environment, then the file.
+
+    Raises:
+        ReachError: nobody is logged in.
+        UsageError: the file cannot be read.
+    """
+    stored = _stored()
+    server = environ.get("LADDER_SERVER") or stored.get("server", "")
+    # A token belongs to the server that gave it; another server never sees it.
+    same = not environ.get("LADDER_SERVER") or _normal(server) == stored.get("server")
+    token = environ.get("LADDER_TOKEN") or (stored.get("token", "") if same else "")
+    if not server or not token:
+        raise ReachError("nobody is logged in. Run `ladder login SERVER`, or set LADDER_SERVER and LADDER_TOKEN.")
+    return Account(_normal(server), token)
+
+
+def save_account(account: Account) -> Path:
+    """Write the file with mode 0600; it never exists with another."""
+    path = credentials_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(Account(_normal(account.server), account.token)), file)
+    draft.replace(path)
+    return path
+
+
+def forget_account() -> bool:
+    """Remove the file; say whether there was one."""
+    path = credentials_path()
+    existed = path.exists()
+    path.unlink(missing_ok=True)
+    return existed
+
+
+def _normal(server: str) -> str:
+    server = server if "://" in server else f"https://{server}"
+    return server.rstrip("/")
+
+
+def _stored() -> dict[str, str]:
+    path = credentials_path()
+    if not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        data = None
+    if not isinstance(data, dict):
+        raise UsageError(f"{path} cannot be read. Remove it and log in again.")
+    return {key: value for key, value in data.items() if isinstance(value, str)}

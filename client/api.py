@@ -1,0 +1,186 @@
+"""The server's API, as methods that return parsed JSON; however a request fails, it becomes a `ClientError`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+import httpx_sse
+
+from client.account import Account
+from client.errors import ClientError, OursError, ReachError, UsageError
+
+Json = Any
+"""What `json.loads` returns: the one place where `Any` is the honest type."""
+
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+STREAM_TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=60.0)
+"""The server sends a comment to a quiet stream at least every 15 seconds."""
+
+RECONNECTS = 30
+"""Times that a broken stream is opened again before we give up; a stream that says something starts the count anew."""
+
+
+class Api:
+    """One server, as one user."""
+
+    def __init__(self, account: Account, *, transport: httpx.BaseTransport | None = None) -> None:
+        headers = {"User-Agent": "ladder"}
+        if account.token:
+            headers["Authorization"] = f"Bearer {account.token}"
+        self.server = account.server
+        self._http = httpx.Client(
+            base_url=f"{account.server}/api/v1", headers=headers, timeout=TIMEOUT, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        """Nothing is opened before the first request."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def create_token(self, email: str, password: str, name: str) -> Json:
+        """Log in: `{"token": …}`, shown this once."""
+        return self._json("POST", "/tokens", json={"email": email, "password": password, "name": name})
+
+    def revoke_token(self) -> None:
+        """Make the token that this client uses worthless."""
+        self._request("DELETE", "/tokens/current")
+
+    def me(self) -> Json:
+        """Who the token belongs to."""
+        return self._json("GET", "/me")
+
+    def courses(self) -> list[Json]:
+        """The courses that they are enrolled in."""
+        return _items(self._json("GET", "/courses"))
+
+    def assignments(self, course: str) -> list[Json]:
+        """The course's assignments that they may see, by rung."""
+        return _items(self._json("GET", f"/courses/{quote(course)}/assignments"))
+
+    def assignment(self, course: str, slug: str) -> Json:
+        """One assignment with its starters, cases and limits."""
+        return self._json("GET", _assignment(course, slug))
+
+    def archive(self, course: str, slug: str) -> bytes:
+        """The handout's files as a tar."""
+        return self._request("GET", f"{_assignment(course, slug)}/archive").content
+
+    def submit(self, course: str, slug: str, submission: Json) -> Json:
+        """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored."""
+        return self._json("POST", f"{_assignment(course, slug)}/submissions", json=submission)
+
+    def submissions(self, course: str, slug: str | None = None) -> list[Json]:
+        """Their newest submissions in the course, or of one assignment of it, newest first."""
+        parameters = {"assignment": slug} if slug else {}
+        return _items(self._json("GET", f"/courses/{quote(course)}/submissions", params=parameters))
+
+    def submission(self, public_id: str) -> Json:
+        """One submission with everything that they may see of it."""
+        return self._json("GET", f"/submissions/{quote(public_id)}")
+
+    def leaderboard(self, course: str, slug: str, lane: str | None) -> Json:
+        """The ranking on one lane."""
+        parameters = {"lane": lane} if lane else {}
+        return self._json("GET", f"{_assignment(course, slug)}/leaderboard", params=parameters)
+
+    def health(self) -> Json:
+        """What the server says about itself and its nodes."""
+        return self._json("GET", "/health")
+
+    def follow(self, public_id: str, *, pause_s: float = 1.0) -> Iterator[Json]:
+        """Yield the submission each time it changes, until it does not change any more.
+
+        A broken stream is opened again: every event carries the whole submission, so nothing is missed.
+
+        Raises:
+            ReachError: the server stayed away.
+        """
+        failures = 0
+        while failures <= RECONNECTS:
+            try:
+                for event in self._events(public_id):
+                    failures = 0
+                    if event.event == "submission":
+                        yield json.loads(event.data)
+                    elif event.event == "end":
+                        return
+            except (httpx.HTTPError, OursError) as error:
+                problem = str(error) or type(error).__name__
+            else:
+                problem = "the stream ended early"
+            failures += 1
+            time.sleep(pause_s)
+        raise ReachError(
+            f"{self.server} stayed away ({problem}). Your submission is stored: `ladder status {public_id}`."
+        )
+
+    def _events(self, public_id: str) -> Iterator[httpx_sse.ServerSentEvent]:
+        url = f"/submissions/{quote(public_id)}/events"
+        with httpx_sse.connect_sse(self._http, "GET", url, timeout=STREAM_TIMEOUT) as source:
+            if source.response.status_code != httpx.codes.OK:
+                source.response.read()
+                raise _refusal(source.response)
+            yield from source.iter_sse()
+
+    def _json(self, method: str, url: str, **options: Any) -> Json:
+        response = self._request(method, url, **options)
+        try:
+            return response.json()
+        except ValueError:
+            raise OursError(f"{self.server} answered with something that is not JSON. Is it a Kernel Ladder?") from None
+
+    def _request(self, method: str, url: str, **options: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, url, **options)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{self.server} is not an address: {error}") from None
+        except httpx.HTTPError as error:
+            raise ReachError(f"{self.server} cannot be reached: {str(error) or type(error).__name__}") from None
+        if not response.is_success:
+            raise _refusal(response)
+        return response
+
+
+def _assignment(course: str, slug: str) -> str:
+    return f"/courses/{quote(course)}/assignments/{quote(slug)}"
+
+
+def _items(data: Json) -> list[Json]:
+    """A list, whether it comes alone or in a page."""
+    items = data.get("items", data) if isinstance(data, dict) else data
+    if not isinstance(items, list):
+        raise OursError("the server answered with something else than a list.")
+    return items
+
+
+def _refusal(response: httpx.Response) -> ClientError:
+    message = _message(response)
+    if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+        return ReachError(message)
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS and (after := response.headers.get("Retry-After")):
+        return UsageError(f"{message} Try again in {after} s.")
+    if response.is_client_error:
+        return UsageError(message)
+    return OursError(f"{message} This is our fault, not yours.")
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        data = response.json()
+    except ValueError:
+        data = None
+    if isinstance(data, dict):
+        for key in ("message", "detail"):
+            if isinstance(data.get(key), str):
+                return str(data[key])
+    return f"the server answered {response.status_code} {response.reason_phrase}."

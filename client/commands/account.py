@@ -1,0 +1,57 @@
+"""`ladder login` and `ladder logout`."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import sys
+
+import click
+
+from client import options
+from client.account import Account, credentials_path, forget_account, load_account, save_account
+from client.api import Api
+from client.errors import ClientError, UsageError
+
+
+@click.command()
+@click.argument("server", envvar="LADDER_SERVER")
+@click.option("--email", help="Your account's e-mail address.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@options.as_json
+def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -> None:
+    """Log in to SERVER and keep a token, readable by you alone."""
+    if not email and password_stdin:
+        raise UsageError("--password-stdin needs --email.")
+    email = email or click.prompt("E-mail")
+    password = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True)
+    address = server if "://" in server else f"https://{server}"
+    with Api(Account(address.rstrip("/"), "")) as api:
+        token = api.create_token(str(email), str(password), f"ladder on {platform.node() or 'a machine'}"[:80])["token"]
+    account = Account(address.rstrip("/"), token)
+    with Api(account) as api:
+        me = api.me()
+    path = save_account(account)
+    if as_json:
+        options.print_json({"server": account.server, "email": me["email"], "name": me["name"]})
+    else:
+        click.echo(f"Logged in to {account.server} as {me['name']} <{me['email']}>; the token is in {path}.")
+
+
+@click.command()
+@options.as_json
+def logout(as_json: bool) -> None:
+    """Revoke the token and forget it."""
+    revoked = False
+    if credentials_path().is_file():
+        # A server that is gone must not keep anybody from forgetting its token.
+        with contextlib.suppress(ClientError), Api(load_account({})) as api:
+            api.revoke_token()
+            revoked = True
+    existed = forget_account()
+    if as_json:
+        options.print_json({"logged_out": existed, "revoked": revoked})
+    elif existed:
+        click.echo("Logged out." if revoked else "Forgotten here; the server could not be told to revoke the token.")
+    else:
+        click.echo("Nobody was logged in.")

@@ -1,0 +1,129 @@
+"""`ladder list`, `get`, `status` and `board`: look around, and fetch what one works on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from autograder.assignment import EXTENSIONS
+from autograder.contract import Language
+from client import options, show, workspace
+from client.api import Api, Json
+from client.errors import UsageError
+
+_PUBLIC_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+
+
+@click.command("list")
+@options.course
+@options.as_json
+def list_assignments(course_slug: str | None, as_json: bool) -> None:
+    """List the assignments of the course, by rung."""
+    with options.connect() as api:
+        assignments = api.assignments(options.choose_course(api, course_slug, _course_here()))
+    if as_json:
+        options.print_json(assignments)
+    else:
+        show.show_assignments(show.console(), assignments)
+
+
+@click.command()
+@click.argument("slug")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace your own file by the starter.")
+@options.language
+@options.course
+@options.as_json
+def get(
+    *, slug: str, folder: Path | None, force: bool, language: str | None, course_slug: str | None, as_json: bool
+) -> None:
+    """Fetch the handout and the starter of SLUG into DIR (default: a folder of its name)."""
+    folder = folder or Path(slug)
+    with options.connect() as api:
+        course = options.choose_course(api, course_slug, _course_here())
+        assignment = api.assignment(course, slug)
+        archive = api.archive(course, slug)
+        server = api.server
+    chosen = _choose_language(assignment, language)
+    note = workspace.Note(server, course, slug, chosen, f"{slug}.{EXTENSIONS[chosen]}")
+    folder.mkdir(parents=True, exist_ok=True)
+    workspace.unpack(archive, slug, folder)
+    outcome = workspace.place_starter(folder, note, assignment["starters"][chosen], force=force)
+    workspace.write_note(folder, note)
+    _tell_got(folder, note, outcome, as_json)
+
+
+def _choose_language(assignment: Json, wish: str | None) -> Language:
+    offered = [name for name in assignment["languages"] if name in assignment["starters"]]
+    if wish and wish not in offered:
+        raise UsageError(f"{assignment['slug']} has a starter in {', '.join(offered)}, not in {wish!r}.")
+    return Language(wish or offered[0])
+
+
+def _tell_got(folder: Path, note: workspace.Note, outcome: str, as_json: bool) -> None:
+    path = folder / note.file
+    if as_json:
+        options.print_json({"folder": str(folder), "file": str(path), "starter": outcome})
+        return
+    told = {
+        "written": f"Your file: {path}",
+        "unchanged": f"Your file: {path} (still the starter)",
+        "kept": f"Kept your {path}; --force replaces it by the starter",
+        "replaced": f"Replaced {path} by the starter",
+    }
+    click.echo(f"Handout: {folder / 'README.md'}\n{told[outcome]}")
+
+
+@click.command()
+@click.argument("what", metavar="[ID|SLUG]", required=False)
+@options.course
+@options.as_json
+def status(what: str | None, course_slug: str | None, as_json: bool) -> None:
+    """Show one submission (by its ID), or the history of an assignment or of the whole course."""
+    with options.connect() as api:
+        if what and _PUBLIC_ID.fullmatch(what):
+            _show_one(api.submission(what), as_json)
+            return
+        history = _history(api, what, options.choose_course(api, course_slug, _course_here()))
+    if as_json:
+        options.print_json(history)
+    elif history:
+        show.show_history(show.console(), history)
+    else:
+        click.echo("Nothing was submitted yet.")
+
+
+def _show_one(submission: Json, as_json: bool) -> None:
+    if as_json:
+        options.print_json(submission)
+        return
+    click.echo(f"{submission['title']}, {submission['mode']} {submission['number']}: {submission['state']}")
+    show.show_result(show.console(), submission)
+
+
+def _history(api: Api, slug: str | None, course: str) -> list[Json]:
+    if slug:
+        api.assignment(course, slug)  # an unknown slug is an error, not an empty history
+    return api.submissions(course, slug)
+
+
+@click.command()
+@click.argument("slug")
+@options.lane
+@options.course
+@options.as_json
+def board(slug: str, lane: str | None, course_slug: str | None, as_json: bool) -> None:
+    """Show the leaderboard of SLUG."""
+    with options.connect() as api:
+        ranking = api.leaderboard(options.choose_course(api, course_slug, _course_here()), slug, lane)
+    if as_json:
+        options.print_json(ranking)
+    else:
+        show.show_board(show.console(), ranking)
+
+
+def _course_here() -> str | None:
+    found = workspace.find_note(Path.cwd())
+    return found[1].course if found else None

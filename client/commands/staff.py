@@ -1,0 +1,122 @@
+"""What staff type: `ladder admin …`, `ladder assignments verify`, and the processes of an installation.
+
+Server, worker and harness are other extras: they are loaded here, by name, when a command needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from autograder.contract import GradeRequest, Lane, Mode
+from client import harness, options, workspace
+from client.commands.grading import watch_judge
+from client.errors import UsageError
+
+GRACE_S = 5
+"""How long open streams may take to end when the web server stops, seconds."""
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def load(name: str, extra: str) -> Any:
+    """Import a module of another extra.
+
+    Raises:
+        UsageError: the extra is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == name.split(".", maxsplit=1)[0]:
+            raise
+        raise UsageError(
+            f"this needs the {extra!r} extra ({error.name} is missing): pip install 'kernel-ladder[{extra}]'"
+        ) from None
+
+
+class AdminGroup(click.Group):
+    """The server's own commands, and `grade-file`, which needs no server."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Those of the server only where it is installed."""
+        try:
+            return sorted({*super().list_commands(ctx), *_server_group().list_commands(ctx)})
+        except UsageError:
+            return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Ours first."""
+        return super().get_command(ctx, cmd_name) or _server_group().get_command(ctx, cmd_name)
+
+
+def _server_group() -> click.Group:
+    return cast("click.Group", load("server.cli", "server").admin)
+
+
+@click.group(cls=AdminGroup)
+def admin() -> None:
+    """Accounts, courses and nodes of the installation on this machine; needs its configuration."""
+
+
+@admin.command("grade-file")
+@click.argument("slug")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
+)
+@click.option("--reference", type=_FOLDER, default=Path("reference"), show_default=True, envvar="LADDER_REFERENCE")
+@options.language
+@options.as_json
+def grade_file(
+    *, slug: str, file: Path, assignments: Path, reference: Path, language: str | None, as_json: bool
+) -> None:
+    """Grade FILE as a submission to SLUG on this machine, hidden cases and findings included; no server takes part."""
+    if not (reference / slug).is_dir():
+        raise UsageError(f"{reference / slug} is missing; say --reference where the staff's folders are.")
+    target = workspace.find_target(file, slug, language)
+    request = GradeRequest(
+        slug=slug, bundle="", language=target.language, lane=Lane.cpu, mode=Mode.submission,
+        source=workspace.read_source(file), filename=file.name,
+    )  # fmt: skip
+    result = watch_judge(harness.grade(request, assignments / slug, reference / slug), as_json)
+    sys.exit(options.status_of(result["verdict"]))
+
+
+def process(name: str, module: str, extra: str, text: str) -> click.Command:
+    """A command that runs `main()` of a module of another extra; what stands after it is that module's to read."""
+
+    def run(arguments: tuple[str, ...]) -> None:
+        main: Callable[[], int | None] = load(module, extra).main
+        sys.argv = [f"ladder {name}", *arguments]
+        sys.exit(main() or 0)
+
+    return click.Command(
+        name,
+        callback=run,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        help=text,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
+
+
+dispatcher = process(
+    "dispatcher", "server.dispatcher", "server", "Send queued submissions to nodes, and take back what was lost."
+)
+recorder = process("recorder", "server.recorder", "server", "Write what nodes found into the database.")
+worker = process("worker", "worker.main", "worker", "Grade on this machine, as a node.")
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8000, show_default=True, envvar="LADDER_PORT")
+def web(host: str, port: int) -> None:
+    """Serve pages and API."""
+    app = load("server.app", "server").create_app(load("server.config", "server").load_config())
+    load("uvicorn", "server").run(app, host=host, port=port, timeout_graceful_shutdown=GRACE_S, server_header=False)

@@ -1,0 +1,55 @@
+"""What ends a command: one tree, each with the exit status that a script sees.
+
+    ClientError              a click.ClickException: its message goes to stderr
+    ├── UsageError       2   something about how the command was called, or about a file on this machine
+    ├── OursError        3   our side failed: the server, the judge, a node
+    └── ReachError       4   the server cannot be reached, or does not let you in
+
+A verdict is not an error: 0 is passed, 1 is any other verdict of the student's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import IO, Any
+
+import click
+
+PASSED = 0
+NOT_PASSED = 1
+USAGE = 2
+OURS = 3
+REACH = 4
+
+
+class ClientError(click.ClickException):
+    """Something that the reader of the message can act on."""
+
+    exit_code = OURS
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print it; as a JSON document where the command was asked for JSON."""
+        context = click.get_current_context(silent=True)
+        if context is not None and context.params.get("as_json"):
+            click.echo(json.dumps({"error": self.message, "exit_code": self.exit_code}))
+            return
+        click.echo(f"ladder: {self.message}", file=file or sys.stderr, err=True)
+
+
+class UsageError(ClientError):
+    """Something about how the command was called, or about a file on this machine."""
+
+    exit_code = USAGE
+
+
+class OursError(ClientError):
+    """Our side failed: the server, the judge or a node."""
+
+    exit_code = OURS
+
+
+class ReachError(ClientError):
+    """The server cannot be reached, or does not let you in."""
+
+    exit_code = REACH

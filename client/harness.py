@@ -1,0 +1,82 @@
+"""The judge on this machine: the same program that a node runs, as a process, on a folder.
+
+Here nothing judges and nothing imports torch: a request and the assignment's files are staged, and the judge says one
+event a line.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from autograder import codec
+from autograder.contract import GradeRequest
+from client.api import Json
+from client.errors import OursError, UsageError
+
+MAX_TOLD = 2000
+"""Characters of the judge's own trouble that are shown."""
+
+
+def require_harness() -> None:
+    """Raise a `UsageError` that says what is missing."""
+    if sys.platform != "linux":
+        raise UsageError(
+            "the local judge needs Linux (on Windows: WSL). `ladder check --remote` runs on the course's nodes."
+        )
+    missing = [name for name in ("torch", "triton", "numpy") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"the local judge needs {', '.join(missing)}: pip install 'kernel-ladder[harness]'. "
+            "`ladder check --remote` runs on the course's nodes and needs nothing here."
+        )
+
+
+def grade(request: GradeRequest, assignment: Path, reference: Path | None) -> Iterator[Json]:
+    """Yield the judge's events as parsed JSON; the last has the `result`.
+
+    Args:
+        assignment: folder with `assignment.toml` and `problem.py`.
+        reference: the staff's folder; `None` grades on public cases only, beside the last milestone or the starter.
+
+    Raises:
+        UsageError: the harness is not installed, or the folder is no assignment.
+        OursError: the judge ended without a result.
+    """
+    require_harness()
+    if not (assignment / "assignment.toml").is_file():
+        raise UsageError(f"{assignment} has no assignment.toml. `ladder get {request.slug}` fetches the assignment.")
+    with tempfile.TemporaryDirectory(prefix="ladder-check-") as folder:
+        _stage(Path(folder), request, assignment, reference)
+        yield from _events(Path(folder))
+
+
+def _stage(folder: Path, request: GradeRequest, assignment: Path, reference: Path | None) -> None:
+    (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
+    parts = {"assignments": assignment} | ({"reference": reference} if reference else {})
+    for kind, source in parts.items():
+        shutil.copytree(source, folder / "bundle" / kind / request.slug, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _events(folder: Path) -> Iterator[Json]:
+    command = [sys.executable, "-m", "autograder.judge", "once", str(folder)]
+    finished = False
+    with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as trouble:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=trouble, text=True, stdin=subprocess.DEVNULL
+        ) as judge:
+            for line in judge.stdout or ():
+                event = json.loads(line)
+                finished = finished or event.get("result") is not None
+                yield event
+        if not finished:
+            trouble.seek(0)
+            raise OursError(
+                f"the judge ended without a result (status {judge.returncode}).\n{trouble.read()[-MAX_TOLD:]}"
+            )

@@ -1,0 +1,188 @@
+"""What the terminal shows of a graded submission: the verdict first, then where it is wrong, then the cases.
+
+Everything shown may hold text that a student or a kernel made: no markup is read from it, control characters are
+replaced.
+Verdicts are told by words and colour, never by colour alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from client.api import Json
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
+_SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
+
+
+def console() -> Console:
+    """Standard output; plain where it is no terminal."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def clean(text: object) -> str:
+    """The text without what could steer a terminal."""
+    return _CONTROL.sub("�", str(text))
+
+
+def word(verdict: str | None) -> Text:
+    """A verdict as people read it."""
+    text = "not run" if verdict is None else verdict.replace("_", " ")
+    return Text(text, style=_STYLES.get(verdict, "red"))
+
+
+def show_result(out: Console, result: Json) -> None:
+    """Verdict, explanation, the first mismatch or error, cases, times, findings of a result or of a submission."""
+    out.print()
+    headline = word(result["verdict"]) if result.get("verdict") else Text(str(result.get("state", "")))
+    headline.stylize("bold")
+    out.print(headline)
+    if result.get("explanation"):
+        out.print(Text(clean(result["explanation"])))
+    _show_error(out, result.get("error"))
+    blamed = _blamed(result["cases"])
+    if blamed and blamed.get("mismatch"):
+        show_mismatch(out, blamed["mismatch"])
+    show_cases(out, result["cases"])
+    _show_measurements(out, result.get("measurements", []))
+    _show_findings(out, result.get("findings", []))
+    if result.get("log"):
+        out.print(Text("\nprinted by the submission:", style="bold"))
+        out.print(Text(clean(result["log"])))
+    _show_score(out, result)
+
+
+def _blamed(cases: Iterable[Json]) -> Json | None:
+    return next((case for case in cases if case["verdict"] not in {None, "passed"}), None)
+
+
+def _show_error(out: Console, error: Json | None) -> None:
+    if not error:
+        return
+    for frame in error["frames"]:
+        out.print(Text(f"  line {frame['line']}, in {clean(frame['function'])}", style="dim"))
+        out.print(Text(f"    {clean(frame['code'])}"))
+    message = f": {clean(error['message'])}" if error["message"] else ""
+    out.print(Text(f"  {clean(error['kind'])}{message}", style="red"))
+
+
+def show_mismatch(out: Console, mismatch: Json) -> None:
+    """Where an output is wrong: how many, the pattern, the first place, and a map of the damage."""
+    share = f"{mismatch['wrong']} of {mismatch['total']} elements of {clean(mismatch['output'])}"
+    out.print(Text(f"  {share} are wrong: {clean(mismatch['where'])}"))
+    place = ", ".join(str(index) for index in mismatch["index"])
+    got = f"expected {clean(mismatch['expected'])}, got {clean(mismatch['got'])}"
+    out.print(Text(f"  first at [{place}]: {got} (allowed difference {clean(mismatch['tolerance'])})"))
+    rows = mismatch.get("map") or []
+    if sum(len(row) for row in rows) > 1:
+        height, width = mismatch["tile"]
+        out.print(Text(f"  map of the wrong elements, one character per {height} × {width}:", style="dim"))
+        for row in rows:
+            out.print(Text("  │" + "".join(_shade(value) for value in row) + "│", style="red"))
+
+
+def _shade(per_thousand: int) -> str:
+    if per_thousand <= 0:
+        return _SHADES[0]
+    return _SHADES[min(len(_SHADES) - 1, 1 + per_thousand * (len(_SHADES) - 1) // 1001)]
+
+
+def show_cases(out: Console, cases: Sequence[Json]) -> None:
+    """One line per case."""
+    if not cases:
+        return
+    table = _table("case", "group", "verdict", "seconds", "")
+    for case in cases:
+        seconds = "" if case.get("seconds") is None else f"{case['seconds']:.3f}"
+        hidden = case["visibility"] == "hidden"
+        name = f"{clean(case['name'])}{' (hidden)' if hidden else ''}"
+        message = "" if case["verdict"] == "passed" else clean(case["message"])
+        table.add_row(Text(name), Text(clean(case["group"])), word(case["verdict"]), seconds, Text(message))
+    out.print(table)
+
+
+def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:
+    if not measurements:
+        return
+    table = _table("ranked case", "time", "reference", "ratio (below 1 is faster)")
+    for item in measurements:
+        ratio = f"{item['ratio']:.3f} [{item['ratio_low']:.3f}, {item['ratio_high']:.3f}]"
+        table.add_row(Text(clean(item["case"])), duration(item["time_us"]), duration(item["reference_us"]), Text(ratio))
+    out.print(table)
+
+
+def _show_findings(out: Console, findings: Sequence[Json]) -> None:
+    for finding in findings:
+        kind = finding["kind"].replace("_", " ")
+        out.print(Text(f"finding, for staff: {kind}: {clean(finding['summary'])}", style="yellow"))
+
+
+def _show_score(out: Console, result: Json) -> None:
+    score = result.get("score")
+    if score:
+        speed = f", speed {score['speed']:g} of {score['speed_max']:g}" if score["speed_max"] else ""
+        parts = f"correctness {score['correctness']:g} of {score['correctness_max']:g}{speed}"
+        out.print(Text(f"score {score['total']:g} of {score['maximum']:g}  ({parts})", style="bold"))
+    if result.get("trouble"):
+        out.print(Text(clean(result["trouble"]), style="magenta"))
+
+
+def duration(microseconds: float) -> str:
+    """A time with three digits and its unit."""
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3g} {unit}"
+    return f"{microseconds:.3g} µs"
+
+
+def show_assignments(out: Console, assignments: Sequence[Json]) -> None:
+    """The ladder: one rung a line."""
+    table = _table("rung", "slug", "title", "languages", "points", "due")
+    for item in assignments:
+        points = sum(item["points"].values())
+        row = (str(item["rung"]), item["slug"], item["title"], ", ".join(item["languages"]), f"{points:g}")
+        table.add_row(*(Text(clean(cell)) for cell in row), (item["due_at"] or "")[:16].replace("T", " "))
+    out.print(table)
+
+
+def show_history(out: Console, submissions: Sequence[Json]) -> None:
+    """One submission a line, newest first."""
+    table = _table("id", "assignment", "", "lane", "state", "verdict", "points", "uploaded")
+    for item in submissions:
+        points = "" if item.get("points") is None else f"{item['points']:g}"
+        verdict = word(item["verdict"]) if item["verdict"] else Text("")
+        number = f"{item['mode']} {item['number']}"
+        uploaded = item["uploaded_at"][:16].replace("T", " ")
+        table.add_row(
+            item["public_id"], Text(clean(item["assignment"])), number, item["lane"], item["state"], verdict, points,
+            uploaded,
+        )  # fmt: skip
+    out.print(table)
+
+
+def show_board(out: Console, board: Json) -> None:
+    """The ranking by paired ratio, its interval and the time beside it."""
+    practice = ", practice: no points" if board["practice"] else ""
+    out.print(Text(f"{clean(board['title'])} on {board['lane']}{practice}", style="bold"))
+    if not board["entries"]:
+        out.print("Nobody stands on this board yet.")
+        return
+    table = _table("rank", "who", "ratio (below 1 is faster than the reference)", "time", "language")
+    for entry in board["entries"]:
+        who = Text(clean(entry["name"]), style="bold" if entry["own"] else "") + Text(" (you)" if entry["own"] else "")
+        ratio = f"{entry['ratio']:.3f} [{entry['ratio_low']:.3f}, {entry['ratio_high']:.3f}]"
+        table.add_row(str(entry["rank"]), who, Text(ratio), duration(entry["time_us"]), entry["language"])
+    out.print(table)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column)
+    return table
