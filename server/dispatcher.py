@@ -25,7 +25,7 @@ from broker.app import GRADE, grade_queue, make_app, send
 from server.config import Config, load_config
 from server.db import Database, after_commit
 from server.grading.service import WAITING, claim_next, sweep
-from server.models import Node, Submission
+from server.models import Submission
 from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
@@ -49,27 +49,28 @@ class Dispatcher:
         if time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_EVERY_S
             self.sweep()
-        return sum(self._dispatch(node) for node in self._nodes_with_work())
+        return sum(self._dispatch(node_id, name) for node_id, name in self._nodes_with_work())
 
     def sweep(self) -> int:
         """Give back what was lost; how many attempts."""
         with self._database.transaction() as session:
             return sweep(session, now=datetime.now(UTC), config=self._config)
 
-    def _nodes_with_work(self) -> list[Node]:
-        """The nodes worth asking for, by a query that locks nothing: most looks find an empty queue."""
+    def _nodes_with_work(self) -> list[tuple[int, str]]:
+        """Id and name of the nodes worth asking for, by a query that locks nothing: most looks find an empty queue."""
         with self._database.reading() as session:
             waiting = set(session.scalars(select(Submission.lane).where(Submission.state.in_(WAITING)).distinct()))
             if not waiting:
                 return []
             working = nodes.working_nodes(session, now=datetime.now(UTC))
-            return [node for node in working if waiting.intersection(node.lanes) and nodes.free_slots(session, node)]
+            matching = [node for node in working if waiting.intersection(node.lanes)]
+            return [(node.id, node.name) for node in matching if nodes.free_slots(session, node) > 0]
 
-    def _dispatch(self, node: Node) -> bool:
+    def _dispatch(self, node_id: int, name: str) -> bool:
         with self._database.transaction() as session:
-            task = claim_next(session, node=node, now=datetime.now(UTC), config=self._config)
+            task = claim_next(session, node_id=node_id, now=datetime.now(UTC), config=self._config)
             if task is not None:
-                after_commit(session, partial(self._send, node.name, task))
+                after_commit(session, partial(self._send, name, task))
         return task is not None
 
     def _send(self, node: str, task: GradeTask) -> None:

@@ -15,14 +15,14 @@ from server.models import AssignmentVersion, Attempt, AttemptState, Node, State,
 from server.nodes import service as nodes
 
 
-def claim_next(session: Session, *, node: Node, now: datetime, config: Config) -> GradeTask | None:
-    """Claim the next submission that `node` can grade; `None` if there is none, or if the node has no free slot.
+def claim_next(session: Session, *, node_id: int, now: datetime, config: Config) -> GradeTask | None:
+    """Claim the next submission that the node can grade; `None` if there is none, or if the node has no free slot.
 
     The order is priority, place, id. Any number of dispatchers may ask at once: the node's row is locked, so that its
     slots are counted once, and a submission's row that another transaction holds is passed over.
     """
     locked = session.scalar(
-        select(Node).where(Node.id == node.id).with_for_update().execution_options(populate_existing=True)
+        select(Node).where(Node.id == node_id).with_for_update().execution_options(populate_existing=True)
     )
     if locked is None or not nodes.takes_work(locked, now) or nodes.free_slots(session, locked) < 1:
         return None
