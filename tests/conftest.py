@@ -1,0 +1,86 @@
+"""What tests of several parts need: a private database, on SQLite and, where it answers on localhost, on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from server import migrations
+
+POSTGRES_USERS = ("postgres", "root")
+
+
+def _postgres() -> psycopg.Connection:
+    """Connect to the server on localhost by trust, as one of the users that a machine may have."""
+    problems = []
+    for user in POSTGRES_USERS:
+        try:
+            return psycopg.connect(host="localhost", user=user, dbname="postgres", autocommit=True, connect_timeout=3)
+        except psycopg.OperationalError as error:
+            problems.append(f"{user}: {str(error).splitlines()[0]}")
+    pytest.skip("PostgreSQL does not answer on localhost: " + "; ".join(problems))
+
+
+@pytest.fixture
+def fresh_postgres() -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, dropped after the test."""
+    yield from _created_database()
+
+
+@pytest.fixture(scope="session")
+def _shared_postgres() -> Iterator[str]:
+    for url in _created_database():
+        migrations.upgrade(url)
+        yield url
+
+
+@pytest.fixture
+def postgres_url(_shared_postgres: str) -> Iterator[str]:
+    """The URL of a migrated PostgreSQL database, emptied after the test."""
+    yield _shared_postgres
+    with psycopg.connect(_shared_postgres, autocommit=True) as connection:
+        names = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+        ).fetchall()
+        tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in names)
+        connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(tables))
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "ladder.sqlite"
+    migrations.upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
+    """The URL of a migrated SQLite database of this test's own."""
+    path = tmp_path / "ladder.sqlite"
+    shutil.copy(_sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated, empty database; the test runs once on SQLite and once on PostgreSQL."""
+    name = "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    url: str = request.getfixturevalue(name)
+    return url
+
+
+def _created_database() -> Iterator[str]:
+    name = f"ladder_test_{os.getpid()}_{secrets.token_hex(4)}"
+    with _postgres() as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield f"postgresql://{server.info.user}@localhost/{name}"
+        finally:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,94 @@
+"""The schema goes up, down and up again, and is then what `server.models` says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from server import migrations
+from server.db import make_engine
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'with %s and spaces' / 'ladder.sqlite'}"
+    return request.getfixturevalue("fresh_postgres")
+
+
+def test_up_down_and_up_again_ends_at_the_models(empty_url: str):
+    migrations.upgrade(empty_url)
+    assert migrations.differences(empty_url) == []
+    migrations.downgrade(empty_url, migrations.BASE)
+    assert migrations.current(empty_url) is None
+    assert _tables(empty_url) == {"alembic_version"}
+    migrations.upgrade(empty_url)
+    assert migrations.current(empty_url) is not None
+    assert migrations.differences(empty_url) == []
+
+
+def test_the_comparison_sees_what_a_migration_forgot(empty_url: str):
+    migrations.upgrade(empty_url)
+    _execute(empty_url, "DROP TABLE login_attempts", "ALTER TABLE courses ADD COLUMN forgotten INTEGER")
+    kinds = {difference[0] for difference in migrations.differences(empty_url) if isinstance(difference, tuple)}
+    assert {"add_table", "remove_column"} <= kinds
+
+
+def test_upgrading_twice_changes_nothing(empty_url: str):
+    migrations.upgrade(empty_url)
+    _execute(empty_url, "INSERT INTO bundles (hash, data, size, created_at) VALUES ('a', 'b', 1, '2026-01-01')")
+    migrations.upgrade(empty_url)
+    assert _scalar(empty_url, "SELECT count(*) FROM bundles") == 1
+
+
+def test_a_check_constraint_has_the_name_that_a_later_migration_would_give_it(empty_url: str):
+    migrations.upgrade(empty_url)
+    engine = make_engine(empty_url)
+    if engine.dialect.name == "sqlite":
+        query = "SELECT sql FROM sqlite_master WHERE name = 'submissions'"
+        assert "CONSTRAINT ck_submissions_number CHECK" in str(_scalar(empty_url, query))
+    else:
+        query = "SELECT count(*) FROM pg_constraint WHERE conname IN ('ck_submissions_number', 'pk_submissions')"
+        assert _scalar(empty_url, query) == 2
+    engine.dispose()
+
+
+def test_a_migration_that_breaks_a_reference_on_sqlite_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    url = f"sqlite:///{tmp_path / 'ladder.sqlite'}"
+    migrations.upgrade(url)
+
+    def break_a_reference(config, _revision):
+        config.attributes["connection"].exec_driver_sql(
+            "INSERT INTO api_tokens (user_id, name, token_hash, start, created_at) VALUES (99, '', '', '', '2026')"
+        )
+
+    monkeypatch.setattr(migrations.command, "upgrade", break_a_reference)
+    with pytest.raises(RuntimeError, match="api_tokens that refers to nothing"):
+        migrations.upgrade(url)
+    assert _scalar(url, "SELECT count(*) FROM api_tokens") == 0
+
+
+def _tables(url: str) -> set[str]:
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        names = set(engine.dialect.get_table_names(connection))
+    engine.dispose()
+    return names
+
+
+def _execute(url: str, *statements: str) -> None:
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def _scalar(url: str, query: str) -> object:
+    engine = make_engine(url)
+    with engine.connect() as connection:
+        value = connection.execute(text(query)).scalar()
+    engine.dispose()
+    return value

@@ -1,0 +1,173 @@
+"""A course with its people on a private database, and the real application on a real port."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.orm import Session
+
+from server.accounts import service as accounts
+from server.app import create_app
+from server.config import Config, load_config
+from server.courses import service as courses
+from server.courses import sync
+from server.db import Database
+from server.models import Course, Lane, Language, Mode, Role, Submission, User
+from server.submissions import service as submissions
+
+PASSWORD = "a long enough password"
+RUNGS = Path(__file__).parent / "rungs"
+COURSE = "gpu"
+RUNG = "add_one"
+SECRET = "SECRET-OF-THE-STAFF"
+
+
+@pytest.fixture
+def config(database_url: str, tmp_path: Path) -> Config:
+    shutil.copytree(RUNGS, tmp_path / "rungs")
+    return dataclasses.replace(
+        load_config({"LADDER_HOME": str(tmp_path / "home")}),
+        database_url=database_url,
+        assignments=tmp_path / "rungs" / "assignments",
+        reference=tmp_path / "rungs" / "reference",
+        poll_s=0.02,
+    )
+
+
+@pytest.fixture
+def database(config: Config) -> Iterator[Database]:
+    made = Database(config.database_url)
+    yield made
+    made.dispose()
+
+
+@dataclass(frozen=True)
+class People:
+    """Everybody of the course `gpu`, and a student of another one."""
+
+    alice: User
+    bob: User
+    carol: User
+    tom: User
+    ines: User
+    admin: User
+    stranger: User
+    course: Course
+
+
+@pytest.fixture
+def people(database: Database, config: Config) -> People:
+    """Alice and Bob are students, Carol was one and dropped the course, Tom is the TA, Ines the instructor."""
+    with database.transaction() as session:
+        course = courses.create_course(session, slug=COURSE, title="GPU programming")
+        other = courses.create_course(session, slug="other", title="Another course")
+        alice = accounts.create_user(session, email="alice@example.org", name="Alice", password=PASSWORD)
+        made = {name: _like(session, alice, name) for name in ("bob", "carol", "tom", "ines", "stranger", "admin")}
+        made["alice"] = alice
+        made["admin"].is_admin = True
+        roles = {"tom": Role.ta, "ines": Role.instructor}
+        for name in ("alice", "bob", "carol", "tom", "ines"):
+            courses.enrol(session, course=course, user=made[name], role=roles.get(name, Role.student))
+        courses.enrol(session, course=other, user=made["stranger"], role=Role.instructor)
+        courses.membership(session, made["carol"], COURSE).enrolment.dropped_at = datetime.now(UTC)
+        sync.sync_assignments(session, config, course)
+        return People(**made, course=course)
+
+
+def _like(session: Session, user: User, name: str) -> User:
+    """Another person with the same password, without the time that its hash takes."""
+    made = User(
+        email=f"{name}@example.org",
+        name=name.title(),
+        handle=f"quiet-otter-{name}",
+        password_hash=user.password_hash,
+        created_at=datetime.now(UTC),
+    )
+    session.add(made)
+    session.flush()
+    return made
+
+
+Submit = Callable[..., Submission]
+
+
+@pytest.fixture
+def submit(database: Database, config: Config, people: People) -> Submit:
+    """Hand something in, in a transaction of its own."""
+
+    def call(user: User, source: bytes = b"def add_one(x, out, n): ...\n", **changes: object) -> Submission:
+        arguments = {
+            "assignment": RUNG, "mode": Mode.submission, "lane": Lane.cpu, "language": Language.triton,
+            "filename": "kernel.py", "now": datetime.now(UTC), "trace": "0" * 32, "config": config, **changes,
+        }  # fmt: skip
+        with database.transaction() as session:
+            member = courses.membership(session, user, COURSE)
+            return submissions.submit(session, membership=member, source=source, **arguments)
+
+    return call
+
+
+@pytest.fixture
+def app(config: Config) -> FastAPI:
+    return create_app(config)
+
+
+class Site:
+    """The application behind uvicorn on a port of its own."""
+
+    def __init__(self, url: str, stack: ExitStack, database: Database) -> None:
+        self.url = url
+        self._stack = stack
+        self._database = database
+
+    def browser(self, **options: object) -> httpx.Client:
+        """A client without a login."""
+        return self._stack.enter_context(httpx.Client(base_url=self.url, timeout=60, **options))
+
+    def bearer(self, user: User) -> httpx.Client:
+        """A client with a new token of this person."""
+        with self._database.transaction() as session:
+            _row, text = accounts.create_token(session, user, name="test")
+        return self.browser(headers={"authorization": f"Bearer {text}"})
+
+    def logged_in(self, user: User, config: Config) -> httpx.Client:
+        """A client with a new login of this person, and its CSRF token as a header."""
+        with self._database.transaction() as session:
+            login, token = accounts.log_in(
+                session, email=user.email, password=PASSWORD, address="test", agent="test", config=config
+            )
+        return self.browser(cookies={"ladder_login": token}, headers={"x-csrf-token": login.csrf_token})
+
+
+@pytest.fixture
+def site(app: FastAPI, database: Database) -> Iterator[Site]:
+    with ExitStack() as stack:
+        url = stack.enter_context(served(app))
+        yield Site(url, stack, database)
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[str]:
+    """The URL under which uvicorn serves `app` from a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
