@@ -29,6 +29,7 @@ BROAD_EXCEPT_ALLOWED: dict[str, str] = {
     "worker": "around the job",
     "server/recorder": "around the job",
     "server/dispatcher": "around the job",
+    "server/pages/markdown.py": "around a converter that raises whatever its parser met; the page then shows the formula",
 }
 EXEC_ALLOWED = ("autograder/runner",)
 FORBIDDEN_IMPORTS = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib")
@@ -47,7 +48,7 @@ MANIFEST_CLASSES = (
     "Cost",
     "Mutant",
 )
-PROBLEM_MAY_IMPORT = ("__future__", "math", "torch")
+PROBLEM_MAY_IMPORT = ("__future__", "collections", "math", "torch")
 
 # Put together from parts, so that this file does not break its own rule.
 HOSTS = tuple(
@@ -130,7 +131,8 @@ def broad_excepts_stand_at_the_edges(tree: Tree) -> Iterator[Problem]:
         if name.startswith(tuple(BROAD_EXCEPT_ALLOWED)):
             continue
         for node in ast.walk(module):
-            if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
+            # One that ends by raising the same again swallows nothing.
+            if isinstance(node, ast.ExceptHandler) and _is_broad(node.type) and not _raises_again(node):
                 yield Problem(name, node.lineno, "catches everything; name what can happen here")
 
 
@@ -138,6 +140,11 @@ def _is_broad(node: ast.expr | None) -> bool:
     if isinstance(node, ast.Tuple):
         return any(_is_broad(item) for item in node.elts)
     return node is None or ast.unparse(node) in ("Exception", "BaseException")
+
+
+def _raises_again(node: ast.ExceptHandler) -> bool:
+    last = node.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def nothing_foreign_is_executed(tree: Tree) -> Iterator[Problem]:
@@ -163,7 +170,8 @@ def _forbidden_call(name: str, node: ast.Call) -> Iterator[Problem]:
 def functions_are_short(tree: Tree) -> Iterator[Problem]:
     """No function has more than 60 lines."""
     for name, line, length in function_lengths(tree):
-        if length > MAX_FUNCTION_LINES:
+        # A migration is one long list of tables; it is generated.
+        if not name.startswith("server/migrations/versions/") and length > MAX_FUNCTION_LINES:
             yield Problem(name, line, f"a function of {length} lines, at most {MAX_FUNCTION_LINES}")
 
 
@@ -176,7 +184,7 @@ def function_lengths(tree: Tree, *folders: str) -> Iterator[tuple[str, int, int]
 
 
 def problems_import_torch_only(tree: Tree) -> Iterator[Problem]:
-    """`assignments/*/problem.py` is plain torch: it runs on every lane and on a student's machine."""
+    """`assignments/*/problem.py` is plain torch (and the abstract types it names), so that it runs everywhere."""
     for name, module in tree.python("assignments"):
         for node in ast.walk(module):
             if name.endswith("/problem.py") and isinstance(node, ast.Import | ast.ImportFrom):
