@@ -80,6 +80,17 @@ def user_by_email(session: Session, email: str) -> User:
     return user
 
 
+def set_password(session: Session, user: User, password: str, *, actor: User | None = None) -> None:
+    """Give an account another password; its logins end, its tokens stay.
+
+    Raises:
+        InvalidInputError: the password is too short or too long.
+    """
+    user.password_hash = passwords.hash_password(password)
+    session.execute(delete(LoginSession).where(LoginSession.user_id == user.id))
+    audit.record(session, action="user.password_set", subject=f"user:{user.id}", actor=actor)
+
+
 def authenticate(session: Session, *, email: str, password: str, address: str, config: Config) -> User:
     """The person with this e-mail address and password.
 

@@ -198,6 +198,34 @@ def create_course(
     return course
 
 
+def set_dates(
+    session: Session,
+    row: Assignment,
+    *,
+    open_at: datetime | None,
+    due_at: datetime | None,
+    late_until: datetime | None,
+    actor: User | None = None,
+) -> None:
+    """Say when an assignment begins, is due, and takes no more submissions; `None` is never.
+
+    Raises:
+        InvalidInputError: they are not in this order.
+    """
+    given = [at for at in (open_at, due_at, late_until) if at is not None]
+    if given != sorted(given):
+        raise InvalidInputError("An assignment opens before it is due, and is due before it closes.", field="due_at")
+    row.open_at, row.due_at, row.late_until = open_at, due_at, late_until
+    names = {"open_at": open_at, "due_at": due_at, "late_until": late_until}
+    audit.record(
+        session,
+        action="assignment.dates_set",
+        subject=f"assignment:{row.id}",
+        actor=actor,
+        detail={name: at.isoformat() if at else None for name, at in names.items()},
+    )
+
+
 def enrol(
     session: Session, *, course: Course, user: User, role: Role, section: str = "", actor: User | None = None
 ) -> Enrolment:
@@ -216,6 +244,17 @@ def enrol(
         detail={"user": user.id, "role": role.value},
     )
     return enrolment
+
+
+def set_show_name(session: Session, membership: Membership, *, show: bool) -> None:
+    """Let a member stand on the course's leaderboards by name, or by their pseudonym again.
+
+    Raises:
+        NotFoundError: they are not enrolled (an admin), so that no board shows them.
+    """
+    if membership.enrolment is None:
+        raise NotFoundError("You are not enrolled in this course.")
+    session.get_one(Enrolment, membership.enrolment.id).show_name = show
 
 
 def _membership(course: Course, user: User, enrolment: Enrolment | None) -> Membership | None:

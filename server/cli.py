@@ -1,0 +1,236 @@
+"""`ladder admin …`: what is done on the server's own console, with the server's own configuration and database."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.orm import Session
+
+from server import migrations
+from server.accounts import service as accounts
+from server.app import create_app
+from server.config import Config, load_config
+from server.courses import demo, sync
+from server.courses import service as courses
+from server.db import Database
+from server.errors import LadderError
+from server.models import Assignment, Course, Node, Role
+from server.nodes import service as nodes
+
+_DATE = click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%d"])
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def admin() -> None:
+    """Accounts, courses, assignments and nodes of this installation."""
+
+
+@admin.command()
+@click.option("--revision", default=migrations.HEAD, show_default=True)
+def migrate(revision: str) -> None:
+    """Make the database, or bring its tables up to date."""
+    config = _config()
+    migrations.upgrade(config.database_url, revision)
+    click.echo(f"The database is at revision {migrations.current(config.database_url)}.")
+
+
+@admin.command()
+@click.argument("revision")
+@click.confirmation_option(prompt="What newer revisions stored will be lost. Go on?")
+def downgrade(revision: str) -> None:
+    """Take the tables down to REVISION (`base` removes them all)."""
+    config = _config()
+    migrations.downgrade(config.database_url, revision)
+    click.echo(f"The database is at revision {migrations.current(config.database_url) or 'none'}.")
+
+
+@admin.command("create-user")
+@click.argument("email")
+@click.argument("name")
+@click.option("--admin", "is_admin", is_flag=True, help="May do everything in every course.")
+@click.option("--password-stdin", is_flag=True, help="Read the password from the first line of standard input.")
+def create_user(email: str, name: str, *, is_admin: bool, password_stdin: bool) -> None:
+    """Make an account for a person."""
+    password = _asked_password(from_stdin=password_stdin)
+    with _work() as (session, _config):
+        user = accounts.create_user(session, email=email, name=name, password=password, is_admin=is_admin)
+        click.echo(f"Made an account for {user.email}, on leaderboards {user.handle}.")
+
+
+@admin.command("set-password")
+@click.argument("email")
+@click.option("--password-stdin", is_flag=True, help="Read the password from the first line of standard input.")
+def set_password(email: str, *, password_stdin: bool) -> None:
+    """Give an account another password and end its logins."""
+    password = _asked_password(from_stdin=password_stdin)
+    with _work() as (session, _config):
+        accounts.set_password(session, accounts.user_by_email(session, email), password)
+        click.echo(f"{email} has a new password.")
+
+
+@admin.command("create-course")
+@click.argument("slug")
+@click.argument("title")
+@click.option("--timezone", default="UTC", show_default=True, help="IANA name, such as Europe/Berlin.")
+def create_course(slug: str, title: str, timezone: str) -> None:
+    """Make a course."""
+    with _work() as (session, _config):
+        course = courses.create_course(session, slug=slug, title=title, timezone=timezone)
+        click.echo(f"Made the course {course.slug}.")
+
+
+@admin.command()
+@click.argument("course")
+@click.argument("email")
+@click.option("--role", type=click.Choice(list(Role)), default=Role.student, show_default=True)
+@click.option("--section", default="")
+def enrol(course: str, email: str, role: str, section: str) -> None:
+    """Put a person in a course, or change their role in it."""
+    with _work() as (session, _config):
+        user = accounts.user_by_email(session, email)
+        found = courses.course_by_slug(session, course)
+        courses.enrol(session, course=found, user=user, role=Role(role), section=section)
+        click.echo(f"{user.email} is {role} in {found.slug}.")
+
+
+@admin.command("sync-assignments")
+@click.argument("course", required=False)
+def sync_assignments(course: str | None) -> None:
+    """Read the assignment folders into COURSE, or into every course."""
+    with _work() as (session, config):
+        found = [courses.course_by_slug(session, course)] if course else list(session.scalars(select(Course)))
+        for item in found:
+            _say_changes(item.slug, sync.sync_assignments(session, config, item))
+
+
+@admin.command("set-dates")
+@click.argument("course")
+@click.argument("slug")
+@click.option("--open", "open_at", type=_DATE, help="In UTC; without it the assignment is open.")
+@click.option("--due", "due_at", type=_DATE, help="In UTC; without it nothing is late.")
+@click.option("--late-until", type=_DATE, help="In UTC; without it the assignment never closes.")
+def set_dates(
+    course: str, slug: str, open_at: datetime | None, due_at: datetime | None, late_until: datetime | None
+) -> None:
+    """Say when an assignment begins, is due, and closes."""
+    with _work() as (session, _config):
+        row = session.scalar(
+            select(Assignment).join(Assignment.course).where(Course.slug == course, Assignment.slug == slug)
+        )
+        if row is None:
+            raise click.ClickException(f"There is no assignment {slug} in {course}.")
+        courses.set_dates(
+            session, row, open_at=_in_utc(open_at), due_at=_in_utc(due_at), late_until=_in_utc(late_until)
+        )
+        click.echo(f"{slug}: opens {row.open_at}, due {row.due_at}, closes {row.late_until}.")
+
+
+@admin.command("create-node")
+@click.argument("name")
+@click.option("--token-file", type=_FILE, help="Write the token there, for its owner only, instead of showing it.")
+@click.option("--rotate", is_flag=True, help="If there is a node of this name, give it a new token.")
+def create_node(name: str, token_file: Path | None, *, rotate: bool) -> None:
+    """Register a machine that grades, and show its token once."""
+    with _work() as (session, _config):
+        if rotate and session.scalar(select(Node.id).where(Node.name == name)) is not None:
+            _node, token = nodes.rotate_token(session, name=name)
+        else:
+            _node, token = nodes.create_node(session, name=name, now=datetime.now(UTC))
+        if token_file is None:
+            click.echo(token)
+        else:
+            _write_secret(token_file, token)
+            click.echo(f"The token of {name} is in {token_file}.")
+
+
+@admin.command("seed-demo")
+@click.option(
+    "--password", envvar="LADDER_DEMO_PASSWORD", help="Of every demo account; made up and printed where none is given."
+)
+def seed_demo(password: str | None) -> None:
+    """Make the demo course with its people and all assignments, or bring it up to date."""
+    chosen = password or secrets.token_urlsafe(12)
+    with _work() as (session, config):
+        seeded = demo.seed(session, config, password=chosen, renew=password is not None)
+        _say_changes(demo.SLUG, list(seeded.changes))
+    for email in seeded.created:
+        click.echo(f"Made an account for {email}.")
+    if password is None and seeded.created:
+        click.echo(f"The password of these accounts is {chosen}")
+    elif not seeded.created and not seeded.renewed:
+        click.echo("The demo accounts were there already; their passwords are unchanged.")
+
+
+@admin.command()
+@click.option("--output", type=_FILE, help="Write it there instead of showing it.")
+def openapi(output: Path | None) -> None:
+    """Show the API's OpenAPI description."""
+    text = json.dumps(create_app(_config()).openapi(), indent=2, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+def _config() -> Config:
+    try:
+        return load_config()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextmanager
+def _work() -> Iterator[tuple[Session, Config]]:
+    """One command is one transaction."""
+    config = _config()
+    database = Database(config.database_url)
+    try:
+        with database.transaction() as session:
+            yield session, config
+    except LadderError as error:
+        raise click.ClickException(error.message) from None
+    except (OperationalError, ProgrammingError) as error:
+        raise click.ClickException(
+            f"The database cannot be used ({error.orig}). Is it there, and did `ladder admin migrate` run?"
+        ) from None
+    finally:
+        database.dispose()
+
+
+def _asked_password(*, from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return password
+
+
+def _say_changes(course: str, changes: list[sync.Change]) -> None:
+    for change in changes:
+        click.echo(f"{course}: {change.slug} is at version {change.number} ({change.bundle[:19]}).")
+    if not changes:
+        click.echo(f"{course}: nothing changed.")
+
+
+def _in_utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at is not None else None
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """Nobody else may read it, from its first byte on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    new.replace(path)
