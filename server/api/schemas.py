@@ -277,7 +277,7 @@ class HealthRead(Read):
     """The server works."""
 
     status: Annotated[str, Field(examples=["ok"])]
-    lanes: Annotated[list[Lane], Field(description="Where something can be graded now: a node has reported and is warm.")]
+    lanes: Annotated[list[Lane], Field(description="Where something can be graded now.")]
 
 
 def _summary(detail: AssignmentDetail) -> dict[str, object]:
