@@ -1,8 +1,8 @@
 """Handouts: Markdown with maths and code, as HTML that needs no script.
 
 Raw HTML is text, except `<details>` and `<summary>` without attributes. Maths becomes MathML; of what the converter
-makes, only MathML's own elements and harmless attributes are kept. Nothing carries a style of its own, which the content
-security policy would refuse.
+makes, only MathML's own elements and harmless attributes are kept. Nothing carries a style of its own, which the
+content security policy would refuse.
 """
 
 from __future__ import annotations

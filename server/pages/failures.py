@@ -1,0 +1,54 @@
+"""Errors as pages: what happened, whose fault it is, and the next step."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from starlette.responses import Response
+
+from server.http.errors import ErrorPage
+from server.http.work import SAFE_METHODS
+from server.pages.rendering import render
+
+_TITLES = {
+    401: "Log in first",
+    403: "That is not yours to do",
+    404: "There is nothing here",
+    405: "That is not how this address works",
+    409: "Somebody was there before you",
+    413: "That is too large",
+    422: "That could not be taken",
+    429: "A little slower, please",
+    503: "The database does not answer",
+}
+_NEXT_STEPS = {
+    401: "What you wrote is not lost: log in in another tab, then send the form again.",
+    403: "If you think you should be allowed to, ask the staff of your course.",
+    404: "The address may be wrong, or you may not be in the course that it belongs to.",
+    409: "Go back, reload the page, and look at what changed.",
+    413: "Go back: your text is still there. Make it smaller and send it again.",
+    422: "Go back: what you wrote is still there. Change it and send it again.",
+    429: "Go back and wait for a moment; what you wrote is still there.",
+    503: "Nothing was changed. Go back and try again in a moment.",
+}
+_OURS = "Nothing you did caused this. If it happens again, give the staff of your course the number below."
+
+
+def render_error(request: Request, page: ErrorPage) -> Response:
+    """The error's page; a stranger who only wanted to look goes to the log-in page and comes back."""
+    if page.status == HTTPStatus.UNAUTHORIZED and request.method in SAFE_METHODS:
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(target, safe='/')}", status_code=HTTPStatus.SEE_OTHER)
+    is_ours = page.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return render(
+        request,
+        "error.html",
+        status=page.status,
+        title=_TITLES.get(page.status, "Something of ours failed" if is_ours else "That did not work"),
+        error=page,
+        next_step=_NEXT_STEPS.get(page.status, _OURS if is_ours else ""),
+        is_ours=is_ours,
+    )

@@ -1,0 +1,109 @@
+"""Numbers and times as people read them: always with their unit, never with more digits than they carry."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup, escape
+
+from server.http.templates import visible
+
+_MINUTE_S = 60
+_HOUR_S = 3600
+_DAY_S = 86_400
+
+
+def points(value: float) -> str:
+    """`8`, `7.5`, `8.25`."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def count(value: int) -> str:
+    """`16,777,216`."""
+    return f"{value:,}"
+
+
+def plural(value: int, one: str, many: str = "") -> str:
+    """`1 case`, `3 cases`."""
+    return f"{value:,} {one if value == 1 else many or one + 's'}"
+
+
+def ordinal(value: int) -> str:
+    """`1st`, `2nd`, `13th`."""
+    teen = value % 100 in {11, 12, 13}
+    return f"{value}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(value % 10, 'th')}"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`0.0128`, `1.34`, `1.30`, `183`: significant digits, with the zeros that they are."""
+    text = f"{value:#.{digits}g}".rstrip(".")
+    return text if "e" not in text else f"{value:,.0f}" if abs(value) >= 1 else f"{value:.{digits - 1}e}"
+
+
+def ratio(value: float) -> str:
+    """`1.34×`."""
+    return f"{significant(value)}×"
+
+
+def duration(seconds: float) -> str:
+    """`0.42 s`, `3.1 s`, `12 s`, `2 min 5 s`, `3 h 10 min`."""
+    if seconds < 1:
+        return f"{seconds:.2f} s"
+    if seconds < 10:  # noqa: PLR2004  # a tenth still says something there
+        return f"{seconds:.1f} s"
+    if seconds < _MINUTE_S:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR_S:
+        return f"{int(seconds // _MINUTE_S)} min {int(seconds % _MINUTE_S)} s"
+    return f"{int(seconds // _HOUR_S)} h {int(seconds % _HOUR_S // _MINUTE_S)} min"
+
+
+def microseconds(value: float) -> str:
+    """`28.8 µs`, `1.39 ms`, `2.41 s`."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if value >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} µs"
+
+
+def byte_size(value: float) -> str:
+    """`312 B`, `1.5 KiB`, `192 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":  # noqa: PLR2004  # bytes to a KiB
+            return f"{significant(value)} {unit}" if unit != "B" else f"{value:.0f} B"
+        value /= 1024
+    raise AssertionError  # the loop returns at GiB
+
+
+def moment(value: datetime, zone: str = "UTC") -> str:
+    """`Sun 29 Nov, 23:59 CET`, in the given IANA zone."""
+    local = value.astimezone(ZoneInfo(zone))
+    return f"{local:%a} {local.day} {local:%b}, {local:%H:%M} {local:%Z}"
+
+
+def when(value: datetime, zone: str = "UTC", *, both: bool = False) -> Markup:
+    """A `<time>` in the course's zone; a script adds the reader's own, beside it with `both`, else as its title."""
+    stamp = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Markup('<time class="nowrap" datetime="{}" data-zone="{}"{}>{}</time>').format(
+        stamp, zone, Markup(" data-both") if both else "", moment(value, zone)
+    )
+
+
+def relative(value: datetime, now: datetime) -> str:
+    """`in 8 days`, `2 hours ago`, `now`."""
+    seconds = (value - now).total_seconds()
+    size = abs(seconds)
+    for unit, length in (("day", _DAY_S), ("hour", _HOUR_S), ("minute", _MINUTE_S)):
+        if size >= length:
+            text = plural(int(size // length), unit)
+            return f"in {text}" if seconds > 0 else f"{text} ago"
+    return "in less than a minute" if seconds > 0 else "just now"
+
+
+def ticks(text: str) -> Markup:
+    """Text in which `backticks` mark code."""
+    parts = visible(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape("`".join(parts))
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))

@@ -1,0 +1,86 @@
+"""How a page is made: the templates, what every one of them is given, and the static files beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from server.http.identity import Identity, form_token, keep_form_token
+from server.http.templates import Templates
+from server.http.work import database_of, writer_slot
+from server.pages import formats, words
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    "bytes": formats.byte_size,
+    "count": formats.count,
+    "duration": formats.duration,
+    "microseconds": formats.microseconds,
+    "ordinal": formats.ordinal,
+    "plural": formats.plural,
+    "points": formats.points,
+    "ratio": formats.ratio,
+    "relative": formats.relative,
+    "ticks": formats.ticks,
+    "when": formats.when,
+}
+Slot = Depends(writer_slot, scope="function")
+"""For endpoints that `write`: their place among the writers."""
+_FOREVER = "public, max-age=31536000, immutable"
+_A_WHILE = "public, max-age=3600"
+
+
+def templates_of(web: Path) -> Templates:
+    """The templates in a web folder, with the pages' filters and words."""
+    return Templates(web, filters=_FILTERS, names={"words": words})
+
+
+def render(request: Request, name: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    """A page for whoever is asking, with what `fragment` gives it and the token that its forms carry."""
+    identity: Identity | None = getattr(request.state, "identity", None)
+    html = fragment(request, name, csrf_token=form_token(request, identity), **context)
+    response = HTMLResponse(html, status_code=status)
+    keep_form_token(request, response)
+    return response
+
+
+def fragment(request: Request, name: str, **context: Any) -> str:
+    """A template as text: a page, or a part of one that changed."""
+    identity: Identity | None = getattr(request.state, "identity", None)
+    templates: Templates = request.app.state.templates
+    viewer = identity.user if identity else None
+    return templates.render(name, {"viewer": viewer, "now": datetime.now(UTC), "path": request.url.path, **context})
+
+
+def write(request: Request, act: Callable[[Session], Any]) -> Any:
+    """Do `act` in a transaction that an error undoes before the caller renders that error.
+
+    Forms use it instead of `Work`, whose transaction lasts until the response is made. They ask for `Slot` beside it.
+    """
+    with database_of(request).transaction() as session:
+        return act(session)
+
+
+def local_path(target: str) -> str:
+    """`target` if it leads to a page of ours, otherwise the front page: a link must not send people elsewhere."""
+    is_ours = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_ours else "/"
+
+
+class StaticFolder(StaticFiles):
+    """Static files. A bundled one carries its content's hash in its name, so it is kept for good."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Serve a file with the time that it may be kept."""
+        response = await super().get_response(path, scope)
+        bundled = PurePath(path).parts[:1] == ("dist",) and not path.endswith(".json")
+        response.headers["cache-control"] = _FOREVER if bundled else _A_WHILE
+        return response

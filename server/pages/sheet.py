@@ -1,0 +1,151 @@
+"""Everything that a submission's page shows, worked out once for the page and for each of its live parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy.orm import Session
+
+from autograder.assignment import Assignment
+from autograder.codec import from_json
+from autograder.contract import CaseResult, Measurement, Mode, State, StudentError, Verdict, Visibility
+from server.grading.scores import NextPoint, next_point
+from server.models import AssignmentVersion, Result, Submission, User
+from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
+from server.pages.waiting import Wait, wait_of
+from server.pages.words import PHASES, Label, status_label
+from server.submissions import service as submissions
+from server.submissions.service import SubmissionView
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One phase of the newest attempt: how long it took, or has taken so far if it is the current one."""
+
+    name: str
+    seconds: float
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that did not pass, with its picture."""
+
+    case: CaseResult
+    map: DamageMap | None
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The ratio over all ranked cases, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What the templates of a submission print.
+
+    Attributes:
+        sizes: of each public case, by its name, `n = 1000 · float32`.
+        failures: cases that did not pass and of which there is more to say than their row does, in order.
+        error: what to mark in the source: of the load, or of the first case that raised.
+        practice: its lane gives no speed points: times are for practice.
+        measured: every ranked case with its place on `scale`.
+    """
+
+    view: SubmissionView
+    label: Label
+    phases: tuple[PhaseRow, ...]
+    elapsed_s: float
+    wait: Wait | None
+    sizes: dict[str, str]
+    failures: tuple[Failure, ...]
+    error: StudentError | None
+    passed: int
+    practice: bool
+    speed: Speed | None
+    next_point: NextPoint | None
+    measured: tuple[tuple[Measurement, Interval], ...]
+    scale: RatioScale
+
+    @property
+    def title(self) -> str:
+        """For the browser's tab: the answer first."""
+        return f"{self.label.word} · {self.name} · {self.view.title}"
+
+    @property
+    def name(self) -> str:
+        """`Submission 3`."""
+        return f"{'Run' if self.view.mode is Mode.run else 'Submission'} {self.view.number}"
+
+
+def sheet_of(session: Session, submission: Submission, viewer: User, *, max_attempts: int) -> Sheet:
+    """The submission as `viewer`, who may see it, sees it."""
+    staff = submissions.is_staff_of(session, viewer, submission)
+    view = submissions.view(session, submission, staff=staff, max_attempts=max_attempts)
+    spec = _manifest(session, submission)
+    now = datetime.now(UTC)
+    speed = _speed(session, submission)
+    policy = spec.policy(submission.lane)
+    scale = ratio_scale([(item.ratio_low, item.ratio, item.ratio_high) for item in view.measurements])
+    return Sheet(
+        view=view,
+        label=status_label(view.state, view.verdict, view.phase),
+        phases=_phases(view, now),
+        elapsed_s=max(0.0, ((view.finished_at or now) - view.uploaded_at).total_seconds()),
+        wait=wait_of(session, view, now),
+        sizes=_sizes(spec),
+        failures=tuple(_failures(view.cases)),
+        error=view.error or next((case.error for case in view.cases if case.error), None),
+        passed=sum(case.verdict is Verdict.passed for case in view.cases),
+        practice=policy is None or not policy.speed_points,
+        speed=speed,
+        next_point=next_point(spec, submission.lane, speed.ratio) if speed and view.mode is Mode.submission else None,
+        measured=tuple(zip(view.measurements, scale.intervals, strict=True)),
+        scale=scale,
+    )
+
+
+def _manifest(session: Session, submission: Submission) -> Assignment:
+    return from_json(Assignment, session.get_one(AssignmentVersion, submission.version_id).manifest)
+
+
+def _speed(session: Session, submission: Submission) -> Speed | None:
+    result = session.get(Result, submission.result_id) if submission.result_id is not None else None
+    if result is None or result.ratio is None or result.ratio_low is None or result.ratio_high is None:
+        return None
+    return Speed(result.ratio, result.ratio_low, result.ratio_high)
+
+
+def _phases(view: SubmissionView, now: datetime) -> tuple[PhaseRow, ...]:
+    """A phase lasts until the next one begins, the last one until the end."""
+    end = (view.finished_at or now).timestamp()
+    ends = [*(at for _, at in view.phases[1:]), end]
+    running = view.state is State.running
+    rows = zip(view.phases, ends, strict=False)
+    return tuple(
+        # A node's clock may be a little off ours.
+        PhaseRow(PHASES[phase], max(0.0, ended - at), running and index == len(view.phases) - 1)
+        for index, ((phase, at), ended) in enumerate(rows)
+    )
+
+
+def _sizes(spec: Assignment) -> dict[str, str]:
+    return {
+        case.name: f"{', '.join(f'{name} = {value:,}' for name, value in case.size.items())} · {case.dtype}"
+        for case in spec.cases
+    }
+
+
+def _failures(cases: Sequence[CaseResult]) -> list[Failure]:
+    return [
+        Failure(case, damage_map(case.mismatch) if case.mismatch else None)
+        for case in cases
+        if case.verdict not in {None, Verdict.passed}
+        and (case.mismatch is not None or case.error is not None or case.visibility is Visibility.public)
+    ]

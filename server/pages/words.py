@@ -1,0 +1,80 @@
+"""What states, verdicts and phases are called on a page, with the sign and the tone that go with the word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Verdict
+from server.models import Role
+
+
+@dataclass(frozen=True)
+class Label:
+    """A word with its sign and its tone: `good`, `bad`, `care`, `busy` or plain."""
+
+    word: str
+    icon: str
+    tone: str = ""
+
+
+VERDICTS: Mapping[Verdict, Label] = {
+    Verdict.passed: Label("Passed", "check", "good"),
+    Verdict.wrong_answer: Label("Wrong answer", "cross", "bad"),
+    Verdict.compile_error: Label("Compile error", "cross", "bad"),
+    Verdict.runtime_error: Label("Runtime error", "cross", "bad"),
+    Verdict.illegal_access: Label("Illegal access", "cross", "bad"),
+    Verdict.time_limit: Label("Time limit", "cross", "bad"),
+    Verdict.out_of_memory: Label("Out of memory", "cross", "bad"),
+    Verdict.output_limit: Label("Output limit", "cross", "bad"),
+    Verdict.nondeterministic: Label("Nondeterministic", "cross", "bad"),
+    Verdict.rule_violation: Label("Rule violation", "cross", "bad"),
+    Verdict.grader_error: Label("Our grader failed", "alert", "care"),
+}
+NOT_RUN = Label("Not run", "dash")
+STATES: Mapping[State, Label] = {
+    State.received: Label("Received", "clock"),
+    State.queued: Label("Queued", "clock"),
+    State.running: Label("Running", "play", "busy"),
+    State.done: Label("Done", "check"),
+    State.superseded: Label("Superseded", "clock"),
+    State.cancelled: Label("Cancelled", "dash"),
+    State.failed: Label("Failed on our side", "alert", "care"),
+}
+REVIEWS: Mapping[Review, Label] = {
+    Review.held: Label("Held for review", "eye", "care"),
+    Review.cleared: Label("Cleared by staff", "check"),
+    Review.rejected: Label("Rejected by staff", "alert", "care"),
+}
+PHASES: Mapping[Phase, str] = {
+    Phase.preparing: "Preparing",
+    Phase.compiling: "Compiling",
+    Phase.checking: "Checking",
+    Phase.measuring: "Measuring",
+    Phase.profiling: "Profiling",
+    Phase.reporting: "Reporting",
+}
+LANES: Mapping[Lane, str] = {Lane.cpu: "CPU", Lane.h100: "H100", Lane.h200: "H200", Lane.b200: "B200"}
+LANGUAGES: Mapping[Language, str] = {Language.triton: "Triton", Language.cuda: "CUDA C++"}
+MODES: Mapping[Mode, str] = {Mode.run: "Run", Mode.submission: "Submission"}
+ROLES: Mapping[Role, str] = {Role.student: "student", Role.ta: "TA", Role.instructor: "instructor"}
+FINDINGS: Mapping[FindingKind, str] = {
+    FindingKind.no_kernel: "No kernel of the student's ran",
+    FindingKind.decoration: "The kernels are decoration",
+    FindingKind.library_call: "A library call does the work",
+    FindingKind.clock_disagreement: "The two clocks disagree",
+}
+
+
+def verdict_label(verdict: Verdict | None) -> Label:
+    """What a verdict is called; `None` is a case that was not run."""
+    return NOT_RUN if verdict is None else VERDICTS[verdict]
+
+
+def status_label(state: State, verdict: Verdict | None, phase: Phase | None = None) -> Label:
+    """What stands at the head of a submission: its verdict once there is one, else where it is."""
+    if verdict is not None and state in {State.done, State.failed}:
+        return VERDICTS[verdict]
+    if state is State.running and phase is not None:
+        return Label(PHASES[phase], "play", "busy")
+    return STATES[state]
