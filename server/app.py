@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 from autograder.contract import MAX_SOURCE_BYTES
-from server.api import accounts, courses, health, submissions
+from server import pages
+from server.api import accounts, courses, health, leaderboard, nodes, submissions
 from server.config import Config
 from server.db import Database
 from server.http import errors
@@ -56,9 +57,10 @@ def create_app(config: Config) -> FastAPI:
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
     app.add_middleware(Edge, config=config)
     errors.install(app)
-    for module in (accounts, courses, submissions):
+    for module in (accounts, courses, submissions, leaderboard, nodes):
         app.include_router(module.router, prefix=API)
     app.include_router(health.router)
+    pages.install(app)
     return app
 
 

@@ -33,7 +33,7 @@ async def guard(request: Request, identity: Annotated[Identity | None, Depends(i
         ForbiddenError: it has another origin, or not the token that our page gave it.
         UnauthenticatedError: its login has ended.
     """
-    if request.method in SAFE_METHODS or (identity is not None and identity.token is not None):
+    if request.method in SAFE_METHODS or "authorization" in request.headers:
         return
     _check_origin(request)
     if identity is not None:
