@@ -65,8 +65,8 @@ class Checker:
         return self._repeated(first, second)
 
     def call(self, runner: Conversation, case: Case) -> Checked:
-        """One checked call on inputs that were never seen."""
-        return self._call(runner, case, self._inputs(case))
+        """One checked and timed call on inputs that were never seen."""
+        return self._call(runner, case, self._inputs(case), record=False)
 
     def close(self) -> None:
         """Let go of memory that was kept."""
@@ -75,11 +75,11 @@ class Checker:
     def _inputs(self, case: Case) -> Tensors:
         return self._problem.inputs(case, seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED)
 
-    def _call(self, runner: Conversation, case: Case, inputs: Tensors) -> Checked:
+    def _call(self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True) -> Checked:
         tensors = self._buffers.make(case, inputs)
         start = time.monotonic()
         try:
-            called = runner.call(tensors, self._scalars(case, tensors))
+            called = runner.call(tensors, self._scalars(case, tensors), record=record)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             checked = self._verified(case, inputs, called)
@@ -106,16 +106,18 @@ class Checker:
             trusted = inputs
         else:
             trusted = {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
-        broken = self._broken_rules(called.snapshots)
+        broken = self._broken_rules(called)
         return broken or self._compared(case, trusted, outputs, by_name)
 
-    def _broken_rules(self, snapshots: Sequence[Snapshot]) -> Checked | None:
-        for snapshot in snapshots:
+    def _broken_rules(self, called: Finished) -> Checked | None:
+        """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
+        for snapshot in called.snapshots:
             if self._defences.guard_bands and any(changed := snapshot.overflow()):
                 return _overflow(snapshot.source.spec.name, *changed)
-        for snapshot in snapshots:
+        for snapshot in called.snapshots:
             spec = snapshot.source.spec
-            if self._defences.private_inputs and not spec.writable and snapshot.rewritten():
+            rewritten = not spec.writable and (spec.name in called.written or snapshot.rewritten())
+            if self._defences.private_inputs and rewritten:
                 message = f"The input `{spec.name}` was written to. Inputs are read only; write into the outputs."
                 return Checked(Verdict.rule_violation, message)
         return None

@@ -1,7 +1,7 @@
 """The judge's side of one runner: load a source, make calls, wait with a deadline, believe nothing.
 
-The runner is frozen whenever the judge is not waiting for it. Nothing that it says is worth more than a wake-up, a log or
-a claim; what breaks the protocol is a verdict about the submission, never an error of ours.
+The runner is frozen whenever the judge is not waiting for it. Nothing that it says is worth more than a wake-up, a log
+or a claim; what breaks the protocol is a verdict about the submission, never an error of ours.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder.assignment import Limits
 from autograder.contract import Launch
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
 from autograder.judge.defences import Defences
-from autograder.judge.failure import Failure, from_exit, from_raised, out_of_time, violation
+from autograder.judge.failure import Failure, from_exit, from_raised, out_of_time, out_of_total, violation
 from autograder.protocol import (
     MAX_PACKET,
     RUNNER_SAYS,
@@ -39,6 +40,9 @@ from autograder.sandbox import Runner
 LONGEST_INLINE = MAX_PACKET // 8
 """Characters of a source that surely fit a packet; a longer one travels as a descriptor."""
 
+MOST_NAMES = 64
+"""How many launches, operations or versions of a runner's are kept."""
+
 _READY_S = 60.0
 _SEND_S = 5.0
 _LOOK_S = 0.02
@@ -53,7 +57,7 @@ class Finished:
 
     Attributes:
         sealed_us: from the release to the complete snapshot, by the judge's clock.
-        event_us: what the runner claims.
+        event_us, launches, operations, written: what the runner claims.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -61,6 +65,19 @@ class Finished:
     event_us: float
     launches: tuple[Launch, ...]
     operations: dict[str, int]
+    written: tuple[str, ...]
+
+
+class Budget:
+    """What is left of a submission's own running time; the judge's work does not count.
+
+    Attributes:
+        total_s, left_s: in all, and now.
+    """
+
+    def __init__(self, total_s: float) -> None:
+        self.total_s = total_s
+        self.left_s = total_s
 
 
 class Conversation:
@@ -68,11 +85,12 @@ class Conversation:
 
     Attributes:
         versions: of the toolchain, as the runner named them before it had seen a byte of the student's.
-        used_s: how long the runner was let run, in all.
     """
 
-    def __init__(self, runner: Runner, defences: Defences) -> None:
+    def __init__(self, runner: Runner, limits: Limits, budget: Budget, defences: Defences) -> None:
         self._runner = runner
+        self._limits = limits
+        self._budget = budget
         self._defences = defences
         self._channel = runner.channel
         self._channel.settimeout(_SEND_S)
@@ -82,19 +100,17 @@ class Conversation:
         self._judge_word = ControlWord(judge_writes=True)
         self._runner_word = ControlWord(judge_writes=False)
         self.versions: dict[str, str] = {}
-        self.used_s = 0.0
 
     def hello(self) -> None:
         """Wait until the toolchain is there; `SandboxError` if it is not."""
         answer = self._receive(Ready, 0, time.monotonic() + _READY_S, "starting")
         if not isinstance(answer, Ready):
             self.close()
-            raise SandboxError(
-                f"a runner did not start: {answer.message if isinstance(answer, Failure) else 'too slow'}"
-            )
-        self.versions = dict(list(answer.versions.items())[:32])
+            reason = answer.message if isinstance(answer, Failure) else "it took too long"
+            raise SandboxError(f"a runner did not start: {reason}")
+        self.versions = dict(list(answer.versions.items())[:MOST_NAMES])
 
-    def load(self, load: Load, limit_s: float) -> Failure | None:
+    def load(self, load: Load) -> Failure | None:
         """Have the source executed; what went wrong, if anything."""
         message, descriptors = self._with_source(load)
         try:
@@ -103,23 +119,25 @@ class Conversation:
         finally:
             for descriptor in descriptors[2:]:
                 os.close(descriptor)
-        answer = sent or self._answer(Loaded, 0, start, "loading", limit_s)
+        answer = sent or self._answer(Loaded, 0, start, "loading", self._limits.import_s)
         return answer if isinstance(answer, Failure) else self._limits_kept("loading")
 
-    def call(self, tensors: Sequence[SharedTensor], scalars: dict[str, int], limit_s: float) -> Finished | Failure:
+    def call(
+        self, tensors: Sequence[SharedTensor], scalars: dict[str, int], *, record: bool = True
+    ) -> Finished | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy."""
         nonce = self._nonces.next()
         for tensor in tensors:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
-        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars)
+        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record)
         start = time.monotonic()
         self._judge_word.write(nonce)
         failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
         if not self._defences.reveal_at_t0:
             time.sleep(self._defences.early_reveal_s)
             start = time.monotonic()
-        answer = failed or self._answer(Returned, nonce, start, "the call", limit_s)
+        answer = failed or self._answer(Returned, nonce, start, "the call", self._limits.call_s)
         if not isinstance(answer, Returned):
             return answer if isinstance(answer, Failure) else violation("The control channel was written to.")
         if not self._defences.snapshot:
@@ -128,6 +146,10 @@ class Conversation:
         snapshots = tuple(tensor.snapshot() for tensor in tensors)
         sealed_us = (time.monotonic() - start) * 1e6
         return self._limits_kept("the call") or self._finished(answer, snapshots, sealed_us)
+
+    def alive(self) -> bool:
+        """Whether the runner is still there."""
+        return self._runner.poll() is None
 
     def log(self) -> str:
         """What the runner has printed."""
@@ -163,11 +185,11 @@ class Conversation:
         self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float
     ) -> FromRunner | Failure:
         """Wait for the answer to what was said at `start`, then stop the runner."""
-        limit_s = limit_s if self._defences.deadlines else self._defences.off_deadline_s
-        answer = self._receive(wanted, nonce, start + limit_s, during)
-        self.used_s += time.monotonic() - start
+        allowed_s = min(limit_s, self._budget.left_s) if self._defences.deadlines else self._defences.off_deadline_s
+        answer = self._receive(wanted, nonce, start + allowed_s, during)
+        self._budget.left_s -= time.monotonic() - start
         if answer is None:
-            return out_of_time(during, limit_s)
+            return out_of_time(during, limit_s) if allowed_s == limit_s else out_of_total(self._budget.total_s)
         if not (isinstance(answer, Failure) and answer.ended):
             self._runner.freeze()
         return answer
@@ -227,6 +249,6 @@ class Conversation:
 
     def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> Finished:
         event_us = self._runner_word.read()[1] / 1e3
-        return Finished(
-            snapshots, sealed_us, event_us, answer.launches[:64], dict(list(answer.operations.items())[:64])
-        )
+        operations = dict(list(answer.operations.items())[:MOST_NAMES])
+        launches = answer.launches[:MOST_NAMES]
+        return Finished(snapshots, sealed_us, event_us, launches, operations, answer.written[:MOST_NAMES])

@@ -43,9 +43,8 @@ def from_raised(raised: Raised) -> Failure:
     place = f"line {error.frames[-1].line}: " if error.frames else ""
     short = f"{place}{error.kind}: {error.message}".splitlines()[0].rstrip(": ")
     if error.kind in _OUT_OF_MEMORY or any(words in error.message for words in _ALLOCATION):
-        return Failure(
-            Verdict.out_of_memory, f"{_stop(short)} It asked for more memory than there is.", error, ended=False
-        )
+        message = f"{_stop(short)} It asked for more memory than there is."
+        return Failure(Verdict.out_of_memory, message, error, ended=False)
     if raised.stage == "call":
         return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
     return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
@@ -83,7 +82,15 @@ def violation(message: str) -> Failure:
 def out_of_time(during: str, limit_s: float) -> Failure:
     """A wait that came to its end."""
     advice = "Look for a loop that does not end, or for too many programs."
-    return Failure(Verdict.time_limit, f"{during} did not end within {limit_s:.3g} s and was stopped. {advice}")
+    return Failure(
+        Verdict.time_limit, f"{during.capitalize()} did not end within {limit_s:.3g} s and was stopped. {advice}"
+    )
+
+
+def out_of_total(total_s: float) -> Failure:
+    """All calls together took too long."""
+    advice = "Start fewer programs, or do more work in each."
+    return Failure(Verdict.time_limit, f"All calls together took more than {total_s:.3g} s. {advice}")
 
 
 def signal_name(number: int) -> str:

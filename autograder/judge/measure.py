@@ -65,8 +65,8 @@ def measurement(assignment: Assignment, case: Case, taken: Sequence[tuple[Checke
 def interval(samples: Sequence[float]) -> tuple[float, float]:
     """A block-bootstrap interval of the median: blocks keep what neighbours in time have in common.
 
-    Percentiles of the medians of resamples made of blocks of about n^(1/3) consecutive samples, the last followed by the
-    first. It always holds the median itself.
+    Percentiles of the medians of resamples made of blocks of about n^(1/3) consecutive samples, the last followed by
+    the first. It always holds the median itself.
     """
     source = random.Random(_SEED)  # noqa: S311 - statistics, not a secret
     count = len(samples)

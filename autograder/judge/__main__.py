@@ -1,0 +1,154 @@
+"""The judge as a process: one folder per job, one JSON line per event.
+
+    python -m autograder.judge [options] serve          jobs from stdin, {"folder": …} a line
+    python -m autograder.judge [options] once FOLDER    one job, and its result on stdout
+
+A job's folder holds `request.json` and, unpacked, `bundle/assignments/<slug>` and `bundle/reference/<slug>`; where
+there is no bundle, the folders given as options are used. Its result is also written there, as `result.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from autograder import codec
+from autograder.contract import Event, GradeRequest, GradeResult, Verdict
+from autograder.errors import ContractError
+from autograder.judge import summary
+from autograder.judge.grading import grade
+from autograder.judge.references import References
+from autograder.sandbox import Sandbox
+
+PROCESS_SANDBOX = "autograder.sandbox.process:ProcessSandbox"
+
+
+class Server:
+    """Grades folders, one after the other; the sandbox and the references stay warm between them."""
+
+    def __init__(self, assignments: Path, reference: Path | None, sandbox: Sandbox, out: TextIO) -> None:
+        self._assignments = assignments
+        self._reference = reference
+        self._sandbox = sandbox
+        self._references = References(sandbox)
+        self._out = out
+
+    def serve(self, jobs: TextIO) -> None:
+        """Answer every line with events and a result, until the input ends."""
+        for line in jobs:
+            if line.strip():
+                self.job(line)
+
+    def job(self, line: str) -> None:
+        """One job as a line of JSON."""
+        try:
+            data = json.loads(line)
+            folder = Path(data["folder"])
+        except (ValueError, KeyError, TypeError) as error:
+            self._say(Event(result=_ours(f"the job is not understood: {error}")))
+            return
+        self.folder(folder)
+
+    def folder(self, folder: Path) -> GradeResult:
+        """Grade one folder: say its events, write its result."""
+        try:
+            request = codec.loads(GradeRequest, (folder / "request.json").read_bytes())
+        except (OSError, ContractError) as error:
+            result = _ours(f"{folder}: {error}")
+        else:
+            result = self._graded(folder, request)
+        self._write(folder, result)
+        self._say(Event(result=result))
+        return result
+
+    def close(self) -> None:
+        """End the warm runners and the sandbox."""
+        self._references.close()
+        self._sandbox.close()
+
+    def _graded(self, folder: Path, request: GradeRequest) -> GradeResult:
+        bundle = folder / "bundle"
+        assignments, staff = self._assignments, self._reference
+        if bundle.is_dir():
+            assignments, staff = bundle / "assignments", bundle / "reference"
+        return grade(
+            request,
+            assignment_folder=assignments / request.slug,
+            reference_folder=staff / request.slug if staff is not None else None,
+            sandbox=self._sandbox,
+            emit=self._say,
+            references=self._references,
+        )
+
+    def _write(self, folder: Path, result: GradeResult) -> None:
+        """Write `result.json` whole or not at all."""
+        try:
+            (folder / "result.json.new").write_text(codec.dumps(result), encoding="utf-8")
+            (folder / "result.json.new").replace(folder / "result.json")
+        except OSError as error:
+            sys.stderr.write(f"the result is not in its folder: {error}\n")
+
+    def _say(self, event: Event) -> None:
+        self._out.write(codec.dumps(event) + "\n")
+        self._out.flush()
+
+
+def load_sandbox(dotted: str) -> Sandbox:
+    """Make the driver that `module:Class` names."""
+    module, _, name = dotted.partition(":")
+    driver: Any = getattr(importlib.import_module(module), name)
+    made: Sandbox = driver()
+    return made
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line."""
+    options = _parser().parse_args(arguments)
+    sys.dont_write_bytecode = True
+    # One thread: the oracle's helpers would go on spinning while a runner is timed.
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    server = Server(options.assignments, options.reference, load_sandbox(options.sandbox), _own_stdout())
+    try:
+        if options.command == "serve":
+            server.serve(sys.stdin)
+            return 0
+        return int(server.folder(options.folder).verdict is Verdict.grader_error)
+    finally:
+        server.close()
+
+
+def _own_stdout() -> TextIO:
+    """Keep stdout for events; whatever else prints goes to stderr."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return out
+
+
+def _ours(reason: str) -> GradeResult:
+    sys.stderr.write(f"{reason}\n")
+    return GradeResult(Verdict.grader_error, summary.OURS, ())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m autograder.judge")
+    parser.add_argument("--assignments", type=Path, default=Path("assignments"))
+    parser.add_argument("--reference", type=Path)
+    parser.add_argument("--sandbox", default=PROCESS_SANDBOX, help="module:Class")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("serve")
+    commands.add_parser("once").add_argument("folder", type=Path)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
