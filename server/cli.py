@@ -158,10 +158,14 @@ def create_node(name: str, token_file: Path | None, *, rotate: bool) -> None:
 @click.option(
     "--password", envvar="LADDER_DEMO_PASSWORD", help="Of every demo account; made up and printed where none is given."
 )
-def seed_demo(password: str | None) -> None:
+@click.option("--if-empty", is_flag=True, help="Do nothing where there is a course already.")
+def seed_demo(password: str | None, *, if_empty: bool) -> None:
     """Make the demo course with its people and all assignments, or bring it up to date."""
     chosen = password or secrets.token_urlsafe(12)
     with _work() as (session, config):
+        if if_empty and session.scalar(select(Course.id).limit(1)) is not None:
+            click.echo("There is a course already; nothing was changed.")
+            return
         seeded = demo.seed(session, config, password=chosen, renew=password is not None)
         _say_changes(demo.SLUG, list(seeded.changes))
     for email in seeded.created:
