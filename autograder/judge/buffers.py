@@ -210,7 +210,7 @@ def typed(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 
 def elements(view: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
     """The tensor's elements in a flat view of its memory."""
-    return view.as_strided(spec.shape, spec.stride, spec.offset // view.element_size())
+    return view.as_strided(spec.shape, spec.stride, spec.offset // DTYPE_BYTES[spec.dtype])
 
 
 def strides_of(tensors: Iterable[SharedTensor]) -> dict[str, tuple[int, ...]]:
