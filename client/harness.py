@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from autograder import codec
-from autograder.contract import GradeRequest
+from autograder.contract import GradeRequest, Verdict
 from client.api import Json
 from client.errors import OursError, UsageError
 
@@ -65,18 +67,19 @@ def _stage(folder: Path, request: GradeRequest, assignment: Path, reference: Pat
 
 
 def _events(folder: Path) -> Iterator[Json]:
-    command = [sys.executable, "-m", "autograder.judge", "once", str(folder)]
-    finished = False
+    command = [sys.executable, "-P", "-m", "autograder.judge", "once", str(folder)]
+    verdict = None
     with (folder / "stderr").open("w+", encoding="utf-8", errors="replace") as trouble:
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=trouble, text=True, stdin=subprocess.DEVNULL
         ) as judge:
             for line in judge.stdout or ():
                 event = json.loads(line)
-                finished = finished or event.get("result") is not None
+                verdict = event["result"]["verdict"] if event.get("result") else verdict
                 yield event
-        if not finished:
-            trouble.seek(0)
-            raise OursError(
-                f"the judge ended without a result (status {judge.returncode}).\n{trouble.read()[-MAX_TOLD:]}"
-            )
+        trouble.seek(0)
+        said = trouble.read()[-MAX_TOLD:].strip()
+    if verdict is None:
+        raise OursError(f"the judge ended without a result (status {judge.returncode}).\n{said}")
+    if verdict == Verdict.grader_error.value and said:
+        click.echo(f"what the judge said:\n{said}", err=True)

@@ -1,0 +1,106 @@
+"""The four processes of an installation as a configuration for supervisord, which starts again what dies.
+
+They start and stop in an order that loses nothing: the recorder is there before anything is found and until the worker
+has said its last; the worker comes last and goes first.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from client.local.home import Home
+
+KEPT_LOGS = 3
+MAX_LOG = "10MB"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process.
+
+    Attributes:
+        order: started from low to high, stopped from high to low.
+        stop_wait_s: how long it may take to end before it is killed with everything it started.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    order: int
+    stop_wait_s: int = 10
+
+
+def processes(port: int) -> tuple[Process, ...]:
+    """The processes of one machine; what else they need to know stands in their environment."""
+    return (
+        Process("recorder", ("recorder",), 1),
+        Process("dispatcher", ("dispatcher",), 2),
+        Process("web", ("web", "--port", str(port)), 3),
+        Process("worker", ("worker",), 4, stop_wait_s=20),
+    )
+
+
+def configuration(home: Home, programs: Sequence[Process]) -> str:
+    """The text of supervisord's configuration file; every program inherits supervisord's environment."""
+    sections = [_supervisord(home), *_control(home), *(_program(home, process) for process in programs)]
+    return "; Written by `ladder up`; changed by nobody.\n\n" + "\n\n".join(sections) + "\n"
+
+
+def _supervisord(home: Home) -> str:
+    # Without this line supervisord warns that it runs as root, which the sandbox makes good use of.
+    user = ["user = root"] if os.geteuid() == 0 else []
+    return _section(
+        "supervisord",
+        f"logfile = {_escaped(home.logs / 'supervisord.log')}",
+        f"pidfile = {_escaped(home.pid_file)}",
+        f"logfile_maxbytes = {MAX_LOG}",
+        f"logfile_backups = {KEPT_LOGS}",
+        "nodaemon = true",
+        "silent = true",
+        *user,
+    )
+
+
+def _control(home: Home) -> list[str]:
+    """What supervisorctl needs, where a socket can be had."""
+    if home.socket is None:
+        return []
+    return [
+        _section("unix_http_server", f"file = {_escaped(home.socket)}", "chmod = 0700"),
+        _section(
+            "rpcinterface:supervisor",
+            "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
+        ),
+        _section("supervisorctl", f"serverurl = unix://{_escaped(home.socket)}"),
+    ]
+
+
+def _program(home: Home, process: Process) -> str:
+    # -P: what lies in the folder where somebody typed `ladder up` is not imported.
+    command = shlex.join([sys.executable, "-P", "-m", "client", *process.arguments])
+    return _section(
+        f"program:{process.name}",
+        f"command = {_escaped(command)}",
+        f"priority = {process.order}",
+        f"stdout_logfile = {_escaped(home.logs / f'{process.name}.log')}",
+        f"stdout_logfile_maxbytes = {MAX_LOG}",
+        f"stdout_logfile_backups = {KEPT_LOGS}",
+        "redirect_stderr = true",
+        "autorestart = true",
+        "startsecs = 1",
+        "startretries = 10",
+        f"stopwaitsecs = {process.stop_wait_s}",
+        "killasgroup = true",
+    )
+
+
+def _section(name: str, *lines: str) -> str:
+    return "\n".join([f"[{name}]", *lines])
+
+
+def _escaped(value: object) -> str:
+    """A value in which supervisord expands nothing."""
+    return str(value).replace("%", "%%")
