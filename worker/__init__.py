@@ -1,0 +1,15 @@
+"""The worker: one node's slot. It takes attempts from its queue, has the judge grade them, and signs what came of them.
+
+    config      read once from the environment
+    app         composes, consumes, drains
+    grade       one attempt, from the task to its result
+    attempts    folders of attempts, and which were claimed before
+    bundles     assignment files by content hash
+    judge       the judge's process
+    processes   process trees
+    results     signs and publishes
+    reports     says that the node is alive
+    errors      what goes wrong here; all of it is ours
+
+It holds no database password, knows no table and no person, and imports no torch.
+"""

@@ -1,0 +1,35 @@
+"""What goes wrong on a node; all of it is ours, and costs the student nothing.
+
+WorkerError
+├── BundleError          an assignment's files could not be had
+└── JudgeError
+├── JudgeDiedError   its process ended in the middle of a grading
+├── JudgeSilentError it did not end before the attempt's deadline
+└── JudgeBrokenError it said something that is no event
+"""
+
+from __future__ import annotations
+
+
+class WorkerError(Exception):
+    """Ours; the message goes to staff as the attempt's reason."""
+
+
+class BundleError(WorkerError):
+    """An assignment's files could not be had."""
+
+
+class JudgeError(WorkerError):
+    """The judge's process failed; it is replaced."""
+
+
+class JudgeDiedError(JudgeError):
+    """It ended in the middle of a grading."""
+
+
+class JudgeSilentError(JudgeError):
+    """It did not end before the attempt's deadline."""
+
+
+class JudgeBrokenError(JudgeError):
+    """It said something that is no event."""
