@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from autograder.sandbox import Promise
+
 
 class Namespaces(StrEnum):
     """Which namespaces this machine lets a runner have."""
@@ -39,28 +41,46 @@ class Plan:
     Attributes:
         folder: made for this runner alone: its own folder, or the mount point of its new root.
         uid: the user it becomes, `None` to stay who the zygote is.
-        cgroups: folders of the control groups it enters before it does anything else.
-        processes, file_bytes: set as rlimits, and as the size of its `/tmp`.
+        processes: how many it may have, itself included.
+        tmp_bytes: of its own folder, and of any one file.
         data_bytes: `RLIMIT_DATA` above what the zygote has, where no control group limits memory; 0 to set none.
+        cgroups: folders of the control groups it enters before it does anything else.
         readable: the toolchain; nothing else of the machine's files is there for it.
+        without: promises that are not to be kept. Tests switch one off to show what it stops.
     """
 
     folder: str
     uid: int | None
     processes: int
-    file_bytes: int
+    tmp_bytes: int
     data_bytes: int
     cgroups: tuple[str, ...]
     readable: tuple[str, ...]
     features: Features
+    without: tuple[Promise, ...] = ()
+
+    def keeps(self, promise: Promise) -> bool:
+        """Whether this promise is to be kept."""
+        return promise not in self.without
+
+    @property
+    def pid_namespace(self) -> bool:
+        """Whether the runner gets its own process ids, and init's end is its tree's."""
+        wanted = self.keeps(Promise.private_processes) and self.keeps(Promise.whole_tree)
+        return wanted and self.features.namespaces is not Namespaces.none
+
+    @property
+    def new_root(self) -> bool:
+        """Whether the runner gets a file system of its own."""
+        return self.keeps(Promise.private_files) and self.features.namespaces is not Namespaces.none
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the supervisor of a runner tells the judge.
+    """What is said about a runner to the judge.
 
     Attributes:
-        is_: `started` (with the descriptor of the init process), `error` or `ended`.
+        kind: `started` (with the descriptor of the init process), `error` or `ended`.
         pid: of the init process, as the judge sees it.
         code, signal: as in `Exit`.
     """

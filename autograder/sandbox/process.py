@@ -1,211 +1,166 @@
-"""The process sandbox: what Linux offers without containers."""
+"""The process sandbox: runners as processes of this machine, shut in with what Linux offers here and now.
+
+What is kept, by what, and what is there when that is missing. Everything is found out by trying, once per process
+(`autograder.sandbox.probe`); a promise that cannot be kept is not in `promises`, and the weaker means in the last column
+still applies.
+
+    promise            kept by                                            without it
+    -----------------  -------------------------------------------------  ----------------------------------------------
+    other_uid          root: a user id per runner (61000 …)               the judge's own user, all capabilities dropped
+    no_network         network namespace; seccomp refuses `socket`        none
+    private_files      new root with the toolchain, devices and /tmp;     file modes; nothing else
+                       Landlock (ABI ≥ 3 by itself; it does not hide
+                       that a file exists)
+    private_processes  process namespace with its own /proc; or           the judge and zygote are not dumpable, so that
+                       Landlock (no /proc) with its signal scope or       their /proc and memory are closed
+                       seccomp
+    whole_tree         end of the namespace's init; `cgroup.kill`; or     the same walk, without a promise
+                       the walk of all descendants of the supervisor,
+                       which adopts orphans and cannot be signalled
+    freezes_tree       cgroup freezer (v1, v2); or SIGSTOP to all         SIGSTOP; a timer may send SIGCONT
+                       descendants, seccomp refusing the ways by which
+                       a stopped process wakes itself
+    memory_limit       memory cgroup (v1, v2)                             `RLIMIT_DATA` per process, and the tree's memory
+                                                                          watched by `poll`: ended soon after
+    process_limit      pids cgroup; `RLIMIT_NPROC` of its own uid, or     none but what the machine sets
+                       of its own user namespace
+    syscall_filter     seccomp (`autograder.sandbox.seccomp`)             none
+
+Always: an environment of its own, no descriptor but its channel and the log, no new privileges, no core files, a size
+for its folder (tmpfs in the new root, otherwise `RLIMIT_FSIZE` per file and the sum watched by `poll`), a size for its
+output, an own session. If the judge is killed, the zygote notices and ends every runner; if that is killed too, the
+supervisors do; if those are, the kernel ends every init.
+
+This sandbox shares the kernel with the submission. A node that takes strangers' code uses the Docker driver.
+"""
 
 from __future__ import annotations
 
-import fcntl
+import itertools
 import os
-import select
-import signal
-import socket
-import subprocess
-import sys
-import sysconfig
 import tempfile
-import termios
-import time
 from contextlib import suppress
-from pathlib import Path
-from typing import Final
 
-import autograder
-from autograder import codec
-from autograder.contract import MAX_LOG_CHARS, Language
+from autograder.contract import Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, RunnerLimits, tree
-from autograder.sandbox.plan import Features, Plan, Report
+from autograder.sandbox import Promise, RunnerLimits, cgroups, kernel, landlock, toolchain, uids
+from autograder.sandbox.plan import Features, Namespaces, Plan
+from autograder.sandbox.probe import Machine, machine
+from autograder.sandbox.process_runner import ProcessRunner
+from autograder.sandbox.zygote import ENVIRONMENT, Zygote
 
-FIRST_UID: Final = 61_000
-LAST_UID: Final = 62_999
-START_S: Final = 60.0
-END_S: Final = 10.0
-
-_BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv.pop(1)); from autograder.runner.__main__ import main; main(sys.argv[1:])"
-_ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
-    "LANG": "C.UTF-8",
-    "HOME": "/tmp",
-    "USER": "runner",
-    "TRITON_INTERPRET": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
-
-class _Zygote:
-    """The judge's hold on one language's zygote."""
-
-    def __init__(self, language: Language) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        package = str(Path(autograder.__file__).parent.parent)
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, package, "zygote", language],
-            stdin=theirs,
-            stdout=subprocess.DEVNULL,
-            env=_ENVIRONMENT,
-            cwd="/",
-            start_new_session=True,
-        )
-        theirs.close()
-
-    def fork(self, plan: Plan, channel: int, log: int, status: int) -> None:
-        socket.send_fds(self._control, [codec.dumps(plan).encode()], [channel, log, status])
-
-    def close(self) -> None:
-        self._control.close()
-        try:
-            self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+_LANDLOCK_TRUNCATES = 3
+_numbers = itertools.count()
 
 
 class ProcessSandbox:
-    """Starts runners as processes of this machine."""
+    """Starts runners as processes of this machine.
 
-    def __init__(self) -> None:
-        self._zygotes: dict[Language, _Zygote] = {}
-        self._runners: set[ProcessRunner] = set()
-        self._uid = FIRST_UID
-        self.promises: frozenset[Promise] = frozenset({Promise.whole_tree, Promise.freezes_tree})
+    Args:
+        without: promises that are not kept; tests switch one off to show what it stops.
+        on: what to use of this machine, everything by default; tests take things away.
+        environment: the environment of runners; tests put something into it.
+    """
+
+    def __init__(
+        self,
+        *,
+        without: frozenset[Promise] = frozenset(),
+        on: Machine | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        found = on or machine()
+        self._without = without
+        self._features = found.features
+        self._layout = _used(found.cgroups, without)
+        self._environment = ENVIRONMENT if environment is None else environment
+        self._zygotes: dict[Language, Zygote] = {}
+        self._runners: list[ProcessRunner] = []
+        self.promises = promises(self._features, self._layout) - without
+        cgroups.sweep(self._layout)
+        # What a runner with the same user id could otherwise read of this process and its memory.
+        with suppress(OSError):
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
     def start(self, limits: RunnerLimits, language: Language) -> ProcessRunner:
-        """Start a runner."""
-        if language not in self._zygotes:
-            self._zygotes[language] = _Zygote(language)
-        folder = tempfile.mkdtemp(prefix="kernel-ladder-")
-        uid = None
-        if os.getuid() == 0:
-            uid = self._uid = self._uid + 1
-            os.chown(folder, uid, uid)
+        """Start a runner that will load one source in `language`; the first of a language imports its toolchain.
+
+        Raises:
+            SandboxError: it could not be started.
+        """
+        zygote = self._zygote(language)
+        uid = uids.take() if self._features.own_uid and Promise.other_uid not in self._without else None
+        folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-")
+        if uid is not None:
+            os.chown(folder, uid.number, uid.number)
+        group = self._group(limits)
         plan = Plan(
             folder=folder,
-            uid=uid,
+            uid=None if uid is None else uid.number,
             processes=limits.processes,
-            file_bytes=limits.tmp_bytes,
-            data_bytes=0,
-            cgroups=(),
-            readable=(),
-            features=Features(),
+            tmp_bytes=limits.tmp_bytes,
+            data_bytes=0 if self._layout.memory or Promise.memory_limit in self._without else limits.memory_bytes,
+            cgroups=group.folders,
+            readable=toolchain.readable(),
+            features=self._features,
+            without=tuple(self._without),
         )
-        runner = ProcessRunner(self._zygotes[language], plan, limits)
-        self._runners.add(runner)
+        runner = ProcessRunner(zygote, plan, limits, group, uid)
+        self._runners = [other for other in self._runners if not other.closed]
+        self._runners.append(runner)
         return runner
 
+    def _zygote(self, language: Language) -> Zygote:
+        zygote = self._zygotes.get(language)
+        if zygote is None or not zygote.alive():
+            if zygote is not None:
+                zygote.close()
+            zygote = self._zygotes[language] = Zygote(language, self._environment)
+        return zygote
+
+    def _group(self, limits: RunnerLimits) -> cgroups.Group:
+        name = f"{cgroups.PREFIX}-{os.getpid()}-{next(_numbers)}"
+        # Init counts among the processes of the group.
+        try:
+            return cgroups.Group(self._layout, name, limits.memory_bytes, limits.processes + 1)
+        except OSError as error:
+            raise SandboxError(f"no control group could be made: {error}") from None
+
     def close(self) -> None:
-        """End everything."""
+        """End everything it started."""
         for runner in self._runners:
             runner.close()
         for zygote in self._zygotes.values():
             zygote.close()
+        self._runners.clear()
         self._zygotes.clear()
 
 
-class ProcessRunner:
-    """One started runner."""
+def _used(layout: cgroups.Layout, without: frozenset[Promise]) -> cgroups.Layout:
+    """The layout without what is switched off."""
+    memory, pids = Promise.memory_limit not in without, Promise.process_limit not in without
+    return cgroups.Layout(
+        memory=layout.memory if memory else "",
+        memory_version=layout.memory_version if memory else 0,
+        pids=layout.pids if pids else "",
+        freezer=layout.freezer,
+        freezer_version=layout.freezer_version,
+    )
 
-    def __init__(self, zygote: _Zygote, plan: Plan, limits: RunnerLimits) -> None:
-        self._limits = limits
-        self._exit: Exit | None = None
-        self._closed = False
-        self._text = b""
-        self._printed = 0
-        self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._log, log = os.pipe()
-        os.set_blocking(self._log, False)
-        try:
-            zygote.fork(plan, channel.fileno(), log, status.fileno())
-        finally:
-            channel.close()
-            status.close()
-            os.close(log)
-        self._init, self._pid = self._started()
 
-    def _started(self) -> tuple[int, int]:
-        self._status.settimeout(START_S)
-        try:
-            data, descriptors, _, _ = socket.recv_fds(self._status, 4096, 1)
-        except TimeoutError:
-            raise SandboxError("the runner did not start in time") from None
-        self._status.settimeout(None)
-        if not data:
-            raise SandboxError("the zygote ended")
-        report = codec.loads(Report, data)
-        if report.kind != "started":
-            raise SandboxError(report.message)
-        return descriptors[0], report.pid
-
-    def freeze(self) -> None:
-        """Stop the tree."""
-        if not tree.stop(self._pid):
-            raise SandboxError("the runner's processes cannot be stopped")
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        tree.resume(self._pid)
-
-    def poll(self) -> Exit | None:
-        """How it ended; ends it for its output."""
-        self._drain()
-        if self._exit is None and self._printed > self._limits.output_bytes:
-            self._kill()
-            self._exit = Exit(signal=signal.SIGKILL, output_exceeded=True)
-        if self._exit is None and select.select([self._status], [], [], 0)[0]:
-            self._exit = self._read_end()
-        return self._exit
-
-    def _read_end(self) -> Exit:
-        data = self._status.recv(4096)
-        if not data:
-            return Exit(signal=signal.SIGKILL)
-        report = codec.loads(Report, data)
-        return Exit(code=report.code, signal=report.signal)
-
-    def _drain(self) -> None:
-        with suppress(BlockingIOError):
-            while self._printed <= self._limits.output_bytes and (data := os.read(self._log, 65536)):
-                self._printed += len(data)
-                self._text = (self._text + data)[: 4 * MAX_LOG_CHARS]
-
-    def log(self) -> str:
-        """What it printed, capped."""
-        if not self._closed:
-            self._drain()
-        return self._text.decode("utf-8", "replace")[:MAX_LOG_CHARS]
-
-    def _kill(self) -> None:
-        tree.kill(self._pid)
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._init, signal.SIGKILL)
-
-    def close(self) -> Exit:
-        """Kill and clean up."""
-        if self._closed:
-            return self._exit or Exit(signal=signal.SIGKILL)
-        self.poll()
-        self._kill()
-        self._drain()
-        with suppress(OSError):
-            self._status.shutdown(socket.SHUT_WR)
-        self._status.settimeout(END_S)
-        with suppress(TimeoutError):
-            while self._status.recv(4096):
-                pass
-        self._exit = self._exit or Exit(signal=signal.SIGKILL)
-        self._closed = True
-        self.channel.close()
-        self._status.close()
-        os.close(self._init)
-        os.close(self._log)
-        return self._exit
+def promises(features: Features, layout: cgroups.Layout) -> frozenset[Promise]:
+    """What can be kept with these; the table above."""
+    apart = features.namespaces is not Namespaces.none
+    scoped = features.landlock >= landlock.ABI_SCOPE
+    kept = {
+        Promise.other_uid: features.own_uid,
+        Promise.no_network: apart or features.seccomp,
+        Promise.private_files: apart or features.landlock >= _LANDLOCK_TRUNCATES,
+        Promise.private_processes: apart or scoped or (features.landlock > 0 and features.seccomp),
+        Promise.whole_tree: apart or features.own_uid or features.seccomp or scoped or bool(layout.freezer),
+        Promise.freezes_tree: bool(layout.freezer) or features.seccomp,
+        Promise.memory_limit: bool(layout.memory),
+        Promise.process_limit: bool(layout.pids) or features.own_uid or features.nproc_by_namespace,
+        Promise.syscall_filter: features.seccomp,
+    }
+    return frozenset(promise for promise, is_kept in kept.items() if is_kept)

@@ -2,9 +2,9 @@
 
     zygote ── supervisor ── init ── runner
 
-The *supervisor* is ours: it adopts orphans, tells the judge how the runner ended, and cleans up when the judge has let
-go of it or is gone. *init* is ours too: the first process of the runner's namespaces, whose end is the end of all of
-them. The *runner* gives up every right and then loads the submission.
+The *supervisor* is ours and lives outside: it adopts orphans, tells the judge how the runner ended, and cleans up when
+the judge has let go of it or is gone. *init* is ours too: the first process of the runner's namespaces, whose end is the
+end of all of them. The *runner* gives up every right and then loads the submission.
 """
 
 from __future__ import annotations
@@ -13,105 +13,220 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from autograder import codec
-from autograder.sandbox import kernel, removal, tree
-from autograder.sandbox.plan import Plan, Report
+from autograder.sandbox import Promise, cgroups, kernel, landlock, namespaces, removal, seccomp, tree
+from autograder.sandbox.plan import Namespaces, Plan, Report
 
-NOFILE = 256
+Serve = Callable[[socket.socket], None]
+
+_DESCRIPTORS = 1024
+_OURS = 2
+"""Supervisor and init count among a namespace's processes."""
+_FAILED = 120
+_CHANNEL, _STATUS = 3, 4
+_SCORE = "/proc/self/oom_score_adj"
 
 
-def supervise(plan: Plan, channel: int, log: int, status: socket.socket, serve: Callable[[socket.socket], None]) -> NoReturn:
-    """Be the supervisor: start init below, wait for its end, wait for the judge, clean up; never returns."""
-    try:
-        _die_with_parent(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, lambda *_: _end(plan, status))
+def supervise(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> NoReturn:
+    """Be the supervisor: start init below, wait for its end, wait for the judge, clean up; never returns.
+
+    Args:
+        channel, log: descriptors of the runner's end of its channel and of the pipe that takes its output.
+        status: the line to the judge; it is told `Report`s, and hangs up when it is done with the runner.
+        serve: what the runner does with its channel once it is shut in.
+    """
+    Supervisor(plan, status).run(channel, log, serve)
+
+
+class Supervisor:
+    """Ours, outside of the runner's namespaces and control groups."""
+
+    def __init__(self, plan: Plan, status: socket.socket) -> None:
+        self._plan = plan
+        self._status = status
+        self._init = 0
+
+    def run(self, channel: int, log: int, serve: Serve) -> NoReturn:
+        """Start init, wait for its end and for the judge, clean up."""
+        try:
+            _die_with_parent(signal.SIGTERM)
+            signal.signal(signal.SIGTERM, lambda *_: self._end())
+            kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+            _prepare_namespaces(self._plan)
+            self._init = _fork(lambda: _be_init(self._plan, channel, log, self._status, serve))
+            os.close(channel)
+            os.close(log)
+            _tell(self._status, Report("started", pid=self._init), os.pidfd_open(self._init))
+            _, waited = os.waitpid(self._init, 0)
+            self._init = 0
+            _tell(self._status, _ended(waited))
+            self._status.recv(1)
+        except OSError as error:
+            _tell(self._status, Report("error", message=str(error)))
+        finally:
+            self._end()
+
+    def _end(self) -> NoReturn:
+        """Nothing of the runner outlives this."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            if self._plan.keeps(Promise.whole_tree):
+                self._kill()
+            cgroups.end(self._plan.cgroups)
+            removal.remove(self._plan.folder)
+        finally:
+            os._exit(0)
+
+    def _kill(self) -> None:
+        if self._init:
+            tree.send(self._init, signal.SIGKILL)
+        cgroups.kill(self._plan.cgroups)
+        if not self._plan.pid_namespace:
+            tree.kill(os.getpid())
+        with suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+
+
+def _prepare_namespaces(plan: Plan) -> None:
+    """What has to be done before init is forked: its process namespace is for this process's children."""
+    if plan.features.namespaces is Namespaces.user and (plan.pid_namespace or plan.new_root):
+        namespaces.become_user_namespace()
+    if plan.pid_namespace:
+        kernel.unshare(kernel.CLONE_NEWPID)
+
+
+def _be_init(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> None:
+    with _telling(status):
+        _die_with_parent(signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.setsid()
+        cgroups.enter(plan.cgroups)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        init = _fork(lambda: _be_init(plan, channel, log, status, serve))
+        _enter_namespaces(plan)
+        runner = _fork(lambda: _be_runner(plan, channel, log, status, serve))
         os.close(channel)
         os.close(log)
-        _tell(status, Report("started", pid=init), os.pidfd_open(init))
-        _, waited = os.waitpid(init, 0)
-        _tell(status, _ended(waited))
-        status.recv(1)
-    except OSError as error:
-        _tell(status, Report("error", message=str(error)))
-    finally:
-        _end(plan, status)
-
-
-def _end(plan: Plan, status: socket.socket) -> NoReturn:
-    """Nothing of the runner outlives this."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with suppress(OSError):
+    _tell(status, _ended(_wait(runner)))
+    if not plan.pid_namespace and plan.keeps(Promise.whole_tree):
         tree.kill(os.getpid())
-        removal.remove(plan.folder)
-        status.close()
-    os._exit(0)
 
 
-def _be_init(plan: Plan, channel: int, log: int, status: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    _die_with_parent(signal.SIGKILL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.setsid()
-    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    runner = _fork(lambda: _be_runner(plan, channel, log, serve))
-    os.close(channel)
-    os.close(log)
+def _wait(runner: int) -> int:
+    """Bury orphans until the runner has ended; how it did."""
     while True:
         pid, waited = os.waitpid(-1, 0)
         if pid == runner:
-            break
-    tree.kill(os.getpid())
-    _tell(status, _ended(waited))
+            return waited
 
 
-def _be_runner(plan: Plan, channel: int, log: int, serve: Callable[[socket.socket], None]) -> None:
-    os.setsid()
-    _place_descriptors(channel, log)
-    _limit(plan)
-    _become(plan)
-    os.chdir(plan.folder)
-    os.environ.update(HOME=plan.folder, TMPDIR=plan.folder)
-    serve(socket.socket(fileno=3))
+def _enter_namespaces(plan: Plan) -> None:
+    if plan.features.namespaces is Namespaces.none:
+        return
+    network = kernel.CLONE_NEWNET if plan.keeps(Promise.no_network) else 0
+    files = kernel.CLONE_NEWNS if plan.new_root else 0
+    kernel.unshare(kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS | kernel.CLONE_NEWCGROUP | network | files)
+    socket.sethostname("runner")
+    if plan.new_root:
+        uid = os.getuid() if plan.uid is None else plan.uid
+        namespaces.enter_new_root(plan.folder, plan.readable, uid, plan.tmp_bytes)
 
 
-def _place_descriptors(channel: int, log: int) -> None:
-    """0 is empty, 1 and 2 are the log, 3 is the channel; there is no other descriptor."""
+def _be_runner(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> None:
+    own = namespaces.TMP if plan.new_root else plan.folder
+    line = _place_descriptors(channel, log, status.detach())
+    with _telling(line):
+        os.setsid()
+        os.chdir(own)
+        os.environ.update(HOME=own, TMPDIR=own)
+        _limit(plan)
+        _give_up_rights(plan, own)
+    line.close()
+    serve(socket.socket(fileno=_CHANNEL))
+
+
+def _place_descriptors(channel: int, log: int, status: int) -> socket.socket:
+    """0 is empty, 1 and 2 are the log, 3 is the channel; the status line is closed before a student's byte is read."""
     null = os.open("/dev/null", os.O_RDONLY)
-    high = [os.dup(descriptor) for descriptor in (null, log, log, channel)]
-    for place, descriptor in enumerate(high):
-        os.dup2(descriptor, place, inheritable=place < 3)
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    for place, descriptor in enumerate([os.dup(descriptor) for descriptor in (null, log, log, channel, status)]):
+        os.dup2(descriptor, place, inheritable=place < _CHANNEL)
+    os.closerange(_STATUS + 1, os.sysconf("SC_OPEN_MAX"))
+    return socket.socket(fileno=_STATUS)
 
 
 def _limit(plan: Plan) -> None:
-    for what, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, NOFILE),
-        (resource.RLIMIT_FSIZE, plan.file_bytes),
-        (resource.RLIMIT_MEMLOCK, 0),
-    ):
-        resource.setrlimit(what, (most, most))
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: _DESCRIPTORS,
+        resource.RLIMIT_FSIZE: plan.tmp_bytes,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    if plan.data_bytes:
+        limits[resource.RLIMIT_DATA] = kernel.data_bytes() + plan.data_bytes
+    for what, most in limits.items():
+        _, hard = resource.getrlimit(what)
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (allowed, allowed))
 
 
-def _become(plan: Plan) -> None:
+def _limit_processes(plan: Plan) -> None:
+    """Count per user: exact where the user, or the user in its namespace, has no other processes."""
+    if not plan.keeps(Promise.process_limit):
+        return
+    if plan.uid is not None:
+        most = plan.processes
+    elif plan.features.nproc_by_namespace and plan.pid_namespace:
+        most = plan.processes + _OURS
+    else:
+        return
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def _give_up_rights(plan: Plan, own: str) -> None:
+    """Become nobody in particular, then close the doors from the widest to the narrowest."""
+    with suppress(OSError):
+        # If memory runs out, the runner goes before anything of ours.
+        with open(_SCORE, "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("1000")
     if plan.uid is not None:
         os.setgroups([])
         os.setresgid(plan.uid, plan.uid, plan.uid)
-        resource.setrlimit(resource.RLIMIT_NPROC, (plan.processes, plan.processes))
+        _limit_processes(plan)
+        kernel.drop_bounding_set()
         os.setresuid(plan.uid, plan.uid, plan.uid)
+    else:
+        _limit_processes(plan)
+        kernel.drop_bounding_set()
+    kernel.drop_capabilities()
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    if plan.features.landlock:
+        landlock.restrict(
+            plan.features.landlock,
+            readable=(*plan.readable, "/proc") if plan.new_root else plan.readable,
+            writable=(own,),
+            devices=namespaces.DEVICES,
+            files=plan.keeps(Promise.private_files),
+            network=not plan.keeps(Promise.no_network),
+            signals=not plan.keeps(Promise.private_processes),
+        )
+    if plan.features.seccomp and plan.keeps(Promise.syscall_filter):
+        alone = plan.pid_namespace or plan.features.landlock >= landlock.ABI_SCOPE
+        free = alone or not plan.keeps(Promise.private_processes)
+        seccomp.install(network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid())
 
 
 def _die_with_parent(number: signal.Signals) -> None:
     parent = os.getppid()
     kernel.prctl(kernel.PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
-        os._exit(1)
+        os._exit(_FAILED)
 
 
 def _fork(body: Callable[[], None]) -> int:
@@ -121,8 +236,20 @@ def _fork(body: Callable[[], None]) -> int:
     try:
         body()
         os._exit(0)
+    except Exception:  # noqa: BLE001 -- a child of a fork must not return into its parent's code.
+        traceback.print_exc()
     finally:
-        os._exit(120)
+        os._exit(_FAILED)
+
+
+@contextmanager
+def _telling(status: socket.socket) -> Iterator[None]:
+    """If the kernel refuses something that was promised, there is no runner, and the judge is told why."""
+    try:
+        yield
+    except OSError as error:
+        _tell(status, Report("error", message=str(error)))
+        os._exit(_FAILED)
 
 
 def _ended(waited: int) -> Report:

@@ -1,0 +1,237 @@
+"""Control groups, version 1, 2 or both at once: memory, number of processes, freezing and killing a whole tree.
+
+A group is made below the group this process is in (or beside it), so that limits around this process hold for its
+runners too. Where nothing can be made there, the layout is empty and other means are used.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.errors import SandboxError
+
+PREFIX = "kernel-ladder"
+_FREEZE_S = 5.0
+_REMOVE_S = 5.0
+_LOOK_S = 0.0002
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Folders in which groups can be made; `""` where there is none.
+
+    Attributes:
+        memory_version, freezer_version: of the hierarchy that has it, 1 or 2.
+    """
+
+    memory: str = ""
+    memory_version: int = 0
+    pids: str = ""
+    freezer: str = ""
+    freezer_version: int = 0
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Each folder once."""
+        return tuple(dict.fromkeys(folder for folder in (self.freezer, self.memory, self.pids) if folder))
+
+
+def find() -> Layout:
+    """The layout of this machine as far as groups can be made and their files written; whether one can be entered is
+    found by doing it.
+    """
+    unified = [folder for folder in _unified() if _can_make(folder, "cgroup.freeze")]
+    freezer, freezer_version = (unified[0], 2) if unified else (_first(_own_v1("freezer"), "freezer.state"), 1)
+    modern = [folder for folder in unified if _can_make(folder, "memory.max") and _can_make(folder, "pids.max")]
+    if modern:
+        return Layout(modern[0], 2, modern[0], modern[0], 2)
+    memory = _first(_own_v1("memory"), "memory.limit_in_bytes")
+    return Layout(memory, 1 if memory else 0, _first(_own_v1("pids"), "pids.max"), freezer, freezer_version if freezer else 0)
+
+
+def _first(folders: Iterable[str], file: str) -> str:
+    return next((folder for folder in folders if _can_make(folder, file)), "")
+
+
+def _can_make(folder: str, file: str) -> bool:
+    trial = Path(folder, f"{PREFIX}-{os.getpid()}-trial")
+    try:
+        trial.mkdir()
+    except OSError:
+        return False
+    try:
+        return os.access(trial / file, os.W_OK)
+    finally:
+        trial.rmdir()
+
+
+def _unified() -> Iterator[str]:
+    for own in _own("cgroup2", ""):
+        for folder in (own, str(Path(own).parent)):
+            # Refused where the group has processes itself, or the controllers are not its own to give.
+            with suppress(OSError):
+                Path(folder, "cgroup.subtree_control").write_text("+memory +pids")
+            yield folder
+
+
+def _own_v1(controller: str) -> Iterator[str]:
+    return _own("cgroup", controller)
+
+
+def _own(kind: str, controller: str) -> Iterator[str]:
+    """Folders of the groups that this process is in, in the hierarchy of that kind and controller."""
+    paths = dict(_memberships())
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        root, mounted = before.split()[3:5]
+        fields = after.split()
+        controllers = fields[2].split(",") if kind == "cgroup" else [""]
+        if fields[0] != kind or controller not in controllers:
+            continue
+        path = paths.get(controller, "/")
+        inside = path.removeprefix(root.rstrip("/")) if path.startswith(root) else "/"
+        folder = os.path.normpath(f"{mounted}/{inside}")
+        yield folder if Path(folder).is_dir() else mounted
+
+
+def _memberships() -> Iterator[tuple[str, str]]:
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            yield controller, path
+
+
+class Group:
+    """The control groups of one runner: one folder in each hierarchy of the layout."""
+
+    def __init__(self, layout: Layout, name: str, memory_bytes: int, processes: int) -> None:
+        self._layout = layout
+        self._name = name
+        self.folders = tuple(f"{folder}/{name}" for folder in layout.folders)
+        for folder in self.folders:
+            Path(folder).mkdir()
+        if layout.memory:
+            self._limit_memory(memory_bytes)
+        if layout.pids:
+            self._write(layout.pids, "pids.max", str(processes))
+        self._freezer = f"{layout.freezer}/{name}" if layout.freezer else ""
+        state = "cgroup.freeze" if layout.freezer_version == 2 else "freezer.state"  # noqa: PLR2004 -- versions 1 and 2.
+        self._state = os.open(f"{self._freezer}/{state}", os.O_RDWR | os.O_CLOEXEC) if self._freezer else -1
+        self._events = -1
+        if self._state >= 0 and layout.freezer_version != 1:
+            self._events = os.open(f"{self._freezer}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
+
+    def _limit_memory(self, most: int) -> None:
+        if self._layout.memory_version == 1:
+            self._write(self._layout.memory, "memory.limit_in_bytes", str(most))
+            # Where swap is not counted, there is no such file.
+            with suppress(OSError):
+                self._write(self._layout.memory, "memory.memsw.limit_in_bytes", str(most))
+            return
+        self._write(self._layout.memory, "memory.max", str(most))
+        for file, text in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+            with suppress(OSError):
+                self._write(self._layout.memory, file, text)
+
+    def _write(self, base: str, file: str, text: str) -> None:
+        Path(base, self._name, file).write_text(text)
+
+    @property
+    def freezes(self) -> bool:
+        """Whether it can freeze."""
+        return self._state >= 0
+
+    def freeze(self) -> None:
+        """Stop every process in it; returns when they are stopped."""
+        os.pwrite(self._state, b"FROZEN" if self._events < 0 else b"1", 0)
+        deadline = time.monotonic() + _FREEZE_S
+        while not self._is_frozen():
+            if time.monotonic() > deadline:
+                raise SandboxError("a runner could not be frozen")
+
+    def _is_frozen(self) -> bool:
+        if self._events < 0:
+            if os.pread(self._state, 32, 0).startswith(b"FROZEN"):
+                return True
+            time.sleep(_LOOK_S)
+            return False
+        if b"frozen 1" in os.pread(self._events, 256, 0):
+            return True
+        waiter = select.poll()
+        waiter.register(self._events, select.POLLPRI)
+        waiter.poll(_FREEZE_S * 1000)
+        return False
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        os.pwrite(self._state, b"THAWED" if self._events < 0 else b"0", 0)
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended a process of it for its memory."""
+        if not self._layout.memory:
+            return False
+        file = "memory.oom_control" if self._layout.memory_version == 1 else "memory.events"
+        with suppress(OSError):
+            for line in Path(self._layout.memory, self._name, file).read_text().splitlines():
+                name, _, count = line.partition(" ")
+                if name == "oom_kill":
+                    return int(count) > 0
+        return False
+
+    def close(self) -> None:
+        """Let go of its files; the folders are removed by `end`."""
+        for descriptor in (self._state, self._events):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._state = self._events = -1
+
+
+def enter(folders: Iterable[str]) -> None:
+    """Put this process into these groups."""
+    for folder in folders:
+        Path(folder, "cgroup.procs").write_text("0")
+
+
+def kill(folders: Iterable[str]) -> None:
+    """Kill all processes in these groups, frozen ones too."""
+    for folder in folders:
+        with suppress(OSError):
+            Path(folder, "cgroup.kill").write_text("1")
+        with suppress(OSError):
+            for line in Path(folder, "cgroup.procs").read_text().split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(line), signal.SIGKILL)
+        # A frozen process of version 1 dies when it is thawed.
+        with suppress(OSError):
+            Path(folder, "freezer.state").write_text("THAWED")
+
+
+def end(folders: tuple[str, ...]) -> None:
+    """Kill what is left in these groups and remove them."""
+    deadline = time.monotonic() + _REMOVE_S
+    while left := [folder for folder in folders if Path(folder).is_dir()]:
+        for folder in left:
+            with suppress(OSError):
+                Path(folder).rmdir()
+        if time.monotonic() > deadline:
+            return
+        if any(Path(folder).is_dir() for folder in left):
+            kill(left)
+            time.sleep(0.002)
+
+
+def sweep(layout: Layout) -> None:
+    """Remove empty groups that a judge left behind when it was killed together with all its supervisors."""
+    for folder in layout.folders:
+        for group in Path(folder).glob(f"{PREFIX}-*"):
+            owner = group.name.split("-")[2]
+            if not Path("/proc", owner).exists():
+                with suppress(OSError):
+                    group.rmdir()

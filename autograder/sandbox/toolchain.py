@@ -1,0 +1,19 @@
+"""What of the machine's files a runner may read: Python, its packages, system libraries, the harness. Nothing else."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+"""The harness itself: no secret is in it."""
+
+_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
+
+
+def readable() -> tuple[str, ...]:
+    """Files and folders, those above before those below."""
+    paths = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    found = {str(path) for path in (*paths, PACKAGE) if path and Path(path).is_absolute() and Path(path).exists()}
+    return tuple(sorted({*found, *_SYSTEM} - {"/"}, key=lambda path: (path.count("/"), path)))

@@ -1,0 +1,72 @@
+"""The judge's hold on a zygote: the trusted process that has a toolchain imported and forks runners."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+from autograder import codec
+from autograder.contract import Language
+from autograder.errors import SandboxError
+from autograder.sandbox import toolchain
+from autograder.sandbox.plan import Plan
+
+_END_S = 10.0
+_BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv.pop(1)); from autograder.runner.__main__ import main; main(sys.argv[1:])"
+"""What `-m autograder.runner` would do, where the package is not installed: `-I` looks in no other folder."""
+
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "USER": "runner",
+    "TRITON_INTERPRET": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+}
+"""The whole environment of a zygote and its runners; `HOME` and `TMPDIR` are set per runner."""
+
+
+class Zygote:
+    """One language's zygote. It ends, with all its runners, when `close` is called or this process dies."""
+
+    def __init__(self, language: Language, environment: dict[str, str]) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote", language]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def fork(self, plan: Plan, channel: int, log: int, status: int) -> None:
+        """Have a runner started; what becomes of it is said on the other end of `status`."""
+        try:
+            socket.send_fds(self._control, [codec.dumps(plan).encode()], [channel, log, status])
+        except OSError as error:
+            raise SandboxError(f"the zygote is gone: {error}") from None
+
+    def close(self) -> None:
+        """End it and wait for it."""
+        self._control.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+            return
+        self._process.kill()
+        self._process.wait()
