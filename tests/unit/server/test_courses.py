@@ -1,0 +1,223 @@
+"""Who somebody is in a course, what they see, and how assignments get there."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from autograder.assignment import content_hash
+from server.courses import demo, sync
+from server.courses import service as courses
+from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from server.models import Assignment, AssignmentVersion, AuditEntry, Bundle, Role
+
+COURSE, RUNG, SECRET = "gpu", "add_one", b"SECRET-OF-THE-STAFF"
+
+
+def _update(database, **values):
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment).where(Assignment.slug == RUNG)).one()
+        for name, value in values.items():
+            setattr(row, name, value)
+
+
+def _visible(database, user):
+    with database.reading() as session:
+        member = courses.membership(session, user, COURSE)
+        listed = [item.slug for item in courses.assignments_of(session, member, datetime.now(UTC))]
+        try:
+            courses.assignment_of(session, member, RUNG)
+        except NotFoundError:
+            assert listed == []
+            return False
+        assert listed == [RUNG]
+        return True
+
+
+def test_everybody_is_what_they_were_enrolled_as(database, people):
+    with database.reading() as session:
+        roles = {
+            name: courses.membership(session, getattr(people, name), COURSE).role
+            for name in ("alice", "tom", "ines", "admin")
+        }
+    assert roles == {"alice": Role.student, "tom": Role.ta, "ines": Role.instructor, "admin": Role.instructor}
+
+
+@pytest.mark.parametrize("name", ["carol", "stranger"])
+def test_who_dropped_the_course_or_never_was_in_it_learns_nothing(database, people, name):
+    with database.reading() as session:
+        texts = []
+        for slug in (COURSE, "no-such-course"):
+            with pytest.raises(NotFoundError) as caught:
+                courses.membership(session, getattr(people, name), slug)
+            texts.append(caught.value.message)
+        assert texts[0] == texts[1]
+        assert COURSE not in [item.course.slug for item in courses.courses_of(session, getattr(people, name))]
+
+
+def test_an_admin_is_in_every_course_and_a_student_in_theirs(database, people):
+    with database.reading() as session:
+        assert {item.course.slug for item in courses.courses_of(session, people.admin)} == {COURSE, "other"}
+        assert [item.course.slug for item in courses.courses_of(session, people.alice)] == [COURSE]
+
+
+def test_only_staff_may_do_what_staff_may(database, people):
+    with database.reading() as session:
+        courses.membership(session, people.tom, COURSE).require_staff()
+        with pytest.raises(ForbiddenError):
+            courses.membership(session, people.alice, COURSE).require_staff()
+
+
+@pytest.mark.parametrize(
+    "values", [{"published": False}, {"open_at": datetime(2100, 1, 1, tzinfo=UTC)}], ids=["unpublished", "not open yet"]
+)
+def test_students_see_an_assignment_once_it_is_published_and_open(database, people, values):
+    assert _visible(database, people.alice)
+    _update(database, **values)
+    assert not _visible(database, people.alice)
+    assert _visible(database, people.tom)
+
+
+def test_an_assignment_carries_what_its_files_say(database, people):
+    with database.reading() as session:
+        detail = courses.assignment_of(session, courses.membership(session, people.alice, COURSE), RUNG)
+        assert detail.spec.signature() == "add_one(x, out, n)"
+        assert [case.name for case in detail.spec.cases] == ["small", "ranked"]
+        assert list(detail.starters) == ["triton"]
+        assert detail.lanes == ("cpu", "h200")
+        assert [item["name"] for item in detail.version.milestones] == ["1_naive"]
+
+
+def test_the_bundle_is_named_by_its_content(database, people):
+    with database.reading() as session:
+        bundle = session.scalars(select(Bundle)).one()
+        assert content_hash(bundle.data) == bundle.hash
+        assert bundle.size == len(bundle.data)
+
+
+def test_only_changed_files_make_a_new_version(database, config, people):
+    with database.transaction() as session:
+        assert sync.sync_assignments(session, config, people.course) == []
+    (config.reference / RUNG / "hidden.toml").write_text(
+        (config.reference / RUNG / "hidden.toml").read_text().replace("1009", "1013")
+    )
+    with database.transaction() as session:
+        changes = sync.sync_assignments(session, config, people.course)
+        assert [(change.slug, change.number) for change in changes] == [(RUNG, 2)]
+        row = session.scalars(select(Assignment)).one()
+        assert session.get(AssignmentVersion, row.version_id).number == 2
+        assert session.scalar(select(func.count()).select_from(Bundle)) == 2
+        assert session.scalar(select(func.count()).where(AuditEntry.action == "assignment.versioned")) == 2
+
+
+def test_files_that_went_back_to_an_earlier_content_use_its_bundle_again(database, config, people):
+    path = config.assignments / RUNG / "README.md"
+    before = path.read_text()
+    for text in (before + "more\n", before):
+        path.write_text(text)
+        with database.transaction() as session:
+            assert len(sync.sync_assignments(session, config, people.course)) == 1
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Bundle)) == 2
+        assert session.scalar(select(func.max(AssignmentVersion.number))) == 3
+
+
+def test_two_courses_share_a_bundle(database, config, people):
+    with database.transaction() as session:
+        sync.sync_assignments(session, config, courses.course_by_slug(session, "other"))
+        assert session.scalar(select(func.count()).select_from(Bundle)) == 1
+        assert session.scalar(select(func.count()).select_from(Assignment)) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("assignments/add_one/assignment.toml", "rung = 1", "rung = 'one'", r"assignment\.toml:3: rung: has to be int"),
+        (
+            "assignments/add_one/assignment.toml",
+            "summary",
+            "sumary",
+            r"assignment\.toml:4: sumary: .*Did you mean 'summary'",
+        ),
+        ("assignments/add_one/assignment.toml", "slug =", "slug", r"assignment\.toml:1: is not TOML"),
+        ("reference/add_one/hidden.toml", "choose", "chose", r"hidden\.toml:5: .*chose: .*Did you mean 'choose'"),
+    ],
+)
+def test_a_malformed_manifest_changes_nothing_and_says_file_line_and_key(
+    *, database, config, people, file, old, new, said
+):
+    path = config.assignments.parent / file
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InvalidInputError, match=said), database.transaction() as session:
+        sync.sync_assignments(session, config, people.course)
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(AssignmentVersion)) == 1
+
+
+@pytest.mark.parametrize("file", ["README.md", "starters/triton.py"])
+def test_a_missing_file_is_named(database, config, people, file):
+    (config.assignments / RUNG / file).unlink()
+    with pytest.raises(InvalidInputError, match=f"{file} is missing"), database.transaction() as session:
+        sync.sync_assignments(session, config, people.course)
+
+
+def test_the_archive_has_the_public_files_and_nothing_of_the_staffs(database, people):
+    with database.reading() as session:
+        bundle = session.scalars(select(Bundle)).one().data
+        data = sync.archive(
+            session, courses.assignment_of(session, courses.membership(session, people.alice, COURSE), RUNG)
+        )
+    assert SECRET in bundle
+    assert SECRET not in data
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        names = set(tar.getnames())
+    assert {
+        f"assignments/{RUNG}/{name}" for name in ("assignment.toml", "README.md", "problem.py", "starters/triton.py")
+    } <= names
+    assert all(name.startswith(f"assignments/{RUNG}/") for name in names)
+
+
+def test_dates_have_an_order(database, people):
+    now = datetime.now(UTC)
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment)).one()
+        with pytest.raises(InvalidInputError):
+            courses.set_dates(session, row, open_at=now, due_at=now - timedelta(days=1), late_until=None)
+        courses.set_dates(session, row, open_at=None, due_at=now, late_until=now + timedelta(days=1))
+        assert row.due_at == now
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [("slug", {"slug": "Has Spaces"}), ("title", {"title": ""}), ("timezone", {"timezone": "Mars/Olympus"})],
+)
+def test_a_course_that_cannot_be_is_refused_by_field(database, people, field, values):
+    with database.transaction() as session, pytest.raises(InvalidInputError) as caught:
+        courses.create_course(session, **{"slug": "new", "title": "New", **values})
+    assert caught.value.field == field
+
+
+def test_a_course_exists_once(database, people):
+    with database.transaction() as session, pytest.raises(ConflictError):
+        courses.create_course(session, slug=COURSE, title="Again")
+
+
+def test_who_dropped_a_course_can_be_enrolled_again(database, people):
+    with database.transaction() as session:
+        courses.enrol(session, course=people.course, user=people.carol, role=Role.ta)
+        assert courses.membership(session, people.carol, COURSE).role is Role.ta
+
+
+def test_the_demo_course_can_be_seeded_twice(database, config):
+    for password, renew in (("a first password", False), ("a second password", True)):
+        with database.transaction() as session:
+            seeded = demo.seed(session, config, password=password, renew=renew)
+    assert seeded.created == () == seeded.changes
+    assert len(seeded.renewed) == len(demo.PEOPLE)
+    with database.reading() as session:
+        row = session.scalars(select(Assignment)).one()
+        assert datetime.now(UTC) < row.due_at < row.late_until
