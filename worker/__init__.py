@@ -1,7 +1,7 @@
 """The worker: one node's slot. It takes attempts from its queue, has the judge grade them, and signs what came of them.
 
     config      read once from the environment
-    app         composes, consumes, drains
+    main        composes, consumes, drains
     grade       one attempt, from the task to its result
     attempts    folders of attempts, and which were claimed before
     bundles     assignment files by content hash

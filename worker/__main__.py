@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from worker.app import main
+from worker.main import main
 
 sys.exit(main())

@@ -46,23 +46,24 @@ def load_config(environ: Mapping[str, str] = os.environ) -> WorkerConfig:
         ValueError: a variable is missing or cannot be read; the message names it.
     """
     home = Path(environ.get("LADDER_HOME", REPOSITORY / "var")).resolve()
+    node = environ.get("LADDER_NODE_NAME", "local")
     judge = environ.get("LADDER_JUDGE")
     return WorkerConfig(
-        node=environ.get("LADDER_NODE_NAME", "local"),
-        token=_token(environ, home),
+        node=node,
+        token=_token(environ, home / f"node-{node}.token"),
         server_url=environ.get("LADDER_SERVER_URL", "http://127.0.0.1:8000").rstrip("/"),
         broker_url=environ.get("LADDER_BROKER_URL", f"filesystem://{home / 'broker'}"),
         work=Path(environ.get("LADDER_WORK", home / "work")).resolve(),
         lanes=_lanes(environ.get("LADDER_LANES", "cpu")),
-        judge=tuple(shlex.split(judge)) if judge else (sys.executable, "-m", "autograder.judge", "serve"),
+        judge=tuple(shlex.split(judge)) if judge else (sys.executable, "-P", "-m", "autograder.judge", "serve"),
         keep_attempts=environ.get("LADDER_KEEP_ATTEMPTS", "") not in {"", "0"},
     )
 
 
-def _token(environ: Mapping[str, str], home: Path) -> str:
+def _token(environ: Mapping[str, str], default: Path) -> str:
     if token := environ.get("LADDER_NODE_TOKEN"):
         return token
-    path = Path(environ.get("LADDER_NODE_TOKEN_FILE", home / "node-token"))
+    path = Path(environ.get("LADDER_NODE_TOKEN_FILE", default))
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
-from autograder.assignment import Argument, Case, Cost, LanePolicy, Points, Tolerance, content_hash
+from autograder.assignment import Argument, Case, Cost, LanePolicy, Points, Tolerance, content_hash, pack
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import (
     AttemptResult,
@@ -87,6 +88,13 @@ def manifest(**changes: object) -> Manifest:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
+def files(content: Manifest) -> bytes:
+    """A bundle whose content depends on the manifest; nothing that could be graded."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "manifest.json").write_text(codec.dumps(content), encoding="utf-8")
+        return pack({f"assignments/{content.slug}": Path(folder), f"reference/{content.slug}": Path(folder)})
+
+
 def case(name: str, verdict: Verdict | None = Verdict.passed, **changes: object) -> CaseResult:
     """A case's result; `hidden …` names are hidden."""
     hidden = name.startswith("hidden")
@@ -151,11 +159,11 @@ class World:
     tokens: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, url: str, home: Path, **settings: str) -> World:
-        """Make the tables and fill them: Alice and Bob in course `gpu`, rung `vector_add`, node `anvil` on the CPU lane."""
+    def make(cls, url: str, home: Path, *, now: datetime = START, **settings: str) -> World:
+        """Fill the tables: Alice and Bob in course `gpu`, rung `vector_add`, node `anvil` on the CPU lane."""
         environ = {"LADDER_HOME": str(home), "LADDER_DATABASE_URL": url}
         environ |= {f"LADDER_{name.upper()}": value for name, value in settings.items()}
-        world = cls(Database(url), load_config(environ))
+        world = cls(Database(url), load_config(environ), now)
         Base.metadata.create_all(world.database.engine)
         with world.database.transaction() as session:
             course = Course(slug="gpu", title="Kernels", created_at=START)
@@ -185,7 +193,7 @@ class World:
                 course_id=course_id, slug=content.slug, rung=content.rung, title=content.title, created_at=START
             )
             session.add(row)
-        data = codec.dumps(content).encode()
+        data = files(content)
         session.merge(Bundle(hash=content_hash(data), data=data, size=len(data), created_at=START))
         session.flush()
         number = 1 + len(

@@ -32,8 +32,8 @@ from tests.doubles.world import SOURCE, World, case, manifest, measurement, pass
 
 
 @pytest.fixture
-def world(tmp_path):
-    world = World.make(f"sqlite:///{tmp_path / 'ladder.sqlite'}", tmp_path)
+def world(database_url, tmp_path):
+    world = World.make(database_url, tmp_path)
     yield world
     world.database.dispose()
 
