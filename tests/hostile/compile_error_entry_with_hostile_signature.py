@@ -1,0 +1,27 @@
+"""The entry is an object whose `__signature__` raises when the harness looks at it."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+
+
+class Entry:
+    @property
+    def __signature__(self):
+        raise SystemError("nobody looks at me")
+
+    def __call__(self, x, y, out, n):
+        _honest(x, y, out, n)
+
+
+vector_add = Entry()

@@ -1,0 +1,114 @@
+"""Reads `table.toml` and the files it names."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from autograder.contract import Verdict
+
+HERE = Path(__file__).parent
+REFUSED = "refused"
+HONEST = HERE / "passed_honest.py"
+
+
+@dataclass(frozen=True)
+class Bite:
+    """How the one defence is switched off, and what shows that the attack then succeeds; see `table.toml`."""
+
+    succeeds: str
+    judge: tuple[str, ...] = ()
+    sandbox: tuple[str, ...] = ()
+    limits: dict[str, float] = field(default_factory=dict)
+    mend: tuple[tuple[str, str], ...] = ()
+    naive: bool = False
+    edge: bool = False
+    inherits: bool = False
+    mode: str = ""
+    inputs: str = ""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One row of the table."""
+
+    name: str
+    threat: str
+    meets: str
+    verdicts: tuple[str, ...]
+    bite: Bite
+    because: str = ""
+    invariants: tuple[int, ...] = ()
+    needs: tuple[str, ...] = ()
+    made: dict[str, Any] | None = None
+    findings: tuple[str, ...] = ()
+    mode: str = "submission"
+    inputs: str = ""
+
+    @property
+    def path(self) -> Path:
+        return HERE / f"{self.name}.py"
+
+    @property
+    def at_the_edge(self) -> bool:
+        """Whether it is refused before there is anything to grade."""
+        return self.verdicts == (REFUSED,)
+
+    def source(self) -> str:
+        """Its text; for the judge, so whatever the bytes are, they have been decoded."""
+        return self._halved(self._text())
+
+    def _text(self) -> str:
+        if self.made is None:
+            return self.path.read_text(encoding="utf-8")
+        text = self.made.get("before", "") + self.made["unit"] * self.made["times"] + self.made.get("after", "")
+        return text + (HONEST.read_text(encoding="utf-8") if self.made.get("honest") else "")
+
+    def _halved(self, text: str) -> str:
+        word = (self.made or {}).get("half")
+        return text.replace(word, "\udc80") if word else text
+
+    def uploaded(self) -> bytes:
+        """The bytes as somebody would upload them."""
+        return self.source().encode((self.made or {}).get("encoding", "utf-8"))
+
+    def mended(self) -> str:
+        """Its text with the edits of its bite; each has to be there to be made."""
+        text = self._text()
+        for find, put in self.bite.mend:
+            if find not in text:
+                raise LookupError(f"{self.name}: {find!r} is not in the file")
+            text = text.replace(find, put)
+        return self._halved(text)
+
+
+def attacks() -> tuple[Attack, ...]:
+    """Every row, in the table's order."""
+    rows = tomllib.loads((HERE / "table.toml").read_text(encoding="utf-8"))
+    return tuple(_attack(name, row) for name, row in rows.items())
+
+
+def files() -> set[str]:
+    """The names of the submissions in this folder: whatever begins with a verdict."""
+    return {path.stem for path in HERE.glob("*.py") if path.stem.startswith(tuple(Verdict)) and path != HONEST}
+
+
+def _attack(name: str, row: dict[str, Any]) -> Attack:
+    verdict = row["cpu"]["process"]
+    bite = row["bite"]
+    return Attack(
+        name=name,
+        threat=row["class"],
+        meets=row["meets"],
+        verdicts=tuple([verdict] if isinstance(verdict, str) else verdict),
+        bite=replace(
+            Bite(**{key: value for key, value in bite.items() if key != "mend"}),
+            judge=tuple(bite.get("judge", ())),
+            sandbox=tuple(bite.get("sandbox", ())),
+            mend=tuple((find, put) for find, put in bite.get("mend", ())),
+        ),
+        **{key: tuple(row[key]) for key in ("invariants", "needs", "findings") if key in row},
+        **{key: row[key] for key in ("because", "made", "mode", "inputs") if key in row},
+    )

@@ -1,0 +1,32 @@
+"""Recursion past the end of the C stack."""
+
+import sys
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+
+
+def _down(depth):
+    return _down(depth + 1)
+
+
+class Node:
+    def __getattr__(self, name):
+        return getattr(self, name)
+
+
+def vector_add(x, y, out, n):
+    sys.setrecursionlimit(2**30)
+    Node().child
+    _down(0)

@@ -1,0 +1,32 @@
+"""A fork bomb (bounded: 300 children that sleep)."""
+
+import os
+import time
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+
+
+def vector_add(x, y, out, n):
+    if not CHILDREN:
+        for _ in range(300):
+            child = os.fork()
+            if not child:
+                time.sleep(30)
+                os._exit(0)
+            CHILDREN.append(child)
+    _honest(x, y, out, n)
+
+
+CHILDREN = []

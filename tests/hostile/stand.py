@@ -1,0 +1,214 @@
+"""Where hostile files are graded: the real judge and the real process sandbox, on a small copy of `vector_add`.
+
+The copy has the assignment's own `problem.py`, entry and staff solution, fewer and smaller cases, and limits that are
+reached in a second or two.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autograder import codec
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode
+from autograder.judge import grade
+from autograder.judge.defences import ALL_ON, Defences
+from autograder.sandbox import Promise, RunnerLimits
+from autograder.sandbox.process import ProcessSandbox
+from autograder.sandbox.process_runner import ProcessRunner
+from autograder.sandbox.zygote import ENVIRONMENT
+
+ROOT = Path(__file__).parents[2]
+LIMITS = {"import_s": 2, "call_s": 2, "total_s": 60, "memory_mib": 640, "processes": 48, "output_kib": 256, "tmp_mib": 64}
+CASES = [
+    {"name": "thousand", "group": "basics", "size": {"n": 1000}, "dtype": "float32", "distribution": "decades"},
+    {"name": "ranked", "group": "basics", "size": {"n": 2048}, "dtype": "float32", "distribution": "decades", "ranked": True},
+]
+FAMILIES = [
+    {
+        "category": "prime sizes",
+        "group": "hidden",
+        "size": {"n": {"prime": [2100, 3000]}},
+        "dtype": "float32",
+        "distributions": ["decades"],
+    }
+]
+ZEROS = '\n\n_DISTRIBUTIONS["zeros"] = lambda generator, n: (torch.zeros(n), torch.zeros(n))\n'
+SCALED = "\n\ndef error_scale(*, x, y):\n    return {'out': x.double().abs() + y.double().abs()}\n"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """One assignment, as the judge is given it."""
+
+    assignment: Path
+    reference: Path
+
+
+def write_assignment(root: Path, *, limits: dict[str, float], inputs: str) -> Folders:
+    """A small `vector_add` under `root`.
+
+    Args:
+        limits: over those of `LIMITS`.
+        inputs: `""`, `"zeros"` (so is the answer), or `"bounded"` (the tolerance leaves room for a rounding).
+    """
+    folders = Folders(root / "assignments" / "vector_add", root / "reference" / "vector_add")
+    shutil.copytree(ROOT / "assignments" / "vector_add", folders.assignment)
+    shutil.copytree(ROOT / "reference" / "vector_add", folders.reference)
+    manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
+    manifest |= {"limits": {**LIMITS, **limits}, "case": CASES, "lane": {"cpu": {**manifest["lane"]["cpu"], "pairs": 2}}}
+    if inputs == "zeros":
+        manifest["case"] = [{**case, "distribution": "zeros"} for case in CASES]
+        _append(folders.assignment / "problem.py", ZEROS)
+    if inputs == "bounded":
+        manifest["tolerance"] = {"out": {"kind": "bounded", "factor": 4}}
+        _append(folders.assignment / "problem.py", SCALED)
+    (folders.assignment / "assignment.toml").write_text(_toml(manifest), encoding="utf-8")
+    (folders.reference / "hidden.toml").write_text(_toml({"family": FAMILIES}), encoding="utf-8")
+    return folders
+
+
+def _append(path: Path, text: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+
+def _toml(data: dict[str, Any]) -> str:
+    return "".join(f"{key} = {_value(value)}\n" for key, value in data.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value)
+
+
+class Watched:
+    """A sandbox that remembers what it started, so that a test can look for what is left."""
+
+    def __init__(self, sandbox: ProcessSandbox) -> None:
+        self.inner = sandbox
+        self.started: list[ProcessRunner] = []
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        return self.inner.promises
+
+    def start(self, limits: RunnerLimits, language: Language) -> ProcessRunner:
+        runner = self.inner.start(limits, language)
+        self.started.append(runner)
+        return runner
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class Stand:
+    """Grades sources and looks at what they leave behind."""
+
+    def __init__(self, sandbox: ProcessSandbox, root: Path) -> None:
+        self.sandbox = Watched(sandbox)
+        self._root = root
+        self._folders: dict[str, Folders] = {}
+
+    def grade(
+        self,
+        source: str,
+        *,
+        mode: str = "submission",
+        limits: dict[str, float] | None = None,
+        inputs: str = "",
+        defences: Defences = ALL_ON,
+    ) -> GradeResult:
+        """Grade one source as a whole job would."""
+        folders = self.folders(limits or {}, inputs)
+        request = GradeRequest(
+            slug="vector_add",
+            bundle="",
+            language=Language.triton,
+            lane=Lane.cpu,
+            mode=Mode(mode),
+            source=source,
+            filename="submission.py",
+        )
+        self.sandbox.started.clear()
+        return grade(
+            request,
+            assignment_folder=folders.assignment,
+            reference_folder=folders.reference,
+            sandbox=self.sandbox,
+            emit=_travels,
+            defences=defences,
+        )
+
+    def folders(self, limits: dict[str, float], inputs: str) -> Folders:
+        """The assignment with these limits and inputs, written once."""
+        key = json.dumps([limits, inputs])
+        if key not in self._folders:
+            self._folders[key] = write_assignment(self._root / str(len(self._folders)), limits=limits, inputs=inputs)
+        return self._folders[key]
+
+    def close(self) -> None:
+        self.sandbox.close()
+
+
+def _travels(event: object) -> None:
+    """Everything that the judge says has to survive the way to the server."""
+    codec.dumps(event)
+
+
+def unshut_stand(without: tuple[str, ...], root: Path, *, inherits: bool = False) -> Stand:
+    """A stand whose sandbox does not keep these promises, or hands its own environment down."""
+    environment = {**os.environ, **ENVIRONMENT} if inherits else None
+    return Stand(ProcessSandbox(without=frozenset(map(Promise, without)), environment=environment), root)
+
+
+def processes_left(stand: Stand) -> list[str]:
+    """Processes of the runners that the last grading started: theirs by user id, by control group, or by name."""
+    uids = {runner._plan.uid for runner in stand.sandbox.started} - {None}
+    ours = {runner.pid for runner in stand.sandbox.started}
+    return _until_none(lambda: list(_processes(uids, ours)))
+
+
+def folders_left(stand: Stand) -> list[str]:
+    """Folders and control groups of the runners that the last grading started."""
+    plans = [runner._plan for runner in stand.sandbox.started]
+    return _until_none(lambda: [path for plan in plans for path in (plan.folder, *plan.cgroups) if os.path.lexists(path)])
+
+
+def processes_named(name: str) -> list[int]:
+    """Living processes of this machine that call themselves `name`, those in other namespaces included."""
+    return [pid for pid, comm, _ in _all_processes() if comm == name]
+
+
+def _processes(uids: set[int], pids: set[int]) -> Iterator[str]:
+    for pid, comm, uid in _all_processes():
+        if uid in uids or pid in pids or comm == "hostile-daemon":
+            yield f"{pid} {comm} {uid}"
+
+
+def _all_processes() -> Iterator[tuple[int, str, int]]:
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with suppress(OSError):
+            fields = dict(line.split(":", 1) for line in Path(f"/proc/{entry}/status").read_text(errors="replace").splitlines())
+            if fields["State"].split()[0] not in "ZX":
+                yield int(entry), fields["Name"].strip(), int(fields["Uid"].split()[0])
+
+
+def _until_none(found: Callable[[], list[str]], seconds: float = 3.0) -> list[str]:
+    """What is still found after a while: killing takes the kernel a moment."""
+    end = time.monotonic() + seconds
+    while (left := found()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return left

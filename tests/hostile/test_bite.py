@@ -1,0 +1,101 @@
+"""Bite tests: with the one defence it meets switched off, each attack succeeds.
+
+A defence that nothing gets through without is a defence; one that is never missed is decoration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+
+import naive
+import pytest
+from corpus import Attack, attacks
+from stand import Stand, processes_left, processes_named, unshut_stand
+from test_hostile import skip_without_promises
+
+from autograder import codec
+from autograder.contract import GradeResult
+from autograder.judge.defences import ALL_ON, Defences
+from autograder.sandbox import removal
+
+ALL = attacks()
+STATE = [Path(folder, "hostile-state") for folder in ("/tmp", "/dev/shm", "/var/tmp", "/run", "/")]
+NAIVE = [attack for attack in ALL if attack.bite.naive]
+SANDBOX = [attack for attack in ALL if attack.bite.sandbox or attack.bite.inherits]
+JUDGE = [attack for attack in ALL if not (attack.bite.naive or attack.bite.edge or attack in SANDBOX)]
+
+
+def without(names: tuple[str, ...]) -> Defences:
+    """Everything on but these."""
+    return dataclasses.replace(ALL_ON, **dict.fromkeys(names, False), off_deadline_s=20.0)
+
+
+def graded(attack: Attack, stand: Stand) -> GradeResult:
+    bite = attack.bite
+    return stand.grade(
+        attack.mended(),
+        mode=bite.mode or attack.mode,
+        limits=bite.limits,
+        inputs=bite.inputs or attack.inputs,
+        defences=without(bite.judge),
+    )
+
+
+def assert_it_succeeded(attack: Attack, result: GradeResult, stand: Stand) -> None:
+    wanted = attack.bite.succeeds
+    match wanted:
+        case "loot":
+            assert "LOOT" in codec.dumps(result), (result.verdict, result.explanation, result.log)
+        case "alive":
+            assert processes_named("hostile-daemon")
+        case "claims":
+            assert any(pair.submission_event_us < 1 for measured in result.measurements for pair in measured.pairs)
+        case _:
+            assert result.verdict == wanted, result.explanation
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("attack", JUDGE, ids=lambda attack: attack.name)
+def test_with_the_judges_defence_off_it_succeeds(attack: Attack, stand: Stand) -> None:
+    skip_without_promises(attack, stand)
+    result = graded(attack, stand)
+    assert_it_succeeded(attack, result, stand)
+    assert not processes_left(stand)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("attack", SANDBOX, ids=lambda attack: attack.name)
+def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand, tmp_path: Path) -> None:
+    skip_without_promises(attack, stand)
+    weak = unshut_stand(attack.bite.sandbox, tmp_path, inherits=attack.bite.inherits)
+    try:
+        result = graded(attack, weak)
+        assert_it_succeeded(attack, result, weak)
+    finally:
+        weak.close()
+        for pid in processes_named("hostile-daemon"):
+            os.kill(pid, signal.SIGKILL)
+        for left in STATE:
+            left.unlink(missing_ok=True)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("attack", NAIVE, ids=lambda attack: attack.name)
+def test_with_the_judge_in_its_own_process_it_succeeds(attack: Attack, tmp_path: Path, stand: Stand) -> None:
+    submission = tmp_path / "submission.py"
+    submission.write_text(attack.source(), encoding="utf-8")
+    problem = stand.folders({}, "").assignment / "problem.py"
+    outcome = naive.judged(problem, submission, 1000)
+    match attack.bite.succeeds:
+        case "loot":
+            assert outcome.loot
+        case "left":
+            assert (tmp_path / "shut").exists()
+            removal.remove(str(tmp_path))
+        case "no_time":
+            assert outcome.microseconds == 0
+        case wanted:
+            assert outcome.verdict == wanted

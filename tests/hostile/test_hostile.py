@@ -1,0 +1,58 @@
+"""Every file of the table gets its verdict, gets nothing else, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus import HONEST, Attack, attacks
+from stand import Stand, folders_left, processes_left
+
+from autograder import codec
+from autograder.contract import GradeResult, Verdict
+from autograder.sandbox import Promise
+
+GRADED = [attack for attack in attacks() if not attack.at_the_edge]
+
+
+def skip_without_promises(attack: Attack, stand: Stand) -> None:
+    if absent := [name for name in attack.needs if Promise(name) not in stand.sandbox.promises]:
+        pytest.skip(f"the process sandbox does not promise {', '.join(absent)} on this machine")
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
+def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
+    skip_without_promises(attack, stand)
+    result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
+    assert result.verdict in attack.verdicts, result.explanation
+    assert {finding.kind for finding in result.findings} >= set(attack.findings)
+    assert_it_got_nothing(result)
+    assert_its_times_are_times(result)
+    assert not processes_left(stand)
+    assert not folders_left(stand)
+
+
+def assert_it_got_nothing(result: GradeResult) -> None:
+    """Nothing that a student would be shown has what the file was after."""
+    shown = codec.dumps(result.for_student())
+    assert "LOOT" not in shown, shown[shown.index("LOOT") :][:300]
+    assert not any(ord(letter) < ord(" ") and letter not in "\n\t" for letter in result.explanation)
+
+
+def assert_its_times_are_times(result: GradeResult) -> None:
+    for measured in result.measurements:
+        assert measured.clock == "sealed"
+        assert measured.time_us > 0
+        assert measured.ratio > 0
+
+
+def test_the_judge_is_alive_after_all_of_them(stand: Stand) -> None:
+    """It runs last in this file, in the same judge and the same sandbox."""
+    result = stand.grade(HONEST.read_text(encoding="utf-8"))
+    assert result.verdict is Verdict.passed, result.explanation
+    assert not result.findings
+
+
+def test_nothing_that_was_to_be_found_was_changed(stand: Stand) -> None:
+    assert Path("/tmp/hostile-canary/secret").read_text(encoding="utf-8") == "a secret that no runner may read"

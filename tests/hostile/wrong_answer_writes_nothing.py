@@ -1,0 +1,4 @@
+"""Does nothing at all."""
+
+def vector_add(x, y, out, n):
+    pass
