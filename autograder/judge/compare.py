@@ -79,7 +79,7 @@ def _bounded(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor, rul
     special = ~value.isfinite() | ~rounded.isfinite()
     wrong = special & ~((value == rounded) | (value.isnan() & rounded.isnan()))
     error = (value - expected).abs().masked_fill(special, 0.0)
-    scale = scale.masked_fill(special | ~scale.isfinite(), 0.0)
+    scale = scale.masked_fill(~rounded.isfinite() | ~scale.isfinite(), 0.0)
     # A result next to zero is rounded to a multiple of the smallest subnormal, whatever its scale.
     allowed = rule.factor * info.eps * scale + info.smallest_normal * info.eps
     wrong |= error > allowed

@@ -13,6 +13,9 @@ from autograder.judge.patterns import MATRIX, find_pattern
 MAP_TILES = 32
 """The map has at most this many tiles in each direction."""
 
+NOT_WRITTEN = "nothing"
+"""In place of a value, where the judge's poison is still there."""
+
 HINTS: dict[Pattern, str] = {
     Pattern.everywhere: "Work a small case by hand and compare it with the handout's formula.",
     Pattern.untouched: "Write the result into the output argument; what the function returns is ignored.",
@@ -55,7 +58,7 @@ def mismatch(
         where=where,
         index=index,
         expected=text(expected[index]),
-        got="not written" if bool(untouched[index]) else text(got[index]),
+        got=NOT_WRITTEN if bool(untouched[index]) else text(got[index]),
         tolerance=f"{float(comparison.allowed[index]):.3g}",
         map=tiles,
         tile=tile,
@@ -65,10 +68,12 @@ def mismatch(
 def sentence(found: Mismatch) -> str:
     """What is wrong, where, and the first element of it."""
     if found.pattern is Pattern.untouched:
-        return f"{found.where}."
-    count = f"{found.wrong} of {found.total} elements of `{found.output}` are wrong: {found.where}."
+        return f"Nothing was written to `{found.output}`: it still holds the judge's filling."
+    are = "is" if found.wrong == 1 else "are"
+    count = f"{found.wrong} of {found.total} elements of `{found.output}` {are} wrong: {found.where}."
     place = ", ".join(str(number) for number in found.index)
-    allowed = "" if found.tolerance == "0" else f" (allowed difference {found.tolerance})"
+    exact = found.tolerance == "0" or found.got == NOT_WRITTEN
+    allowed = "" if exact else f" (allowed difference {found.tolerance})"
     return f"{count} At [{place}]: expected {found.expected}, got {found.got}{allowed}."
 
 
@@ -111,7 +116,7 @@ def _per_mille(grid: torch.Tensor, rows: int, columns: int) -> list[list[int]]:
 
 def _pattern(got: torch.Tensor, wrong: torch.Tensor, untouched: torch.Tensor) -> tuple[Pattern, str]:
     if bool(untouched.all()):
-        return Pattern.untouched, "nothing was written: the output still holds the judge's filling"
+        return Pattern.untouched, "nothing was written: it still holds the judge's filling"
     nan = got.isnan() if got.dtype.is_floating_point else torch.zeros_like(wrong)
     if bool(nan.all()) and bool(wrong.all()):
         return Pattern.all_nan, "every element is NaN"

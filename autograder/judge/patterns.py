@@ -64,6 +64,8 @@ def find_pattern(wrong: torch.Tensor) -> tuple[Pattern, str]:
     damage = _damage(grid, vector)
     whole = Region(Pattern.everywhere, grid.numel(), lambda: _share(count, grid.numel()))
     regions = list(_regions(damage))
+    if count == 1 and damage.first < grid.numel() - 1:
+        return Pattern.scattered, _single(damage)
     for region in (whole, *regions):
         if region.size == count:
             return region.pattern, region.words()
@@ -191,6 +193,12 @@ def _listed(word: str, indices: list[int]) -> str:
 
 def _share(count: int, total: int) -> str:
     return "every element" if count == total else f"nearly everywhere, {100 * count / total:.0f} % of the elements"
+
+
+def _single(damage: Damage) -> str:
+    if damage.vector:
+        return f"a single element, index {damage.first}"
+    return f"a single element, row {damage.rows[0]}, column {damage.columns[0]}"
 
 
 def _scattered(damage: Damage, count: int) -> str:

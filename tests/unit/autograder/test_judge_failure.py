@@ -1,0 +1,91 @@
+"""From what a runner did to a verdict and a sentence."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from autograder.contract import Frame, Verdict
+from autograder.judge.failure import MAX_FRAMES, MAX_MESSAGE, clean, from_exit, from_raised, out_of_time
+from autograder.protocol import Raised
+from autograder.sandbox import Exit
+
+
+def raised(stage: str = "call", kind: str = "ValueError", message: str = "no", frames: int = 1) -> Raised:
+    return Raised(1, stage, kind, message, tuple(Frame(line, "f", "x = 1") for line in range(1, frames + 1)))
+
+
+@pytest.mark.parametrize(
+    ("ending", "verdict"),
+    [
+        (Exit(code=0), Verdict.runtime_error),
+        (Exit(code=3), Verdict.runtime_error),
+        (Exit(signal=signal.SIGKILL), Verdict.runtime_error),
+        (Exit(signal=signal.SIGABRT), Verdict.runtime_error),
+        (Exit(signal=signal.SIGSEGV), Verdict.illegal_access),
+        (Exit(signal=signal.SIGBUS), Verdict.illegal_access),
+        (Exit(signal=signal.SIGSYS), Verdict.rule_violation),
+        (Exit(signal=signal.SIGKILL, out_of_memory=True), Verdict.out_of_memory),
+        (Exit(signal=signal.SIGKILL, output_exceeded=True), Verdict.output_limit),
+        (Exit(signal=64), Verdict.runtime_error),
+    ],
+)
+def test_the_way_a_runner_ended_decides(ending: Exit, verdict: Verdict) -> None:
+    failure = from_exit(ending, "the call")
+    assert failure.verdict is verdict
+    assert failure.ended
+    assert "the call" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "ended"),
+    [
+        (raised(), Verdict.runtime_error, False),
+        (raised("load", "SyntaxError"), Verdict.compile_error, True),
+        (raised("entry", "MissingEntry"), Verdict.compile_error, True),
+        (raised(kind="MemoryError", message=""), Verdict.out_of_memory, False),
+        (
+            raised(kind="RuntimeError", message="DefaultCPUAllocator: can't allocate memory"),
+            Verdict.out_of_memory,
+            False,
+        ),
+    ],
+)
+def test_an_exception_is_judged_by_its_stage_and_kind(said: Raised, verdict: Verdict, ended: bool) -> None:
+    failure = from_raised(said)
+    assert (failure.verdict, failure.ended) == (verdict, ended)
+
+
+def test_an_exceptions_line_and_text_are_in_the_sentence() -> None:
+    assert from_raised(raised(message="bad shape")).message == "line 1: ValueError: bad shape."
+
+
+def test_only_the_first_line_of_a_long_text_is_in_the_sentence_and_all_of_it_in_the_error() -> None:
+    failure = from_raised(raised(message="first\nsecond"))
+    assert failure.message == "line 1: ValueError: first."
+    assert failure.error is not None
+    assert failure.error.message == "first\nsecond"
+
+
+def test_an_exception_without_text_or_frames_still_makes_a_sentence() -> None:
+    assert from_raised(raised(message="", frames=0)).message == "ValueError."
+    assert from_raised(raised(kind="", message="", frames=0)).message
+
+
+def test_frames_and_text_are_capped() -> None:
+    failure = from_raised(raised(message="m" * 10**6, frames=500))
+    assert failure.error is not None
+    assert len(failure.error.frames) == MAX_FRAMES
+    assert failure.error.frames[-1].line == 500
+    assert len(failure.error.message) <= MAX_MESSAGE + 2
+
+
+def test_control_characters_do_not_reach_a_terminal() -> None:
+    assert clean("red \x1b[31mtext\x07\nnext\u202e", 100) == "red �[31mtext�\nnext�"
+
+
+def test_running_out_of_time_names_the_limit() -> None:
+    failure = out_of_time("the call", 10.0)
+    assert failure.verdict is Verdict.time_limit
+    assert failure.message.startswith("The call did not end within 10 s and was stopped.")
