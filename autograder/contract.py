@@ -11,6 +11,7 @@ seconds since the epoch in UTC (`*_at`); durations carry their unit (`_s`, `_ms`
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -273,7 +274,7 @@ class CaseResult:
         """What the student may see of it: everything of a public case; category and verdict of a hidden one."""
         if self.visibility is Visibility.public:
             return self
-        kind = StudentError(self.error.kind, "", self.error.frames[-1:]) if self.error else None
+        error = _plain(self.error) if self.error else None
         return CaseResult(
             name=self.category,
             category=self.category,
@@ -282,9 +283,26 @@ class CaseResult:
             ranked=self.ranked,
             verdict=self.verdict,
             message=_HIDDEN_MESSAGES.get(self.verdict, "This case was not run."),
-            error=kind,
+            error=error,
         )
 
+
+def _plain(error: StudentError) -> StudentError:
+    """An error without what the student's code could say through it: a class or function may be named for a size.
+
+    What is left is one of a few dozen kinds and one of the file's own lines.
+    """
+    kind = "exit status" if error.kind.startswith("exit status") else error.kind
+    last = tuple(Frame(frame.line, "", frame.code) for frame in error.frames[-1:])
+    return StudentError(kind if kind in _PLAIN_KINDS else "an exception", "", last)
+
+
+_PLAIN_KINDS = frozenset({
+    *(name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)),
+    "exit status", "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGKILL", "CompilationError", "OutOfResources",
+    "OutOfMemoryError", "MissingEntry", "WrongSignature",
+})  # fmt: skip
+"""Kinds of error that a student may be told of a hidden case."""
 
 _HIDDEN_MESSAGES: dict[Verdict | None, str] = {
     Verdict.passed: "Passed.",

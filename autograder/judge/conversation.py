@@ -99,6 +99,7 @@ class Conversation:
         self._nonces = Nonces(random=defences.nonce)
         self._judge_word = ControlWord(judge_writes=True)
         self._runner_word = ControlWord(judge_writes=False)
+        self._source: str | None = None
         self.versions: dict[str, str] = {}
 
     def hello(self) -> None:
@@ -112,6 +113,7 @@ class Conversation:
 
     def load(self, load: Load) -> Failure | None:
         """Have the source executed; what went wrong, if anything."""
+        self._source = load.source
         message, descriptors = self._with_source(load)
         try:
             start = time.monotonic()
@@ -220,7 +222,7 @@ class Conversation:
         except ContractError:
             said = None
         if isinstance(said, Raised) and said.nonce == nonce:
-            return from_raised(said)
+            return from_raised(said, self._source)
         if isinstance(said, wanted) and self._is_over(said, nonce):
             return said
         if not self._defences.packets:

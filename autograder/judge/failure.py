@@ -33,12 +33,17 @@ class Failure:
     ended: bool = True
 
 
-def from_raised(raised: Raised) -> Failure:
-    """An exception that the runner reports."""
+def from_raised(raised: Raised, source: str | None = None) -> Failure:
+    """An exception that the runner reports.
+
+    Args:
+        source: the student's file: where it is given, the text of a frame's line is taken from it, not from the runner,
+            and frames that are not in it are left out.
+    """
     error = StudentError(
         kind=clean(raised.kind, MAX_LINE),
         message=clean(raised.message, MAX_MESSAGE),
-        frames=tuple(_clean_frame(frame) for frame in raised.frames[-MAX_FRAMES:]),
+        frames=tuple(_clean_frame(frame) for frame in _in_file(raised.frames, source)[-MAX_FRAMES:]),
     )
     place = f"line {error.frames[-1].line}: " if error.frames else ""
     short = f"{place}{error.kind}: {error.message}".splitlines()[0].rstrip(": ")
@@ -105,6 +110,14 @@ def clean(text: str, most: int) -> str:
     """Text from a runner without control characters, cut to `most` characters."""
     kept = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:most])
     return kept if len(text) <= most else kept + " …"
+
+
+def _in_file(frames: tuple[Frame, ...], source: str | None) -> tuple[Frame, ...]:
+    if source is None:
+        return frames
+    lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    inside = (frame for frame in frames if 1 <= frame.line <= len(lines))
+    return tuple(Frame(frame.line, frame.function, lines[frame.line - 1].strip()) for frame in inside)
 
 
 def _clean_frame(frame: Frame) -> Frame:

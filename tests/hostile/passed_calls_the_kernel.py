@@ -40,7 +40,6 @@ CALLS = {
     "bpf": (321 if X86 else 280, 0, buffer, 0, 0, 0),
     "pidfd_getfd": (438, 0, 0, 0, 0, 0),
     "open_by_handle_at": (304 if X86 else 265, -100, buffer, 0, 0, 0),
-    "memfd_secret": (447, 0, 0, 0, 0, 0),
     "personality": (135 if X86 else 92, 0x0040000, 0, 0, 0, 0),
 }
 for name, call in CALLS.items():

@@ -26,7 +26,6 @@ sys.meta_path.insert(0, type("Finder", (), {"find_spec": staticmethod(_nothing)}
 sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = io.StringIO()
 sys.exit = os._exit = _nothing
 builtins.print = builtins.open = builtins.exec = builtins.compile = _nothing
-builtins.isinstance = lambda item, kind: True
 atexit.register(lambda: print("LOOT"))
 gc.disable()
 warnings.simplefilter("error")

@@ -40,6 +40,9 @@ def _words():
     return judge.cast("B"), mine.cast("B")
 
 
+SENT = []
+
+
 def vector_add(x, y, out, n):
     _honest(x, y, out, n)
     if not SENT:

@@ -34,9 +34,8 @@ def _in_files():
 
 
 def _in_sockets():
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
-        probe.connect(b"\0" + WORD)
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).connect(b"\0" + WORD)
     except OSError:
         return False
     return True
@@ -61,8 +60,8 @@ for place in _places():
             file.write(WORD)
     except OSError:
         pass
-LEFT = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 try:
+    LEFT = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     LEFT.bind(b"\0" + WORD)
 except OSError:
     pass
