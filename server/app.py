@@ -22,6 +22,7 @@ from server.db import Database
 from server.http import errors
 from server.http.csrf import guard
 from server.http.edge import Edge
+from server.http.limits import BodyLimit
 from server.http.live import Live
 from server.http.work import MAX_WRITERS
 
@@ -46,7 +47,6 @@ def create_app(config: Config) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         dependencies=[Depends(guard)],
-        max_body_size=MAX_BODY_BYTES,
         form_limits={"max_part_size": MAX_BODY_BYTES, "max_files": 2, "max_fields": 100},
         lifespan=_lifespan,
     )
@@ -55,6 +55,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.database = database
     app.state.live = Live(database, config.poll_s)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)
     errors.install(app)
     for module in (accounts, courses, submissions, leaderboard, nodes):

@@ -4,6 +4,7 @@
     identity    who is asking: a cookie's login or a bearer token; cookies of logins and forms
     csrf        whether an unsafe request comes from our own page
     errors      errors as JSON for the API, and as whatever the pages registered for people
+    limits      how long a body may be
     edge        headers on every response, one log line per request
     templates   what pages render with
     live        telling watchers that a submission changed

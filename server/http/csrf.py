@@ -11,6 +11,7 @@ And for all but bearers: an `Origin`, where the browser sends one, that is ours.
 from __future__ import annotations
 
 import secrets
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -26,16 +27,24 @@ HEADER = "x-csrf-token"
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def guard(request: Request, identity: Annotated[Identity | None, Depends(identify)]) -> None:
+async def guard(request: Request, identity: Annotated[Identity | None, Depends(identify)]) -> AsyncIterator[None]:
     """Refuse an unsafe request that another site made in somebody's name.
 
     Raises:
         ForbiddenError: it has another origin, or not the token that our page gave it.
         UnauthenticatedError: its login has ended.
     """
-    if request.method in SAFE_METHODS or "authorization" in request.headers:
-        return
-    _check_origin(request)
+    try:
+        if request.method not in SAFE_METHODS and "authorization" not in request.headers:
+            _check_origin(request)
+            await _check_page(request, identity)
+        yield
+    finally:
+        # The form's files, where it was read to look for the token.
+        await request.close()
+
+
+async def _check_page(request: Request, identity: Identity | None) -> None:
     if identity is not None:
         _check_token(await _sent_token(request), identity.csrf_token)
     elif request.cookies.get(login_cookie(config_of(request))):
