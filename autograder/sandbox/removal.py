@@ -26,7 +26,6 @@ def remove(folder: str) -> None:
 
 
 def _empty(root: int) -> None:
-    moved = 0
     while names := os.listdir(root):
         for name in names:
             if not _is_folder(name, root):
@@ -36,9 +35,9 @@ def _empty(root: int) -> None:
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
             for below in os.listdir(inner):
                 if _is_folder(below, inner):
-                    moved += 1
                     os.chmod(below, stat.S_IRWXU, dir_fd=inner)
-                    os.rename(below, f".moved-{moved}", src_dir_fd=inner, dst_dir_fd=root)
+                    # A name that cannot be foreseen: one that is taken already would end the removal.
+                    os.rename(below, f".moved-{os.urandom(8).hex()}", src_dir_fd=inner, dst_dir_fd=root)
                 else:
                     os.unlink(below, dir_fd=inner)
             os.close(inner)

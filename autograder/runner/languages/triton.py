@@ -9,25 +9,38 @@ from typing import Any
 from autograder.protocol import Load
 from autograder.runner import source
 
+_clock = time.perf_counter_ns
+"""Taken before a submission can replace it."""
+
 
 class TritonLoader:
-    """Imports torch and triton; the environment has `TRITON_INTERPRET=1` before."""
+    """Imports torch and triton; `TRITON_INTERPRET=1` is in the environment before."""
 
     def __init__(self) -> None:
         self.wrappers: tuple[type[BaseException], ...] = ()
         self._versions: dict[str, str] = {}
+        self._ghosts: Callable[[bool], None]
+        self._record: Any
+        self._operations: Any
 
     def warm(self) -> None:
-        """Import torch, triton and its interpreter, with one thread."""
-        import numpy as np  # noqa: PLC0415 -- the toolchain is imported when a zygote asks for it, not before.
+        """Import torch, triton and its interpreter, with one thread, and run one kernel of ours."""
+        # The toolchain is imported when a zygote asks for it; other processes read this module's interface without it.
+        import numpy as np  # noqa: PLC0415
         import torch  # noqa: PLC0415
         import triton  # noqa: PLC0415
-        import triton.language  # noqa: PLC0415
         from triton.runtime.errors import InterpreterError  # noqa: PLC0415
 
         torch.set_num_threads(1)
+        from autograder.runner.languages import interpreter, warm  # noqa: PLC0415
+        from autograder.runner.record import OperationRecorder, Record  # noqa: PLC0415
+
+        self._record = Record()
+        self._operations = OperationRecorder(self._record)
+        self._ghosts = interpreter.install(self._record)
         self.wrappers = (InterpreterError,)
         self._versions = {"torch": torch.__version__, "triton": triton.__version__, "numpy": np.__version__}
+        warm.run()
 
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and numpy."""
@@ -35,26 +48,43 @@ class TritonLoader:
 
     def load(self, load: Load) -> TritonEntry:
         """Execute the source and find its entry."""
+        self._ghosts(load.ghost)
         module = source.execute(load)
         entry, signature = source.find_entry(module, load)
-        return TritonEntry(entry, signature)
+        return TritonEntry(entry, signature, self._record, self._operations)
 
 
 class TritonEntry:
     """A host function that launches interpreted kernels."""
 
-    def __init__(self, entry: Callable[..., Any], signature: str) -> None:
+    def __init__(self, entry: Callable[..., Any], signature: str, record: Any, operations: Any) -> None:
         self._entry = entry
+        self._record = record
+        self._operations = operations
         self.signature = signature
-        self._clock = time.perf_counter_ns
 
     def call(self, arguments: list[Any], *, record: bool) -> int:
         """Call it; the event clock is the host's, as the interpreter runs on it."""
-        entry, clock = self._entry, self._clock
+        if record:
+            return self._recorded(arguments)
+        entry, clock = self._entry, _clock
         start = clock()
         entry(*arguments)
         return clock() - start
 
+    def _recorded(self, arguments: list[Any]) -> int:
+        entry, clock = self._entry, _clock
+        self._record.clear()
+        self._record.recording = True
+        try:
+            with self._operations:
+                start = clock()
+                entry(*arguments)
+                return clock() - start
+        finally:
+            self._record.recording = False
+
     def seen(self) -> dict[str, Any]:
-        """Nothing yet was recorded."""
-        return {}
+        """Kernels and operations of the last recorded call."""
+        seen: dict[str, Any] = self._record.seen()
+        return seen
