@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import mmap
-import struct
-from typing import Any
+from contextlib import suppress
 
 import torch
 
@@ -41,14 +40,14 @@ class Words:
 class Mapped:
     """One tensor of a call.
 
-    An input is mapped copy-on-write: writing to it hurts nobody, and is found by comparing with the judge's memory.
+    What the judge sealed against writing is mapped copy-on-write: writing to it hurts nobody, and is found by comparing
+    with the judge's memory.
     """
 
     def __init__(self, spec: TensorSpec, descriptor: int) -> None:
         self.spec = spec
         self._descriptor = descriptor
-        flags = mmap.MAP_SHARED if spec.writable else mmap.MAP_PRIVATE
-        self._memory = _map(descriptor, spec.bytes, flags, _BOTH)
+        self._memory = _map_writable(descriptor, spec)
         dtype = _DTYPES[spec.dtype]
         elements = (spec.bytes - spec.offset) // dtype.itemsize
         base = _from_buffer(self._memory, dtype=dtype, count=elements, offset=spec.offset)
@@ -58,9 +57,13 @@ class Mapped:
         """Whether an input differs from what the judge gave."""
         if self.spec.writable:
             return False
-        given: Any = _map(self._descriptor, self.spec.bytes, mmap.MAP_SHARED, _READ)
-        mine = _from_buffer(self._memory, dtype=torch.int8)
-        return not _equal(mine, _from_buffer(bytearray(given), dtype=torch.int8))
+        given = _map(self._descriptor, self.spec.bytes, mmap.MAP_PRIVATE, _BOTH)
+        return not _equal(_from_buffer(self._memory, dtype=torch.int8), _from_buffer(given, dtype=torch.int8))
 
 
-MAX_EVENT_NS = struct.unpack("<Q", b"\xff" * 8)[0]
+def _map_writable(descriptor: int, spec: TensorSpec) -> mmap.mmap:
+    if not spec.writable:
+        with suppress(PermissionError):
+            return _map(descriptor, spec.bytes, mmap.MAP_SHARED, _BOTH)
+        return _map(descriptor, spec.bytes, mmap.MAP_PRIVATE, _BOTH)
+    return _map(descriptor, spec.bytes, mmap.MAP_SHARED, _BOTH)

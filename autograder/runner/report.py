@@ -14,6 +14,7 @@ from typing import Any
 MAX_MESSAGE = 4_000
 MAX_FRAMES = 32
 MAX_CODE = 400
+MAX_NAME = 100
 
 _walk = traceback.walk_tb
 _line = linecache.getline
@@ -36,18 +37,22 @@ def describe(error: BaseException, filename: str, wrappers: tuple[type[BaseExcep
         filename: of the student's frames.
         wrappers: exceptions by which a toolchain wraps the student's; their causes are what is reported.
     """
+    try:
+        return _describe(error, filename, wrappers)
+    except BaseException:  # noqa: BLE001 -- the exception is an object of the student's, and may resist.
+        return {"kind": "an exception", "message": "(it cannot be shown: looking at it failed)", "frames": []}
+
+
+def _describe(error: BaseException, filename: str, wrappers: tuple[type[BaseException], ...]) -> dict[str, Any]:
     chain = list(_unwrap(error, wrappers))
-    frames = [frame for link in chain for frame in _frames(link.__traceback__, filename)]
     innermost = chain[-1]
+    frames = [frame for link in chain for frame in _frames(link.__traceback__, filename)]
     if isinstance(innermost, SyntaxError):
         frames += _syntax_frame(innermost, filename)
-    if isinstance(innermost, StudentProblem):
-        return {"kind": innermost.kind, "message": _cut(innermost.message, MAX_MESSAGE), "frames": frames[-MAX_FRAMES:]}
-    return {
-        "kind": _guarded(lambda: type(innermost).__name__, 100) or "an exception",
-        "message": _message(innermost),
-        "frames": frames[-MAX_FRAMES:],
-    }
+    own = isinstance(innermost, StudentProblem)
+    kind = innermost.kind if own else _guarded(lambda: type(innermost).__name__, MAX_NAME) or "an exception"
+    message = cut(innermost.message, MAX_MESSAGE) if own else _message(innermost)
+    return {"kind": kind, "message": message, "frames": frames[-MAX_FRAMES:]}
 
 
 def _unwrap(error: BaseException, wrappers: tuple[type[BaseException], ...]) -> Iterator[BaseException]:
@@ -61,7 +66,7 @@ def _unwrap(error: BaseException, wrappers: tuple[type[BaseException], ...]) -> 
 
 def _frames(trace: TracebackType | None, filename: str) -> list[dict[str, Any]]:
     return [
-        {"line": line, "function": _cut(frame.f_code.co_name, 100), "code": _cut(_line(filename, line).strip(), MAX_CODE)}
+        {"line": line, "function": cut(frame.f_code.co_name, MAX_NAME), "code": cut(_line(filename, line).strip(), MAX_CODE)}
         for frame, line in _walk(trace)
         if frame.f_code.co_filename == filename
     ]
@@ -70,7 +75,7 @@ def _frames(trace: TracebackType | None, filename: str) -> list[dict[str, Any]]:
 def _syntax_frame(error: SyntaxError, filename: str) -> list[dict[str, Any]]:
     if error.filename != filename or not isinstance(error.lineno, int):
         return []
-    return [{"line": error.lineno, "function": "<module>", "code": _cut(_line(filename, error.lineno).strip(), MAX_CODE)}]
+    return [{"line": error.lineno, "function": "<module>", "code": cut(_line(filename, error.lineno).strip(), MAX_CODE)}]
 
 
 def _message(error: BaseException) -> str:
@@ -82,12 +87,12 @@ def _message(error: BaseException) -> str:
 
 def _guarded(make: Callable[[], str], most: int) -> str | None:
     try:
-        return _cut(make(), most)
+        return cut(make(), most)
     except BaseException:  # noqa: BLE001 -- the student's code makes this text, and may raise anything.
         return None
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     """At most `most` characters that can be encoded, of a text whose class may be the student's."""
     plain = str.__getitem__(text, slice(most + 1))
     if len(plain) > most:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import socket
 import sys
 import time
@@ -77,8 +76,6 @@ class Session:
         words.finish(call.nonce, event_ns[0])
         self._line.send("Returned", {"nonce": call.nonce, **seen})
         wire.close(descriptors)
-        del mapped, values, arguments
-        gc.collect(0)
 
     def _guard(self, work: Callable[[], None]) -> dict[str, Any] | None:
         """Run the student's code; what went wrong, if anything did."""

@@ -1,0 +1,221 @@
+"""Hooks in triton's interpreter: what was launched, ghosts, and a clear refusal where it would be silently wrong.
+
+The interpreter keeps bfloat16 as 16-bit and float8 as 8-bit integers and computes on those integers: sums, products,
+comparisons and reductions of raw bfloat16 are garbage, without an error. It also cuts instead of rounding when it
+converts to bfloat16 (put right here), and loses carries when it converts to float8 (refused here).
+
+Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if a name is gone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+from autograder.runner.record import Record
+
+BFLOAT16 = "bf16"
+FLOAT8 = frozenset({"fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15"})
+_RAW = FLOAT8 | {BFLOAT16}
+_RAW_STORAGE = "HB"
+"""numpy's codes of uint16 and uint8, in which they are kept."""
+
+
+class NotOnTheCpu(TypeError):
+    """Triton's CPU interpreter would compute this wrongly."""
+
+
+class Ghost(BaseException):
+    """Leaves a launch before its first program."""
+
+
+def install(record: Record) -> Callable[[bool], None]:
+    """Hook into the interpreter; what is returned switches ghosts on and off."""
+    _record_launches(record)
+    _refuse_raw_arithmetic()
+    return _ghosts(record)
+
+
+def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+def _record_launches(record: Record) -> None:
+    executor: Any = interpreter.GridExecutor
+
+    def launch(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not record.recording:
+                return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                grid = getattr(interpreter.interpreter_builder, "grid_dim", ())
+                record.launched(str(self.fn.__name__), tuple(int(size) for size in grid))
+
+        return call
+
+    def pause(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            record.paused = True
+            try:
+                return original(*args)
+            finally:
+                record.paused = False
+
+        return call
+
+    _replace(executor, "__call__", launch)
+    for name in ("_init_args_hst", "_restore_args_dev"):
+        _replace(executor, name, pause)
+
+
+def _ghosts(record: Record) -> Callable[[bool], None]:
+    """A ghost's arguments are handled and its grid is computed, as for every launch; then it is left."""
+    state = {"on": False}
+
+    def set_grid_dim(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *sizes: int) -> None:
+            original(self, *sizes)
+            if state["on"]:
+                raise Ghost
+
+        return call
+
+    def launch(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(self, *args, **kwargs)
+            except Ghost:
+                return None
+
+        return call
+
+    def switch(on: bool) -> None:
+        state["on"] = on
+        if on:
+            _replace(interpreter.InterpreterBuilder, "set_grid_dim", set_grid_dim)
+            _replace(interpreter.GridExecutor, "__call__", launch)
+
+    return switch
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def _refuse_raw_arithmetic() -> None:
+    builder: Any = interpreter.InterpreterBuilder
+    _replace(builder, "binary_op", _checked_binary)
+    _replace(builder, "unary_op", lambda original: _checked(original, (0,)))
+    _replace(builder, "ternary_op", _checked_ternary)
+    _replace(builder, "create_fma", lambda original: _checked(original, (0, 1, 2)))
+    _replace(builder, "create_dot", _checked_dot)
+    _replace(builder, "create_atomic_rmw", lambda original: _checked(original, (2,)))
+    _replace(builder, "cast_impl", _checked_cast)
+    _replace(builder, "create_fp_to_fp", _checked_conversion)
+    _replace(interpreter.ReduceScanOpInterface, "check_tensor", _checked_reduction)
+
+
+def _is_raw(handle: Any) -> bool:
+    return handle.data.dtype.char in _RAW_STORAGE and handle.dtype.scalar.name in _RAW
+
+
+def _refuse(name: str) -> None:
+    kind = "bfloat16" if name == BFLOAT16 else "float8"
+    raise NotOnTheCpu(
+        f"Triton's CPU interpreter computes wrongly with raw {kind} values. Convert them after the load with "
+        f"`.to(tl.float32)`, compute in float32, and convert back when you store."
+    )
+
+
+def _checked_binary(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, lhs: Any, rhs: Any, op: Any) -> Any:
+        if lhs.data.dtype.char in _RAW_STORAGE and _is_raw(lhs):
+            _refuse(lhs.dtype.scalar.name)
+        return original(self, lhs, rhs, op)
+
+    return call
+
+
+def _checked_ternary(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, first: Any, second: Any, third: Any, op: Any) -> Any:
+        # Choosing between values moves their bits and computes nothing.
+        if op is not np.where and _is_raw(first):
+            _refuse(first.dtype.scalar.name)
+        return original(self, first, second, third, op)
+
+    return call
+
+
+def _checked(original: Callable[..., Any], places: tuple[int, ...]) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        for place in places:
+            if _is_raw(args[place]):
+                _refuse(args[place].dtype.scalar.name)
+        return original(self, *args)
+
+    return call
+
+
+def _checked_dot(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, a: Any, b: Any, *args: Any) -> Any:
+        # The interpreter widens float8 operands itself, and rightly.
+        for operand in (a, b):
+            if _is_raw(operand) and operand.dtype.scalar.name == BFLOAT16:
+                _refuse(BFLOAT16)
+        return original(self, a, b, *args)
+
+    return call
+
+
+def _checked_reduction(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, tensors: Any) -> Any:
+        for tensor in tensors:
+            if isinstance(tensor, tl.core.tensor) and _is_raw(tensor.handle):
+                _refuse(tensor.handle.dtype.scalar.name)
+        return original(self, tensors)
+
+    return call
+
+
+def _checked_cast(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, source: Any, target: Any) -> Any:
+        before, after = source.dtype.scalar.name, target.scalar.name
+        if before == after:
+            return original(self, source, target)
+        if before == "fp32" and after == BFLOAT16:
+            return interpreter.TensorHandle(_round_to_bfloat16(source.data), target.scalar)
+        for name, other in ((before, after), (after, before)):
+            if name in FLOAT8 or (name == BFLOAT16 and other != "fp32"):
+                _refuse(name)
+        return original(self, source, target)
+
+    return call
+
+
+def _checked_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call(self: Any, source: Any, target: Any, rounding: Any) -> Any:
+        if target.scalar.name in FLOAT8 and source.dtype.scalar.name != target.scalar.name:
+            raise NotOnTheCpu(
+                "Triton's CPU interpreter rounds wrongly when it converts to float8. Exercises that store float8 run on "
+                "a GPU lane only."
+            )
+        return original(self, source, target, rounding)
+
+    return call
+
+
+def _round_to_bfloat16(values: Any) -> Any:
+    """The upper half of each float32, rounded to nearest even as a GPU does; NaN stays NaN."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(values), np.uint32(0x7FC0), rounded).astype(np.uint16)
