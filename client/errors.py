@@ -28,10 +28,15 @@ class ClientError(click.ClickException):
 
     exit_code = OURS
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        # When it is shown, the command that raised it is no longer current.
+        context = click.get_current_context(silent=True)
+        self._as_json = context is not None and bool(context.params.get("as_json"))
+
     def show(self, file: IO[Any] | None = None) -> None:
         """Print it; as a JSON document where the command was asked for JSON."""
-        context = click.get_current_context(silent=True)
-        if context is not None and context.params.get("as_json"):
+        if self._as_json:
             click.echo(json.dumps({"error": self.message, "exit_code": self.exit_code}))
             return
         click.echo(f"ladder: {self.message}", file=file or sys.stderr, err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.commands import account, assignments, grading, staff
+from client.commands import account, assignments, grading, local, staff
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,5 +31,8 @@ for _command in (
     staff.dispatcher,
     staff.recorder,
     staff.worker,
+    local.start,
+    local.stop,
+    local.demo,
 ):
     main.add_command(_command)

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from client.local.home import Home
 
@@ -44,7 +45,11 @@ def processes(port: int) -> tuple[Process, ...]:
 
 
 def configuration(home: Home, programs: Sequence[Process]) -> str:
-    """The text of supervisord's configuration file; every program inherits supervisord's environment."""
+    """The text of supervisord's configuration file; every program inherits supervisord's environment.
+
+    Paths are relative to the home, where supervisord is started: it expands some of what it reads twice, so that a path
+    with a percent sign in it could not be written.
+    """
     sections = [_supervisord(home), *_control(home), *(_program(home, process) for process in programs)]
     return "; Written by `ladder up`; changed by nobody.\n\n" + "\n\n".join(sections) + "\n"
 
@@ -54,8 +59,8 @@ def _supervisord(home: Home) -> str:
     user = ["user = root"] if os.geteuid() == 0 else []
     return _section(
         "supervisord",
-        f"logfile = {_escaped(home.logs / 'supervisord.log')}",
-        f"pidfile = {_escaped(home.pid_file)}",
+        f"logfile = {_inside(home, home.logs)}/supervisord.log",
+        f"pidfile = {_inside(home, home.pid_file)}",
         f"logfile_maxbytes = {MAX_LOG}",
         f"logfile_backups = {KEPT_LOGS}",
         "nodaemon = true",
@@ -69,12 +74,12 @@ def _control(home: Home) -> list[str]:
     if home.socket is None:
         return []
     return [
-        _section("unix_http_server", f"file = {_escaped(home.socket)}", "chmod = 0700"),
+        _section("unix_http_server", f"file = {_inside(home, home.socket)}", "chmod = 0700"),
         _section(
             "rpcinterface:supervisor",
             "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
         ),
-        _section("supervisorctl", f"serverurl = unix://{_escaped(home.socket)}"),
+        _section("supervisorctl", "serverurl = unix://%(here)s/" + _inside(home, home.socket)),
     ]
 
 
@@ -83,9 +88,9 @@ def _program(home: Home, process: Process) -> str:
     command = shlex.join([sys.executable, "-P", "-m", "client", *process.arguments])
     return _section(
         f"program:{process.name}",
-        f"command = {_escaped(command)}",
+        f"command = {command.replace('%', '%%')}",
         f"priority = {process.order}",
-        f"stdout_logfile = {_escaped(home.logs / f'{process.name}.log')}",
+        f"stdout_logfile = {_inside(home, home.logs)}/{process.name}.log",
         f"stdout_logfile_maxbytes = {MAX_LOG}",
         f"stdout_logfile_backups = {KEPT_LOGS}",
         "redirect_stderr = true",
@@ -101,6 +106,5 @@ def _section(name: str, *lines: str) -> str:
     return "\n".join([f"[{name}]", *lines])
 
 
-def _escaped(value: object) -> str:
-    """A value in which supervisord expands nothing."""
-    return str(value).replace("%", "%%")
+def _inside(home: Home, path: Path) -> str:
+    return path.relative_to(home.folder).as_posix()

@@ -104,21 +104,26 @@ def serving(folder: Path, say: Callable[[str], None], environ: Mapping[str, str]
 
 def _settings(home: Home, url: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of everything that is started: what was set stays."""
+    # The processes run in the home, so what was said relative to this folder is made absolute.
+    folders = ("LADDER_ASSIGNMENTS", "LADDER_REFERENCE", "LADDER_WEB")
+    said = {name: str(Path(environ[name]).resolve()) for name in folders if environ.get(name)}
     own = {
         "LADDER_HOME": str(home.folder),
         "LADDER_PUBLIC_URL": environ.get("LADDER_PUBLIC_URL", url),
-        "LADDER_SERVER": url,
-        "LADDER_NODE": seed.NODE,
+        "LADDER_SERVER_URL": url,
+        "LADDER_NODE_NAME": seed.NODE,
         "LADDER_NODE_TOKEN_FILE": str(home.node_token),
         "PYTHONUNBUFFERED": "1",
     }
-    return {**environ, **own}
+    return {**environ, **said, **own}
 
 
 def _start(home: Home, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(home.configuration)]
     # Its own session: Ctrl-C reaches us alone, and we stop it in order.
-    return subprocess.Popen(command, env=dict(settings), stdin=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command, env=dict(settings), cwd=home.folder, stdin=subprocess.DEVNULL, start_new_session=True
+    )
 
 
 def _wait_until_ready(home: Home, supervisor: subprocess.Popen[bytes], url: str) -> None:

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from client import options, show
+from client.errors import UsageError
+from client.live import Live
+
+CASE = {
+    "name": "large", "category": "", "group": "public", "visibility": "public", "ranked": True, "message": "Wrong.",
+    "verdict": "wrong_answer", "error": None, "seconds": 0.25,
+}  # fmt: skip
+MISMATCH = {
+    "output": "out", "shape": [4, 4], "dtype": "float32", "wrong": 4, "total": 16, "pattern": "columns_from",
+    "where": "all columns from 2 on", "index": [0, 2], "expected": "1.0", "got": "nan", "tolerance": "0",
+    "map": [[0, 1000], [0, 500]], "tile": [2, 2],
+}  # fmt: skip
+
+
+def _console() -> tuple[Console, io.StringIO]:
+    out = io.StringIO()
+    return Console(file=out, width=200, highlight=False), out
+
+
+def _submission(**changes: object) -> dict[str, object]:
+    plain: dict[str, object] = {"trouble": "", "position": None, "phases": [], "cases": []}
+    return plain | changes
+
+
+def test_a_result_tells_where_an_output_is_wrong() -> None:
+    console, out = _console()
+    show.show_result(
+        console, {"verdict": "wrong_answer", "explanation": "So.", "cases": [CASE | {"mismatch": MISMATCH}]}
+    )
+    for told in (
+        "wrong answer",
+        "So.",
+        "4 of 16 elements of out",
+        "all columns from 2 on",
+        "[0, 2]",
+        "expected 1.0, got nan",
+    ):
+        assert told in out.getvalue()
+    assert "│ █│" in out.getvalue()
+
+
+def test_the_first_case_that_did_not_pass_is_the_one_explained() -> None:
+    console, out = _console()
+    first = CASE | {"name": "first", "mismatch": MISMATCH}
+    later = CASE | {"name": "later", "mismatch": MISMATCH | {"where": "elsewhere"}}
+    show.show_result(console, {"verdict": "wrong_answer", "cases": [CASE | {"verdict": "passed"}, first, later]})
+    assert "elsewhere" not in out.getvalue()
+
+
+def test_text_from_a_submission_steers_no_terminal() -> None:
+    console, out = _console()
+    error = {"kind": "Error", "message": "\x1b[2J[bold]x[/bold]\x07\x9b", "frames": []}
+    show.show_result(console, {"verdict": "runtime_error", "error": error, "cases": [], "log": "\x1b]0;title\x07"})
+    assert not {"\x1b", "\x07", "\x9b"} & set(out.getvalue())
+    assert "[bold]x[/bold]" in out.getvalue()
+
+
+def test_a_hidden_case_has_no_seconds() -> None:
+    console, out = _console()
+    show.show_cases(console, [CASE | {"name": "odd sizes", "visibility": "hidden", "seconds": None}])
+    assert "odd sizes (hidden)" in out.getvalue()
+
+
+def test_progress_is_printed_once() -> None:
+    console, out = _console()
+    live = Live(console)
+    live.submission(_submission(position=2))
+    phases = [{"phase": "preparing", "at": 1.0}]
+    live.submission(_submission(phases=phases))
+    live.submission(_submission(phases=[*phases, {"phase": "checking", "at": 2.0}], cases=[CASE]))
+    live.submission(_submission(phases=[*phases, {"phase": "checking", "at": 2.0}], cases=[CASE]))
+    assert out.getvalue().split("\n") == [
+        "queued, 2 before it", "preparing …", "checking …", "  wrong answer  large", "",
+    ]  # fmt: skip
+
+
+def test_another_attempt_is_told_from_its_beginning() -> None:
+    console, out = _console()
+    live = Live(console)
+    phases = [{"phase": "preparing", "at": 1.0}]
+    live.submission(_submission(phases=phases))
+    live.submission(_submission(phases=phases, trouble="Our node failed."))
+    assert out.getvalue().count("preparing") == 2
+    assert "Our node failed." in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [("passed", 0), ("wrong_answer", 1), ("time_limit", 1), ("grader_error", 3), (None, 3)],
+)
+def test_a_verdict_gives_an_exit_status(verdict: str | None, status: int) -> None:
+    assert options.status_of(verdict) == status
+
+
+@pytest.mark.parametrize(("microseconds", "text"), [(2.5, "2.5 µs"), (1500.0, "1.5 ms"), (2e6, "2 s")])
+def test_a_duration_has_its_unit(microseconds: float, text: str) -> None:
+    assert show.duration(microseconds) == text
+
+
+def test_a_lane_is_chosen_among_those_that_grade() -> None:
+    rung = {"slug": "softmax", "lanes": ["cpu", "h200"]}
+    assert options.choose_lane(rung, None) == "cpu"
+    assert options.choose_lane(rung, "h200") == "h200"
+    with pytest.raises(UsageError, match="cpu, h200"):
+        options.choose_lane(rung, "b200")
