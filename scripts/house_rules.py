@@ -59,7 +59,7 @@ MACHINE_PATHS = tuple(f"/{name}/" for name in ("work", "root", "opt/wheels", "ho
 UNFINISHED = tuple("TO-DO FIX-ME X-XX".replace("-", "").split())
 FIRST_WORDS_OF_VERDICTS = {verdict.value.split("_")[0] for verdict in Verdict}
 # Some of these are meant not to parse.
-STUDENTS_FILES = re.compile(r"reference/[^/]+/submissions/|tests/hostile/(?!test_|conftest)")
+STUDENTS_FILES = re.compile(r"scripts/demo/|reference/[^/]+/submissions/|tests/hostile/(?!test_|conftest)")
 BINARY = {".png", ".ico", ".woff2", ".gz", ".tar", ".bin", ".jpg"}
 
 

@@ -1,6 +1,6 @@
 """`ladder demo`: five kernels handed in by three students through the public API, and what becomes of each.
 
-It uses nothing that a student on another machine would not: a token, a submission, the events of its grading, the board.
+It uses nothing that a student on another machine could not: a token, a submission, its live events, the board.
 """
 
 from __future__ import annotations
