@@ -47,9 +47,8 @@ def error_scale(*, a: torch.Tensor, b: torch.Tensor) -> dict[str, torch.Tensor]:
 Pair = tuple[torch.Tensor, torch.Tensor]
 
 
-def _decades(generator: torch.Generator, dtype: torch.dtype, m: int, n: int, k: int) -> Pair:
-    """Scales over decades along rows of a, columns of b, and along K, each in a random order."""
-    del dtype  # The product stays below 1e4: it fits every type.
+def _decades(generator: torch.Generator, _: torch.dtype, m: int, n: int, k: int) -> Pair:
+    """Scales over decades along rows of a, columns of b, and along K, each in a random order; |c| stays below 1e4."""
     along_k = _scales(generator, k, 1.0)
     along_k = along_k / along_k.square().mean().sqrt()
     a = _normal(generator, m, k) * _scales(generator, m, 1.0)[:, None] * along_k[None, :]
@@ -76,11 +75,8 @@ def _integers(generator: torch.Generator, dtype: torch.dtype, m: int, n: int, k:
     return a, b
 
 
-def _permutation(generator: torch.Generator, dtype: torch.dtype, m: int, n: int, k: int) -> Pair:
+def _permutation(generator: torch.Generator, _: torch.dtype, m: int, n: int, k: int) -> Pair:
     """`a` has a single power of two per row: row i of c is a row of b, scaled; easy to read when it is wrong."""
-    del (
-        dtype
-    )  # Integers up to 2047 times 8 are exact in every type that this rung has (b in bfloat16 is rounded first).
     chosen = torch.randperm(max(m, k), generator=generator, device=generator.device)[:m] % k
     a = torch.zeros(m, k, dtype=torch.float64, device=generator.device)
     a[torch.arange(m, device=generator.device), chosen] = 2 ** _integers_between(generator, 0, 3, 1, m)[0]

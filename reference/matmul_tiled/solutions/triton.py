@@ -67,8 +67,8 @@ def matmul(
     c_row_stride: int,
 ) -> None:
     if not a.is_cuda:
-        # The interpreter pays per operation on a tile, so tiles are as large as the matrices allow.
-        block_m, block_n, block_k, warps, stages = 128, 256, 128, 4, 1
+        # The interpreter pays per operation on a tile: few and large ones, but still several to a matrix.
+        block_m, block_n, block_k, warps, stages = 64, 128, 128, 4, 1
     elif a.element_size() == 2:
         block_m, block_n, block_k, warps, stages = 128, 256, 64, 8, 3
     else:

@@ -1,0 +1,41 @@
+"""Matmul, third milestone: tiles of 64 × 64, walked in slices of 32.
+
+Every element that is loaded is used 64 times: half the traffic of 32 × 32 tiles, with the same number of operations.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _matmul_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k, a_row_stride, b_row_stride, c_row_stride, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    rows = (tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    columns = (tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    accumulator = tl.zeros((BLOCK, BLOCK), dtype=tl.float32)
+    for start in range(0, k, BLOCK_K):
+        inner = start + tl.arange(0, BLOCK_K)
+        a_mask = (rows < m) & (inner[None, :] < k)
+        b_mask = (inner[:, None] < k) & (columns < n)
+        a = tl.load(a_ptr + rows * a_row_stride + inner[None, :], mask=a_mask, other=0.0)
+        b = tl.load(b_ptr + inner[:, None] * b_row_stride + columns, mask=b_mask, other=0.0)
+        accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
+    mask = (rows < m) & (columns < n)
+    tl.store(c_ptr + rows * c_row_stride + columns, accumulator.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+def matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    m: int,
+    n: int,
+    k: int,
+    a_row_stride: int,
+    b_row_stride: int,
+    c_row_stride: int,
+) -> None:
+    grid = (triton.cdiv(m, 64), triton.cdiv(n, 64))
+    _matmul_kernel[grid](a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride, BLOCK=64, BLOCK_K=32)

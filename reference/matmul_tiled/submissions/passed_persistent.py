@@ -1,0 +1,52 @@
+"""Honest: a few programs, each of which takes tile after tile, n before m."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    m,
+    n,
+    k,
+    a_row_stride,
+    b_row_stride,
+    c_row_stride,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    across = tl.cdiv(n, BLOCK_N)
+    for tile in range(tl.program_id(axis=0), across * tl.cdiv(m, BLOCK_M), tl.num_programs(axis=0)):
+        rows = (tile // across * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+        columns = (tile % across * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+        accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for start in range(0, k, BLOCK_K):
+            inner = start + tl.arange(0, BLOCK_K)
+            a_mask = (rows < m) & (inner[None, :] < k)
+            b_mask = (inner[:, None] < k) & (columns < n)
+            a = tl.load(a_ptr + rows * a_row_stride + inner[None, :], mask=a_mask, other=0.0)
+            b = tl.load(b_ptr + inner[:, None] * b_row_stride + columns, mask=b_mask, other=0.0)
+            accumulator += tl.dot(a, b, input_precision="ieee")
+        c_mask = (rows < m) & (columns < n)
+        tl.store(c_ptr + rows * c_row_stride + columns, accumulator.to(c_ptr.dtype.element_ty), mask=c_mask)
+
+
+def matmul(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    m: int,
+    n: int,
+    k: int,
+    a_row_stride: int,
+    b_row_stride: int,
+    c_row_stride: int,
+) -> None:
+    _matmul_kernel[(4,)](
+        a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride, BLOCK_M=128, BLOCK_N=64, BLOCK_K=64
+    )

@@ -1,0 +1,21 @@
+"""Wrong: exponentials in float32, but summed one after the other in float16."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _softmax_kernel(x_ptr, out_ptr, cols, x_row_stride, out_row_stride, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(axis=0)
+    columns = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * x_row_stride + columns, mask=columns < cols, other=-float("inf")).to(tl.float32)
+    numerator = tl.exp(x - tl.max(x, axis=0))
+    total = tl.sum(numerator.to(tl.float16), axis=0).to(tl.float32)
+    out = numerator / total
+    tl.store(out_ptr + row * out_row_stride + columns, out.to(out_ptr.dtype.element_ty), mask=columns < cols)
+
+
+def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
+    block_size = triton.next_power_of_2(cols)
+    _softmax_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_SIZE=block_size)

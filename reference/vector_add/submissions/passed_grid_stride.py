@@ -1,0 +1,20 @@
+"""Honest: a fixed number of programs, each of which walks over the vectors in steps of the whole grid."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    step = tl.num_programs(axis=0) * BLOCK_SIZE
+    for start in range(tl.program_id(axis=0) * BLOCK_SIZE, n, step):
+        offsets = start + tl.arange(0, BLOCK_SIZE)
+        mask = offsets < n
+        x = tl.load(x_ptr + offsets, mask=mask)
+        y = tl.load(y_ptr + offsets, mask=mask)
+        tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor, n: int) -> None:
+    _vector_add_kernel[(8,)](x, y, out, n, BLOCK_SIZE=2048)

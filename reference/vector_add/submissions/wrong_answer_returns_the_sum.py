@@ -1,0 +1,20 @@
+"""Wrong: returns the sum instead of writing it into `out`."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor, n: int) -> torch.Tensor:
+    result = torch.empty_like(out)
+    _vector_add_kernel[(triton.cdiv(n, 4096),)](x, y, result, n, BLOCK_SIZE=4096)
+    return result
