@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -41,9 +42,26 @@ def significant(value: float, digits: int = 3) -> str:
     return text if "e" not in text else f"{value:,.0f}" if abs(value) >= 1 else f"{value:.{digits - 1}e}"
 
 
+def figure(value: float) -> str:
+    """A ratio's digits: `0.97`, `1.34`, `13.4`, `0.0128`."""
+    return f"{value:.2f}" if 0.1 <= value < 10 else significant(value)  # noqa: PLR2004  # two decimals line up there
+
+
 def ratio(value: float) -> str:
     """`1.34×`."""
-    return f"{significant(value)}×"
+    return f"{figure(value)}×"
+
+
+def interval(low: float, high: float) -> str:
+    """`1.31–1.37`."""
+    return f"{figure(low)}–{figure(high)}"
+
+
+def wait(low_s: float, high_s: float) -> str:
+    """`about 3 s`, `about 3 to 5 s`, `about 2 to 4 min`: rounded up, as waits are."""
+    unit, length = ("min", _MINUTE_S) if high_s >= 2 * _MINUTE_S else ("s", 1)
+    low, high = math.ceil(low_s / length), math.ceil(high_s / length)
+    return f"about {high} {unit}" if low == high else f"about {low} to {high} {unit}"
 
 
 def duration(seconds: float) -> str:

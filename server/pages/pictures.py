@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autograder.contract import Mismatch
-from server.pages.formats import count, ratio
+from server.pages.formats import count, interval, ratio
 
 CELL = 12
 """Units of one tile of a damage map."""
@@ -142,24 +142,59 @@ class RatioScale:
     intervals: tuple[Interval, ...]
 
 
+_TICKS = (
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    0.8,
+    0.9,
+    1.0,
+    1.1,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    10.0,
+    20.0,
+    50.0,
+    100.0,
+    1000.0,
+)
+_TICKS_APART = 34.0
+"""So many units a label needs."""
+_NARROWEST = 1.25
+"""The scale reaches so far to both sides of the reference, so that noise never looks like a difference."""
+
+
 def ratio_scale(ratios: Sequence[tuple[float, float, float]], width: int = 240) -> RatioScale:
-    """Place `(low, median, high)` on one axis that always shows the reference, 1×."""
+    """Place `(low, median, high)` on one logarithmic axis that always shows the reference, 1×."""
     positive = [value for triple in ratios for value in triple if value > 0]
-    low, high = min([0.5, *positive]), max([2.0, *positive])
-    start, end = math.log(low) - 0.1, math.log(high) + 0.1
+    start, end = math.log(min([1 / _NARROWEST, *positive])) - 0.03, math.log(max([_NARROWEST, *positive])) + 0.03
 
     def place(value: float) -> float:
-        return round((math.log(max(value, low)) - start) / (end - start) * width, 1)
+        return round((max(math.log(value), start) - start) / (end - start) * width, 1) if value > 0 else 0.0
 
-    steps = [value for value in (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0) if low <= value <= high]
     return RatioScale(
         width=width,
-        ticks=tuple(Tick(place(value), f"{value:g}×", value == 1.0) for value in steps),
+        ticks=_ticks(place, width),
         intervals=tuple(
-            Interval(place(a), place(b), place(c), f"{ratio(b)} the reference ({ratio(a)}–{ratio(c)})")
-            for a, b, c in ratios
+            Interval(place(a), place(b), place(c), f"{ratio(b)} the reference ({interval(a, c)})") for a, b, c in ratios
         ),
     )
+
+
+def _ticks(place: Callable[[float], float], width: int) -> tuple[Tick, ...]:
+    """The reference's line, and as many others as have room for their labels, the roundest first."""
+    placed = [Tick(place(1.0), "1×", is_reference=True)]
+    for value in sorted(_TICKS, key=lambda value: (len(f"{value:g}"), abs(math.log(value)))):
+        x = place(value)
+        if 0 < x < width and all(abs(x - tick.x) >= _TICKS_APART for tick in placed):
+            placed.append(Tick(x, f"{value:g}×", is_reference=False))
+    return tuple(sorted(placed, key=lambda tick: tick.x))
 
 
 @dataclass(frozen=True)
@@ -177,7 +212,7 @@ def staircase(shares: Sequence[float], *, width: int = 960, height: int = 120) -
     """One step per rung, left to right; `shares` are the parts of the points got, 0 to 1."""
     if not shares:
         return ()
-    across = min(width / len(shares), 120.0)
+    across = min(width / len(shares), 144.0)
     lowest = height * 0.3
     rise = (height - lowest) / max(1, len(shares) - 1)
     steps = []

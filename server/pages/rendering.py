@@ -21,8 +21,10 @@ from server.pages import formats, words
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": formats.byte_size,
+    "agent": words.agent_name,
     "count": formats.count,
     "duration": formats.duration,
+    "figure": formats.figure,
     "microseconds": formats.microseconds,
     "ordinal": formats.ordinal,
     "plural": formats.plural,
@@ -40,10 +42,10 @@ _A_WHILE = "public, max-age=3600"
 
 def templates_of(web: Path) -> Templates:
     """The templates in a web folder, with the pages' filters and words."""
-    return Templates(web, filters=_FILTERS, names={"words": words})
+    return Templates(web, filters=_FILTERS, names={"words": words, "interval": formats.interval, "wait": formats.wait})
 
 
-def render(request: Request, name: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+def render(request: Request, name: str, /, *, status: int = 200, **context: Any) -> HTMLResponse:
     """A page for whoever is asking, with what `fragment` gives it and the token that its forms carry."""
     identity: Identity | None = getattr(request.state, "identity", None)
     html = fragment(request, name, csrf_token=form_token(request, identity), **context)
@@ -52,7 +54,7 @@ def render(request: Request, name: str, *, status: int = 200, **context: Any) ->
     return response
 
 
-def fragment(request: Request, name: str, **context: Any) -> str:
+def fragment(request: Request, name: str, /, **context: Any) -> str:
     """A template as text: a page, or a part of one that changed."""
     identity: Identity | None = getattr(request.state, "identity", None)
     templates: Templates = request.app.state.templates

@@ -51,7 +51,8 @@ class Sheet:
     """What the templates of a submission print.
 
     Attributes:
-        sizes: of each public case, by its name, `n = 1000 · float32`.
+        zone: the course's, for its times.
+        sizes: of each public case, by its name, `n = 1,000`, and its type.
         failures: cases that did not pass and of which there is more to say than their row does, in order.
         error: what to mark in the source: of the load, or of the first case that raised.
         practice: its lane gives no speed points: times are for practice.
@@ -59,11 +60,12 @@ class Sheet:
     """
 
     view: SubmissionView
+    zone: str
     label: Label
     phases: tuple[PhaseRow, ...]
     elapsed_s: float
     wait: Wait | None
-    sizes: dict[str, str]
+    sizes: dict[str, tuple[str, str]]
     failures: tuple[Failure, ...]
     error: StudentError | None
     passed: int
@@ -85,7 +87,7 @@ class Sheet:
 
 
 def sheet_of(session: Session, submission: Submission, viewer: User, *, max_attempts: int) -> Sheet:
-    """The submission as `viewer`, who may see it, sees it."""
+    """The submission as `viewer`, who may see it, sees it; its assignment and course have to be loaded."""
     staff = submissions.is_staff_of(session, viewer, submission)
     view = submissions.view(session, submission, staff=staff, max_attempts=max_attempts)
     spec = _manifest(session, submission)
@@ -95,6 +97,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, max_atte
     scale = ratio_scale([(item.ratio_low, item.ratio, item.ratio_high) for item in view.measurements])
     return Sheet(
         view=view,
+        zone=submission.assignment.course.timezone,
         label=status_label(view.state, view.verdict, view.phase),
         phases=_phases(view, now),
         elapsed_s=max(0.0, ((view.finished_at or now) - view.uploaded_at).total_seconds()),
@@ -135,9 +138,9 @@ def _phases(view: SubmissionView, now: datetime) -> tuple[PhaseRow, ...]:
     )
 
 
-def _sizes(spec: Assignment) -> dict[str, str]:
+def _sizes(spec: Assignment) -> dict[str, tuple[str, str]]:
     return {
-        case.name: f"{', '.join(f'{name} = {value:,}' for name, value in case.size.items())} · {case.dtype}"
+        case.name: (", ".join(f"{name} = {value:,}" for name, value in case.size.items()), case.dtype)
         for case in spec.cases
     }
 

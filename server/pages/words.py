@@ -78,3 +78,23 @@ def status_label(state: State, verdict: Verdict | None, phase: Phase | None = No
     if state is State.running and phase is not None:
         return Label(PHASES[phase], "play", "busy")
     return STATES[state]
+
+
+_BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Mac OS X", "macOS"),
+    ("Windows", "Windows"),
+    ("Linux", "Linux"),
+)
+
+
+def agent_name(agent: str) -> str:
+    """A browser as its owner knows it, `Firefox on Linux`; what says nothing is cut short."""
+    browser = next((name for mark, name in _BROWSERS if mark in agent), None)
+    system = next((name for mark, name in _SYSTEMS if mark in agent), None)
+    if browser is None:
+        return agent[:60] or "an unknown program"
+    return f"{browser} on {system}" if system else browser

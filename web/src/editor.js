@@ -16,12 +16,16 @@ function start(form) {
   const starters = JSON.parse(document.getElementById("starters").textContent);
   const store = drafts(form.dataset.editor);
   const notice = noticeOf(form.querySelector("[data-draft-notice]"));
-  const panel = runPanel(document.querySelector("[data-run-panel]"), { onEnd: (frames) => editor.mark(frames) });
+  const panel = runPanel(document.querySelector("[data-run-panel]"), {
+    onEnd: (frames) => editor.mark(frames),
+    onLine: (line) => editor.goTo(line),
+  });
   let saving = 0;
 
   const draft = store.read(language.value);
   const kept = "kept" in form.dataset;
-  const restored = !kept && draft !== null && draft.text !== area.value;
+  // What was handed in after the draft was written, perhaps from another machine, is newer than it.
+  const restored = !kept && draft !== null && draft.text !== area.value && draft.at > Number(form.dataset.sourceAt);
   const editor = makeEditor(host, {
     text: restored ? draft.text : area.value,
     language: language.value,
@@ -95,6 +99,7 @@ function start(form) {
     notice.show("The starter is back.", "Undo", () => editor.setText(text));
   });
 
+  form.querySelector("[data-open-file]").addEventListener("click", () => form.elements.file.click());
   startOpening(form.elements.file, (text, name) => {
     const old = editor.text();
     editor.setText(text);

@@ -4,11 +4,20 @@ import { startLive } from "../parts/live.js";
 import { startTimes } from "../parts/times.js";
 
 /**
- * Send the form and show the answer.
- * @returns the frames to mark in the editor, once the run has ended: `[{line, message}]`
+ * @param {HTMLElement} panel
+ * @param {{onEnd: (frames: {line: number, message: string}[]) => void, onLine: (line: number) => void}} options
+ *   `onEnd` gets the lines to mark once the run has ended; `onLine` is called for a line that somebody wants to see
  */
-export function runPanel(panel, { onEnd }) {
+export function runPanel(panel, { onEnd, onLine }) {
   let stop = () => {};
+
+  // The listing with numbered lines is on the run's own page; here, a line is one in the editor.
+  panel.addEventListener("click", (event) => {
+    const link = event.target instanceof Element && event.target.closest('a[href^="#L"]');
+    if (!link) return;
+    event.preventDefault();
+    onLine(Number(link.hash.slice(2)));
+  });
 
   function frames() {
     return [...panel.querySelectorAll("[data-frame-line]")].map((frame) => ({

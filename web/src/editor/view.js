@@ -95,6 +95,13 @@ export function makeEditor(host, { text, language, label, description, onChange,
     view.dispatch(setDiagnostics(view.state, diagnostics));
   }
 
+  /** Put the cursor at the start of a line, counted from 1. */
+  function goTo(number) {
+    const { from } = view.state.doc.line(Math.min(Math.max(1, number), view.state.doc.lines));
+    view.dispatch({ selection: { anchor: from }, effects: EditorView.scrollIntoView(from, { y: "center" }) });
+    view.focus();
+  }
+
   setLanguage(language);
-  return { view, setLanguage, setText, mark, text: () => view.state.doc.toString() };
+  return { view, goTo, setLanguage, setText, mark, text: () => view.state.doc.toString() };
 }
