@@ -5,11 +5,15 @@ Two sources, one look: the judge's own events on this machine, and the submissio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
 from client.show import clean, word
+
+UP_TO_CHECKING = ("preparing", "compiling", "checking")
 
 
 class Live:
@@ -30,13 +34,22 @@ class Live:
             self._out.print(Text(clean(self._trouble), style="magenta"))
         if submission["position"] is not None and submission["position"] != self._position:
             self._position = submission["position"]
-            self._out.print(Text(f"queued, {self._position} before it", style="dim"))
-        for phase in submission["phases"][self._phases :]:
-            self.phase(phase["phase"])
-        self._phases = len(submission["phases"])
-        for case in submission["cases"][self._cases :]:
+            self._out.print(Text(f"queued, {self._position or 'none'} before it", style="dim"))
+        self._news(submission["phases"], submission["cases"])
+
+    def _news(self, phases: Sequence[Json], cases: Sequence[Json]) -> None:
+        """Print what is new in the order in which it came: the cases belong to the phase that checks."""
+        new = [phase["phase"] for phase in phases[self._phases :]]
+        for name in new:
+            if name in UP_TO_CHECKING:
+                self.phase(name)
+        for case in cases[self._cases :]:
             self.case(case)
-        self._cases = max(self._cases, len(submission["cases"]))
+        for name in new:
+            if name not in UP_TO_CHECKING:
+                self.phase(name)
+        self._phases = max(self._phases, len(phases))
+        self._cases = max(self._cases, len(cases))
 
     def event(self, event: Json) -> None:
         """One line of the judge's."""

@@ -7,6 +7,7 @@ Verdicts are told by words and colour, never by colour alone.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,7 @@ from client.api import Json
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
+MAX_LOG_LINES = 10
 _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
 
 
@@ -52,9 +54,7 @@ def show_result(out: Console, result: Json) -> None:
     show_cases(out, result["cases"])
     _show_measurements(out, result.get("measurements", []))
     _show_findings(out, result.get("findings", []))
-    if result.get("log"):
-        out.print(Text("\nprinted by the submission:", style="bold"))
-        out.print(Text(clean(result["log"])))
+    _show_log(out, result.get("log", ""))
     _show_score(out, result)
 
 
@@ -73,18 +73,21 @@ def _show_error(out: Console, error: Json | None) -> None:
 
 
 def show_mismatch(out: Console, mismatch: Json) -> None:
-    """Where an output is wrong: how many, the pattern, the first place, and a map of the damage."""
-    share = f"{mismatch['wrong']} of {mismatch['total']} elements of {clean(mismatch['output'])}"
-    out.print(Text(f"  {share} are wrong: {clean(mismatch['where'])}"))
-    place = ", ".join(str(index) for index in mismatch["index"])
-    got = f"expected {clean(mismatch['expected'])}, got {clean(mismatch['got'])}"
-    out.print(Text(f"  first at [{place}]: {got} (allowed difference {clean(mismatch['tolerance'])})"))
+    """What the explanation does not say of a wrong output: what was allowed, and a map of the damage."""
+    share = f"{mismatch['wrong']} of {mismatch['total']} elements of {clean(mismatch['output'])} are wrong"
+    out.print(Text(f"  {share}; the allowed difference there is {clean(mismatch['tolerance'])}", style="dim"))
     rows = mismatch.get("map") or []
     if sum(len(row) for row in rows) > 1:
         height, width = mismatch["tile"]
         out.print(Text(f"  map of the wrong elements, one character per {height} × {width}:", style="dim"))
-        for row in rows:
-            out.print(Text("  │" + "".join(_shade(value) for value in row) + "│", style="red"))
+        for line, times in _together("".join(_shade(value) for value in row) for row in rows):
+            more = f"  × {times}" if times > 1 else ""
+            out.print(Text(f"  │{line}│", style="red") + Text(more, style="dim"))
+
+
+def _together(lines: Iterable[str]) -> Iterable[tuple[str, int]]:
+    """Equal lines that follow each other, once, with their number."""
+    return ((line, len(list(same))) for line, same in itertools.groupby(lines))
 
 
 def _shade(per_thousand: int) -> str:
@@ -97,13 +100,12 @@ def show_cases(out: Console, cases: Sequence[Json]) -> None:
     """One line per case."""
     if not cases:
         return
-    table = _table("case", "group", "verdict", "seconds", "")
+    table = _table("case", "group", "verdict", "seconds")
     for case in cases:
         seconds = "" if case.get("seconds") is None else f"{case['seconds']:.3f}"
         hidden = case["visibility"] == "hidden"
         name = f"{clean(case['name'])}{' (hidden)' if hidden else ''}"
-        message = "" if case["verdict"] == "passed" else clean(case["message"])
-        table.add_row(Text(name), Text(clean(case["group"])), word(case["verdict"]), seconds, Text(message))
+        table.add_row(Text(name), Text(clean(case["group"])), word(case["verdict"]), seconds)
     out.print(table)
 
 
@@ -121,6 +123,16 @@ def _show_findings(out: Console, findings: Sequence[Json]) -> None:
     for finding in findings:
         kind = finding["kind"].replace("_", " ")
         out.print(Text(f"finding, for staff: {kind}: {clean(finding['summary'])}", style="yellow"))
+
+
+def _show_log(out: Console, log: str) -> None:
+    if not log:
+        return
+    lines = clean(log).splitlines()
+    out.print(Text("\nprinted by the submission:", style="bold"))
+    out.print(Text("\n".join(lines[:MAX_LOG_LINES])))
+    if len(lines) > MAX_LOG_LINES:
+        out.print(Text(f"… {len(lines) - MAX_LOG_LINES} more lines; --json shows them", style="dim"))
 
 
 def _show_score(out: Console, result: Json) -> None:
