@@ -1,0 +1,215 @@
+"""What an assignment's two folders lack, found by reading them. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.assignment import (
+    EXTENSIONS,
+    Assignment,
+    Case,
+    Draw,
+    Family,
+    Mutant,
+    load_assignment,
+    load_families,
+    load_mutants,
+)
+from autograder.contract import Lane, Language, Verdict
+
+SECTIONS = (
+    "The idea",
+    "What the hardware does",
+    "The naive way",
+    "What to write",
+    "Hints",
+    "What is graded",
+    "Common mistakes",
+    "References",
+)
+"""Headings (`## …`) that every handout has, in this order."""
+
+WORDS = (800, 1500)
+MUTANTS = 6
+HONEST = 2
+_POINTED_OUT = 100
+"""Smaller numbers stand in every text."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that is missing or wrong, where, and what to do."""
+
+    where: str
+    problem: str
+
+
+def find(assignment_folder: Path, reference_folder: Path) -> tuple[Gap, ...]:
+    """Everything that is missing in the two folders.
+
+    Raises:
+        ManifestError: a manifest cannot be read.
+    """
+    assignment = load_assignment(assignment_folder)
+    families = load_families(reference_folder)
+    return (
+        *handout(assignment_folder),
+        *_cases(assignment, families),
+        *_files(assignment, assignment_folder, reference_folder),
+        *_mutants(assignment, families, reference_folder),
+        *leaks(assignment, families, assignment_folder, reference_folder),
+    )
+
+
+def handout(folder: Path) -> Iterator[Gap]:
+    """What the handout lacks."""
+    path = folder / "README.md"
+    if not path.is_file():
+        yield Gap("README.md", "there is no handout")
+        return
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+?)\s*$", text, re.MULTILINE)
+    for section in SECTIONS:
+        if section not in headings:
+            yield Gap("README.md", f"the section '## {section}' is missing")
+    if (found := [heading for heading in headings if heading in SECTIONS]) != sorted(found, key=SECTIONS.index):
+        yield Gap("README.md", f"the sections stand in another order than {', '.join(SECTIONS)}")
+    if not WORDS[0] <= (count := words(text)) <= WORDS[1]:
+        yield Gap("README.md", f"has {count} words; a handout has {WORDS[0]} to {WORDS[1]}")
+    if "<details>" not in text:
+        yield Gap("README.md", "no hint unfolds (<details>)")
+
+
+def words(text: str) -> int:
+    """Words of prose: without code blocks, formulas and tags."""
+    prose = re.sub(r"```.*?```|\$\$.*?\$\$|\$[^$\n]*\$|<[^>]+>", " ", text, flags=re.DOTALL)
+    return len(re.findall(r"\w[\w'-]*", prose))
+
+
+def leaks(
+    assignment: Assignment, families: tuple[Family, ...], assignment_folder: Path, reference_folder: Path
+) -> Iterator[Gap]:
+    """What published files give away of the staff's: a number from which hidden sizes are drawn, or a staff kernel."""
+    public = {value for case in assignment.cases for value in case.size.values()}
+    secret = {number for family in families for number in _numbers(family)} - public
+    staff = {_normal(path.read_text(encoding="utf-8")) for path in (reference_folder / "solutions").glob("*.*")}
+    for path in sorted(path for path in assignment_folder.rglob("*") if path.suffix in {".md", ".py", ".cu"}):
+        name, text = path.relative_to(assignment_folder).as_posix(), path.read_text(encoding="utf-8")
+        told = secret & {int(number) for number in re.findall(r"(?<![\w.])\d{3,9}(?![\w.]*\w)", text)}
+        for number in sorted(told):
+            yield Gap(name, f"tells {number}, from which hidden cases are drawn")
+        if "hidden.toml" in text or f"reference/{assignment.slug}" in text:
+            yield Gap(name, "speaks of the staff's folder")
+        if _normal(text) in staff:
+            yield Gap(name, "is the staff's solution")
+
+
+def _numbers(family: Family) -> Iterator[int]:
+    """Numbers that a family's sizes come from and that nobody writes by chance (powers of two everybody does)."""
+    for draw in family.size.values():
+        for number in (*draw.choose, *draw.near, *draw.between, *draw.prime):
+            if number >= _POINTED_OUT and number & (number - 1):
+                yield number
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _cases(assignment: Assignment, families: tuple[Family, ...]) -> Iterator[Gap]:
+    for lane in (Lane(name) for name in assignment.lanes):
+        cases = assignment.cases_for(lane)
+        if assignment.lanes[lane].ranks and not any(case.ranked for case in cases):
+            yield Gap("assignment.toml", f"the lane {lane} ranks and has no ranked case")
+        if not any(not family.lanes or lane in family.lanes for family in families):
+            yield Gap("hidden.toml", f"no family of hidden cases runs on the lane {lane}")
+    for kind, seen in (("of size 1", _has_one), ("with an odd size", _has_odd)):
+        if not any(seen(case) for case in assignment.cases):
+            yield Gap("assignment.toml", f"no public case {kind}")
+    if not any(_misaligned(family.offset) for family in families):
+        yield Gap("hidden.toml", "no family with misaligned tensors")
+    strided = any(argument.role == "stride" for argument in assignment.arguments)
+    if strided and not any(family.pad for family in families):
+        yield Gap("hidden.toml", "the entry takes strides, and no family pads rows")
+
+
+def _has_one(case: Case) -> bool:
+    return set(case.size.values()) == {1}
+
+
+def _has_odd(case: Case) -> bool:
+    return any(value > 1 and value % 2 for value in case.size.values())
+
+
+def _misaligned(draw: Draw | None) -> bool:
+    return draw is not None and any((*draw.choose, *draw.near, *draw.between, *draw.prime))
+
+
+def _files(assignment: Assignment, assignment_folder: Path, reference_folder: Path) -> Iterator[Gap]:
+    if not (reference_folder / "notes.md").is_file():
+        yield Gap("notes.md", "there are no notes on what was measured")
+    if not assignment.library_operations:
+        yield Gap("assignment.toml", "library_operations is empty: what would do the exercise by itself?")
+    for language in assignment.languages:
+        suffix = EXTENSIONS[language]
+        for path in (
+            assignment_folder / "starters" / f"{language}.{suffix}",
+            reference_folder / "solutions" / f"{language}.{suffix}",
+        ):
+            if not path.is_file():
+                yield Gap(f"{path.parent.name}/{path.name}", "is missing")
+        if not list((assignment_folder / "milestones").glob(f"*.{suffix}")):
+            yield Gap("milestones", f"there is none in {language}")
+        yield from _submissions(language, reference_folder / "submissions")
+
+
+def _submissions(language: Language, folder: Path) -> Iterator[Gap]:
+    names = [path.stem for path in sorted(folder.glob(f"*.{EXTENSIONS[language]}"))]
+    for name in names:
+        if verdict_in(name) is None:
+            yield Gap(f"submissions/{name}", "does not start with the verdict it must get")
+    honest = [name for name in names if verdict_in(name) is Verdict.passed and not uses_a_library(name)]
+    if len(honest) < HONEST:
+        yield Gap("submissions", f"{len(honest)} honest variants in {language} pass; there have to be {HONEST}")
+    for verdict in (Verdict.wrong_answer, Verdict.compile_error, Verdict.runtime_error):
+        if not any(verdict_in(name) is verdict for name in names):
+            yield Gap("submissions", f"none in {language} gets {verdict}")
+    if not any(uses_a_library(name) for name in names):
+        yield Gap("submissions", f"none in {language} does the exercise with a library call (passed_library_call)")
+
+
+def verdict_in(name: str) -> Verdict | None:
+    """The verdict that a submission's file name starts with."""
+    fitting = (verdict for verdict in Verdict if name == verdict or name.startswith(f"{verdict}_"))
+    return next(fitting, None)
+
+
+def uses_a_library(name: str) -> bool:
+    """Whether a submission is named for doing the exercise with a library call, which staff have to be shown."""
+    return "library_call" in name
+
+
+def _mutants(assignment: Assignment, families: tuple[Family, ...], reference_folder: Path) -> Iterator[Gap]:
+    mutants = load_mutants(reference_folder)
+    known = {case.name for case in assignment.cases} | {family.category for family in families}
+    for language in assignment.languages:
+        mine = [mutant for mutant in mutants if mutant.language is language]
+        if len(mine) < MUTANTS:
+            yield Gap("mutants.toml", f"has {len(mine)} mutants in {language}; there have to be {MUTANTS}")
+        path = reference_folder / "solutions" / f"{language}.{EXTENSIONS[language]}"
+        source = path.read_text(encoding="utf-8") if path.is_file() else ""
+        for mutant in mine:
+            yield from _mutant(mutant, source, known)
+
+
+def _mutant(mutant: Mutant, source: str, known: set[str]) -> Iterator[Gap]:
+    where = f"mutants.toml, {mutant.name!r}"
+    if (count := source.count(mutant.find)) != 1:
+        yield Gap(where, f"what it looks for occurs {count} times in the staff kernel, not once")
+    if mutant.killed_by not in known:
+        yield Gap(where, f"{mutant.killed_by!r} is no public case and no family of hidden cases")
+    if mutant.verdict not in set(Verdict) - {Verdict.passed, Verdict.grader_error}:
+        yield Gap(where, f"{mutant.verdict!r} is no verdict that a mutant can get")

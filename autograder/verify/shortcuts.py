@@ -1,0 +1,119 @@
+"""Answers that must not pass: a lower precision, and everything that can be guessed without computing.
+
+Each is made from the oracle's own answer, put into the output's dtype and compared as a submission's output would be.
+It has to fail in at least one public case of every dtype; a tolerance or an input that lets it through is too weak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from autograder.assignment import Assignment, Case, load_assignment
+from autograder.contract import Lane
+from autograder.judge import seeds
+from autograder.judge.compare import compare
+from autograder.judge.problem import Problem, Tensors, dtype_of, load_problem
+from autograder.verify.gaps import Gap
+
+LOWER: Mapping[torch.dtype, torch.dtype] = {
+    torch.float64: torch.float32,
+    torch.float32: torch.float16,
+    torch.float16: torch.float8_e5m2,
+    torch.bfloat16: torch.float8_e4m3fn,
+}
+"""The next lower precision: fewer bits of significand, whatever the range."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """One case with inputs, their answer, and the answer to other inputs of the same case."""
+
+    case: Case
+    inputs: Tensors
+    expected: Tensors
+    scale: Tensors
+    earlier: Tensors
+
+
+Shortcut = Callable[[Problem, Meeting], Tensors]
+
+
+def find(assignment_folder: Path, lane: Lane = Lane.cpu) -> tuple[Gap, ...]:
+    """The shortcuts that pass every public case of some dtype on `lane`.
+
+    Raises:
+        HarnessError: problem.py does not fit the manifest.
+    """
+    assignment = load_assignment(assignment_folder)
+    problem = load_problem(assignment, assignment_folder)
+    meetings = [_meet(problem, case) for case in assignment.cases_for(lane)]
+    return tuple(_gaps(assignment, problem, meetings))
+
+
+def failing(assignment: Assignment, problem: Problem, meeting: Meeting, shortcut: Shortcut) -> bool:
+    """Whether the comparison finds this shortcut out in this case."""
+    outputs = shortcut(problem, meeting)
+    return any(
+        not compare(
+            outputs[argument.name].to(dtype_of(assignment.dtype_of(argument, meeting.case))),
+            meeting.expected[argument.name],
+            meeting.scale[argument.name],
+            assignment.tolerance[argument.name],
+        ).right
+        for argument in assignment.outputs
+    )
+
+
+def _meet(problem: Problem, case: Case) -> Meeting:
+    inputs, others = problem.inputs(case, seeds.fresh_seed()), problem.inputs(case, seeds.fresh_seed())
+    truth = problem.truth(case, inputs)
+    return Meeting(case, inputs, truth.expected, truth.scale, problem.truth(case, others).expected)
+
+
+def _gaps(assignment: Assignment, problem: Problem, meetings: list[Meeting]) -> Iterator[Gap]:
+    for dtype in sorted({meeting.case.dtype for meeting in meetings}):
+        mine = [meeting for meeting in meetings if meeting.case.dtype == dtype]
+        for name, shortcut in SHORTCUTS.items():
+            if not any(failing(assignment, problem, meeting, shortcut) for meeting in mine):
+                yield Gap("assignment.toml", f"in {dtype}, {name} passes every public case")
+
+
+def _each(change: Callable[[torch.Tensor], torch.Tensor]) -> Shortcut:
+    """The right answer, changed."""
+    return lambda _, meeting: {name: change(value) for name, value in meeting.expected.items()}
+
+
+def _finite_mean(value: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+    finite = value.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+    return (finite.mean() if dim is None else finite.mean(dim=dim, keepdim=True)).expand_as(value)
+
+
+def _lower_inputs(problem: Problem, meeting: Meeting) -> Tensors:
+    """The exact answer to inputs that were rounded to the next lower precision."""
+    rounded = {
+        name: value.to(LOWER[value.dtype]).to(value.dtype) if value.dtype in LOWER else value
+        for name, value in meeting.inputs.items()
+    }
+    return problem.truth(meeting.case, rounded).expected
+
+
+def _lower_output(_: Problem, meeting: Meeting) -> Tensors:
+    """The exact answer, rounded to the precision below the inputs'."""
+    lower = LOWER.get(dtype_of(meeting.case.dtype), dtype_of(meeting.case.dtype))
+    return {name: value.to(lower).double() for name, value in meeting.expected.items()}
+
+
+SHORTCUTS: Mapping[str, Shortcut] = {
+    "zeros": _each(torch.zeros_like),
+    "the mean everywhere": _each(_finite_mean),
+    "the mean of each row": _each(lambda value: _finite_mean(value, -1)),
+    "the mean of each column": _each(lambda value: _finite_mean(value, 0)),
+    "the answer shifted by one element": _each(lambda value: value.flatten().roll(1).reshape(value.shape)),
+    "the answer to earlier inputs": lambda _, meeting: meeting.earlier,
+    "inputs rounded to the next lower precision": _lower_inputs,
+    "the answer in the next lower precision": _lower_output,
+}

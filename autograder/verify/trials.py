@@ -1,0 +1,156 @@
+"""Every kernel in an assignment's folders, with the verdict it must get, and how it fared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from autograder.assignment import EXTENSIONS, load_assignment, load_mutants
+from autograder.contract import FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
+from autograder.judge import References, grade
+from autograder.sandbox import Sandbox
+from autograder.verify.gaps import uses_a_library, verdict_in
+
+
+class Kind(StrEnum):
+    """What a kernel is to its assignment."""
+
+    solution = "solution"
+    starter = "starter"
+    milestone = "milestone"
+    submission = "submission"
+    mutant = "mutant"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kernel and what has to come of it.
+
+    Attributes:
+        killed_by: a public case or a family of hidden cases that must be among those that fail; `""` for any.
+        shown: staff have to be shown that something else than a kernel of its own does the work.
+    """
+
+    slug: str
+    kind: Kind
+    name: str
+    language: Language
+    source: str
+    verdict: Verdict
+    killed_by: str = ""
+    shown: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial went.
+
+    Attributes:
+        failed: public cases by name and families of hidden cases by category that did not pass, in order.
+        deviation: how it differs from the plan, in one sentence; `""` if it does not.
+    """
+
+    trial: Trial
+    verdict: Verdict
+    failed: tuple[str, ...]
+    findings: tuple[FindingKind, ...]
+    seconds: float
+    deviation: str
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether it got what it must get."""
+        return not self.deviation
+
+
+def plan(assignment_folder: Path, reference_folder: Path) -> tuple[Trial, ...]:
+    """Every kernel of the assignment: solutions, starters, milestones, submissions, mutants.
+
+    Raises:
+        ManifestError: a manifest cannot be read.
+    """
+    assignment = load_assignment(assignment_folder)
+    slug = assignment.slug
+    return tuple(
+        trial
+        for language in assignment.languages
+        for trial in (
+            *_files(slug, language, assignment_folder, reference_folder),
+            *_mutants(slug, language, reference_folder),
+        )
+    )
+
+
+def run(
+    trial: Trial,
+    assignment_folder: Path,
+    reference_folder: Path,
+    sandbox: Sandbox,
+    references: References | None = None,
+) -> Outcome:
+    """Grade a trial as a submission on the CPU lane. Starters meet the public cases only: they are wrong at once."""
+    request = GradeRequest(
+        slug=trial.slug,
+        bundle="",
+        language=trial.language,
+        lane=Lane.cpu,
+        mode=Mode.run if trial.kind is Kind.starter else Mode.submission,
+        source=trial.source,
+        filename=f"{trial.slug}.{EXTENSIONS[trial.language]}",
+    )
+    started = time.monotonic()
+    result = grade(
+        request,
+        assignment_folder=assignment_folder,
+        reference_folder=reference_folder,
+        sandbox=sandbox,
+        references=references,
+    )
+    return judged(trial, result, time.monotonic() - started)
+
+
+def judged(trial: Trial, result: GradeResult, seconds: float) -> Outcome:
+    """Hold a result against the plan."""
+    failed = [case for case in result.cases if case.verdict not in {Verdict.passed, None}]
+    names = tuple(dict.fromkeys(name for case in failed for name in (case.name, case.category)))
+    kinds = tuple(finding.kind for finding in result.findings)
+    return Outcome(trial, result.verdict, names, kinds, seconds, _deviation(trial, result, names, kinds))
+
+
+def _deviation(trial: Trial, result: GradeResult, failed: tuple[str, ...], findings: tuple[FindingKind, ...]) -> str:
+    if result.verdict is not trial.verdict:
+        return f"got {result.verdict} instead of {trial.verdict}: {result.explanation}"
+    if trial.killed_by and trial.killed_by not in failed:
+        return f"was not killed by {trial.killed_by!r}, but by {', '.join(failed)}"
+    if trial.shown and not findings:
+        return "no finding tells staff that a library did the exercise"
+    if trial.verdict is Verdict.passed and not trial.shown and findings:
+        return f"an honest kernel was reported to staff: {', '.join(findings)}"
+    return ""
+
+
+def _files(slug: str, language: Language, assignment_folder: Path, reference_folder: Path) -> Iterator[Trial]:
+    def trial(kind: Kind, path: Path, verdict: Verdict, *, shown: bool = False) -> Trial:
+        source = path.read_text(encoding="utf-8", errors="surrogateescape")
+        return Trial(slug, kind, path.stem, language, source, verdict, shown=shown)
+
+    suffix = EXTENSIONS[language]
+    yield trial(Kind.solution, reference_folder / "solutions" / f"{language}.{suffix}", Verdict.passed)
+    yield trial(Kind.starter, assignment_folder / "starters" / f"{language}.{suffix}", Verdict.wrong_answer)
+    for path in sorted((assignment_folder / "milestones").glob(f"*.{suffix}")):
+        yield trial(Kind.milestone, path, Verdict.passed)
+    for path in sorted((reference_folder / "submissions").glob(f"*.{suffix}")):
+        if (verdict := verdict_in(path.stem)) is not None:
+            yield trial(Kind.submission, path, verdict, shown=uses_a_library(path.stem))
+
+
+def _mutants(slug: str, language: Language, reference_folder: Path) -> Iterator[Trial]:
+    path = reference_folder / "solutions" / f"{language}.{EXTENSIONS[language]}"
+    source = path.read_text(encoding="utf-8")
+    for mutant in load_mutants(reference_folder):
+        if mutant.language is language:
+            edited = source.replace(mutant.find, mutant.replace)
+            yield Trial(slug, Kind.mutant, mutant.name, language, edited, Verdict(mutant.verdict), mutant.killed_by)
