@@ -24,6 +24,8 @@ MAX_BYTES = 4 * 2**20
 MAX_DEPTH = 12
 MAX_ITEMS = 20_000
 MAX_TEXT = 2 * 2**20
+MIN_INT, MAX_INT = -(2**63), 2**64 - 1
+"""A nonce uses all 64 bits. Without an end, a number that can be read might be too long to be written again."""
 
 Json = Any
 """What `json.loads` returns: the one place where `Any` is the honest type."""
@@ -152,6 +154,8 @@ def _build_scalar(kind: Any, data: Json, where: str) -> Any:
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool):
         return float(data)
     if kind is int and isinstance(data, int) and not isinstance(data, bool):
+        if not MIN_INT <= data <= MAX_INT:
+            raise ContractError(f"{where}: a number has at most 64 bits")
         return data
     if kind is bool and isinstance(data, bool):
         return data

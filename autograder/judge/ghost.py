@@ -13,6 +13,10 @@ from autograder.assignment import Assignment
 from autograder.contract import Finding, FindingKind, Launch
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import MOST_NAMES
+from autograder.judge.failure import clean
+
+MAX_NAME = 120
+MAX_GRID = 3
 
 
 @dataclass
@@ -27,9 +31,10 @@ class Record:
         if checked.finished is None:
             return
         for launch in checked.finished.launches:
-            key = (launch.kernel, launch.grid)
+            key = (clean(launch.kernel, MAX_NAME), launch.grid[:MAX_GRID])
             self.launches[key] = self.launches.get(key, 0) + launch.calls
-        for name, count in checked.finished.operations.items():
+        for said, count in checked.finished.operations.items():
+            name = clean(said, MAX_NAME)
             self.operations[name] = self.operations.get(name, 0) + count
 
     def as_launches(self) -> tuple[Launch, ...]:

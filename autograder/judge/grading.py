@@ -30,7 +30,7 @@ from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
-from autograder.judge.failure import Failure
+from autograder.judge.failure import Failure, clean
 from autograder.judge.phases import Emit, Phases
 from autograder.judge.problem import load_problem
 from autograder.judge.references import References, find_reference
@@ -224,7 +224,7 @@ class Grading:
             measurements=measurements,
             findings=findings,
             launches=self._record.as_launches(),
-            log=self._log[:MAX_LOG_CHARS],
+            log=clean(self._log, MAX_LOG_CHARS),
             phases=self._phases.times(),
             environment=environment(self._sandbox, self._runners.versions),
             promises=tuple(sorted(self._sandbox.promises)),

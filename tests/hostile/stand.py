@@ -27,7 +27,7 @@ from autograder.sandbox.process_runner import ProcessRunner
 from autograder.sandbox.zygote import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
-LIMITS = {"import_s": 2, "call_s": 2, "total_s": 60, "memory_mib": 640, "processes": 48, "output_kib": 256, "tmp_mib": 64}
+LIMITS = {"import_s": 4, "call_s": 4, "total_s": 60, "memory_mib": 640, "processes": 48, "output_kib": 256, "tmp_mib": 64}
 CASES = [
     {"name": "thousand", "group": "basics", "size": {"n": 1000}, "dtype": "float32", "distribution": "decades"},
     {"name": "ranked", "group": "basics", "size": {"n": 2048}, "dtype": "float32", "distribution": "decades", "ranked": True},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,20 @@ def assert_it_got_nothing(result: GradeResult) -> None:
     """Nothing that a student would be shown has what the file was after."""
     shown = codec.dumps(result.for_student())
     assert "LOOT" not in shown, shown[shown.index("LOOT") :][:300]
-    assert not any(ord(letter) < ord(" ") and letter not in "\n\t" for letter in result.explanation)
+    for text in texts(codec.to_json(result)):
+        assert all(letter.isprintable() or letter in "\n\t" for letter in text), text[:300]
+
+
+def texts(value: codec.Json) -> Iterator[str]:
+    """Every string in it, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, dict):
+        yield from texts(list(value.keys()))
+        yield from texts(list(value.values()))
 
 
 def assert_its_times_are_times(result: GradeResult) -> None:
