@@ -62,7 +62,7 @@ class Database:
         """
         with self._write() as session:
             try:
-                with session.begin():
+                with session.begin(), _fresh_after_error(session):
                     yield session
             except BaseException:
                 self._write_what_stays(session)
@@ -82,12 +82,28 @@ class Database:
     def reading(self) -> Iterator[Session]:
         """A unit of work that writes nothing."""
         with self._read() as session:
-            yield session
+            with _fresh_after_error(session):
+                yield session
             session.rollback()
 
     def dispose(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+
+
+@contextmanager
+def _fresh_after_error(session: Session) -> Iterator[None]:
+    """On SQLite, throw the connection away when an exception passes.
+
+    The exception's frames may hold a result that was not read to its end. SQLite then keeps the snapshot that it reads
+    from, even over a rollback, and whoever gets the connection next would see the past.
+    """
+    try:
+        yield
+    except BaseException:
+        if session.in_transaction() and session.get_bind().dialect.name == "sqlite":
+            session.connection().invalidate()
+        raise
 
 
 def after_commit(session: Session, message: Callable[[], object]) -> None:

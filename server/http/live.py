@@ -94,7 +94,7 @@ class Live:
     def _revisions(self, submission_ids: Collection[int]) -> Mapping[int, int]:
         query = select(Submission.id, Submission.revision).where(Submission.id.in_(submission_ids))
         with self._database.reading() as session:
-            return dict(session.execute(query).tuples().all())
+            return dict(session.execute(query).all())
 
     def _tell(self, revisions: Mapping[int, int]) -> None:
         for watcher in self._watchers:
