@@ -1,0 +1,111 @@
+"""Transactions: what they keep, what they forget, and that nobody reads the past."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
+
+from server.db import after_commit, after_rollback
+from server.models import ApiToken, LoginAttempt
+
+
+def _row(email):
+    return LoginAttempt(address="", email=email, at=datetime.now(UTC))
+
+
+def _emails(database):
+    with database.reading() as session:
+        return sorted(session.scalars(select(LoginAttempt.email)))
+
+
+def _fail_after(database, work, unit="transaction"):
+    with getattr(database, unit)() as session:
+        work(session)
+        raise ZeroDivisionError
+
+
+def test_messages_leave_after_the_commit_and_never_without_one(database):
+    said = []
+    with database.transaction() as session:
+        session.add(_row("a"))
+        after_commit(session, lambda: said.append(_emails(database)))
+        after_rollback(session, lambda other: other.add(_row("never")))
+    with pytest.raises(ZeroDivisionError):
+        _fail_after(database, lambda session: after_commit(session, lambda: said.append("never")))
+    assert said == [["a"]]
+    assert _emails(database) == ["a"]
+
+
+def test_what_stays_of_an_undone_transaction_is_written_afterwards(database):
+    def work(session):
+        session.add(_row("undone"))
+        session.flush()
+        after_rollback(session, lambda other: other.add(_row("stays")))
+
+    with pytest.raises(ZeroDivisionError):
+        _fail_after(database, work)
+    assert _emails(database) == ["stays"]
+
+
+def test_a_commit_that_fails_leaves_what_stays_and_raises(database):
+    def commit():
+        with database.transaction() as session:
+            after_rollback(session, lambda other: other.add(_row("stays")))
+            session.add(ApiToken(user_id=9, name="", token_hash="", start="", created_at=datetime.now(UTC)))
+
+    with pytest.raises(IntegrityError):
+        commit()
+    assert _emails(database) == ["stays"]
+
+
+@pytest.mark.parametrize("unit", ["reading", "transaction"])
+def test_after_an_error_in_the_middle_of_a_result_nobody_reads_the_past(database, unit):
+    with database.transaction() as session:
+        session.add_all([_row("a"), _row("b")])
+    kept = []
+
+    def work(session):
+        result = session.execute(select(LoginAttempt.email))
+        kept.append((result, result.fetchone()))
+
+    with pytest.raises(ZeroDivisionError):
+        _fail_after(database, work, unit)
+    with database.transaction() as session:
+        session.add(_row("c"))
+    assert _emails(database) == ["a", "b", "c"]
+    assert kept
+
+
+def test_a_reader_does_not_wait_for_a_writer(database):
+    with database.transaction() as session:
+        session.add(_row("a"))
+        session.flush()
+        found = []
+        reader = threading.Thread(target=lambda: found.append(_emails(database)))
+        reader.start()
+        reader.join()
+        assert found == [[]]
+
+
+def test_two_writers_add_up(database):
+    with database.transaction() as session:
+        session.add(_row("0"))
+
+    def count():
+        for _ in range(10):
+            with database.transaction() as session:
+                row = session.scalars(select(LoginAttempt).with_for_update()).one()
+                row.email = str(int(row.email) + 1)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert _emails(database) == ["40"]
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(LoginAttempt)) == 1
