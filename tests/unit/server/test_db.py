@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
-from server.db import after_commit, after_rollback
+from server.db import Database, after_commit, after_rollback
 from server.models import ApiToken, LoginAttempt
 
 
@@ -63,7 +63,7 @@ def test_a_commit_that_fails_leaves_what_stays_and_raises(database):
 
 
 @pytest.mark.parametrize("unit", ["reading", "transaction"])
-def test_after_an_error_in_the_middle_of_a_result_nobody_reads_the_past(database, unit):
+def test_after_an_error_in_the_middle_of_a_result_nobody_reads_the_past(database, config, unit):
     with database.transaction() as session:
         session.add_all([_row("a"), _row("b")])
     kept = []
@@ -74,8 +74,10 @@ def test_after_an_error_in_the_middle_of_a_result_nobody_reads_the_past(database
 
     with pytest.raises(ZeroDivisionError):
         _fail_after(database, work, unit)
-    with database.transaction() as session:
+    elsewhere = Database(config.database_url)
+    with elsewhere.transaction() as session:
         session.add(_row("c"))
+    elsewhere.dispose()
     assert _emails(database) == ["a", "b", "c"]
     assert kept
 
