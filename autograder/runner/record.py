@@ -52,6 +52,11 @@ def _count(counts: dict[Any, int], key: Any) -> None:
 class OperationRecorder(TorchDispatchMode):
     """Sees every operation that torch dispatches while it is entered."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: otherwise the first operation imports torch's compiler, which takes seconds and is not used here."""
+        return False
+
     def __init__(self, record: Record) -> None:
         super().__init__()
         self._record = record

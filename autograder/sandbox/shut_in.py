@@ -54,8 +54,9 @@ class Supervisor:
     def run(self, channel: int, log: int, serve: Serve) -> NoReturn:
         """Start init, wait for its end and for the judge, clean up."""
         try:
-            _die_with_parent(signal.SIGTERM)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, lambda *_: self._end())
+            _die_with_parent(signal.SIGTERM)
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
             _prepare_namespaces(self._plan)
             self._init = _fork(lambda: _be_init(self._plan, channel, log, self._status, serve))
@@ -77,7 +78,7 @@ class Supervisor:
         try:
             if self._plan.keeps(Promise.whole_tree):
                 self._kill()
-            cgroups.end(self._plan.cgroups)
+                cgroups.end(self._plan.cgroups)
             removal.remove(self._plan.folder)
         finally:
             os._exit(0)
@@ -183,6 +184,9 @@ def _limit_processes(plan: Plan) -> None:
         most = plan.processes
     elif plan.features.nproc_by_namespace and plan.pid_namespace:
         most = plan.processes + _OURS
+    elif os.getuid() and not plan.pid_namespace:
+        # All that this user has counts: no promise, but a fork bomb meets it soon.
+        most = plan.processes + tree.threads_of(os.getuid())
     else:
         return
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

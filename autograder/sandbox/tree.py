@@ -87,14 +87,17 @@ def kill(root: int) -> bool:
     return False
 
 
-def resident_bytes(root: int) -> int:
-    """Resident memory of everything below `root`, shared pages counted once per process."""
-    return sum(_resident(pid) for pid in descendants(root))
-
-
-def _resident(pid: int) -> int:
+def status_fields(pid: int) -> dict[str, str]:
+    """What `/proc` says about a process by name, nothing if it is gone."""
     try:
-        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def threads_of(uid: int) -> int:
+    """How many threads a user has on this machine, as `RLIMIT_NPROC` counts them."""
+    every = (status_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    return sum(int(fields["Threads"]) for fields in every if fields and int(fields["Uid"].split()[0]) == uid)

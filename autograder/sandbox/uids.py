@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from contextlib import suppress
-from pathlib import Path
 
 from autograder.errors import SandboxError
+from autograder.sandbox import tree
 
 FIRST_UID = 61_000
 LAST_UID = 62_999
@@ -45,9 +46,5 @@ def take() -> Uid:
 
 
 def _in_use() -> set[int]:
-    found = set()
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with suppress(OSError):
-            text = status.read_text(errors="replace")
-            found.add(int(text.partition("\nUid:")[2].split(maxsplit=1)[0]))
-    return found
+    every = (tree.status_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    return {int(fields["Uid"].split()[0]) for fields in every if fields}

@@ -7,7 +7,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from autograder.sandbox import tree
 
@@ -46,11 +45,7 @@ class Watch:
 
 def own_bytes(pid: int) -> int:
     """Anonymous and shared memory of one process that is resident; 0 if it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-    except OSError:
-        return 0
-    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    fields = tree.status_fields(pid)
     return sum(int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
 
 
