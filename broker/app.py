@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
+from celery.signals import setup_logging
 from kombu.entity import Exchange, Queue
 
 GRADE = "grade"
@@ -28,11 +29,17 @@ def grade_queue(node: str) -> str:
     return f"grade.{node}"
 
 
-def make_app(name: str, broker_url: str) -> Celery:
-    """An application for this broker; the folders of a filesystem broker are made."""
+def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
+    """An application for this broker, the folders of a filesystem broker made.
+
+    Args:
+        queue: what `consume` will consume. It is named here because Celery reads it once, at the first message, which
+            may be one that is sent.
+    """
     app = Celery(name, set_as_current=False)
     app.conf.update(
         broker_url=broker_url,
+        task_queues=(_queue(queue),) if queue is not None else (),
         # Nothing is ever unpickled.
         task_serializer="json",
         result_serializer="json",
@@ -53,8 +60,7 @@ def make_app(name: str, broker_url: str) -> Celery:
         # Services start in any order and survive a restart of the broker, however long it takes.
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Our own logging; a library does not replace handlers or standard output.
-        worker_hijack_root_logger=False,
+        # Standard output stays what it is (`consume` keeps the logging as well).
         worker_redirect_stdouts=False,
         **_transport(broker_url),
     )
@@ -112,13 +118,21 @@ def _queue(name: str) -> Queue:
     return Queue(name, Exchange(""), routing_key=name)
 
 
-def consume(app: Celery, queue: str) -> int:
-    """Consume one queue in this process until SIGTERM, which lets the task at hand finish; returns the exit status."""
-    app.conf.task_queues = (_queue(queue),)
+def _leave_logging_alone(**_kwargs: object) -> None:
+    """Celery configures logging unless somebody listens to this signal."""
+
+
+def consume(app: Celery) -> int:
+    """Consume the application's queue in this process until SIGTERM, which lets the task at hand finish.
+
+    Returns:
+        The exit status.
+    """
+    setup_logging.connect(_leave_logging_alone)
     worker = app.Worker(
         # One task at a time, in this process: a forked child must never own a GPU context or a database connection.
         pool="solo",
-        hostname=f"{queue}.{os.getpid()}@{socket.gethostname()}",
+        hostname=f"{app.main}.{os.getpid()}@{socket.gethostname()}",
         # Workers need not know each other; these would need broadcast queues.
         without_gossip=True,
         without_mingle=True,

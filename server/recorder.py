@@ -59,7 +59,7 @@ class Recorder:
 
 def make_recorder(config: Config, database: Database) -> Celery:
     """The application with its one task, `record`."""
-    app = make_app("recorder", config.broker_url)
+    app = make_app("recorder", config.broker_url, queue=RESULTS)
     recorder = Recorder(database, config)
 
     def record_envelope(envelope: str) -> None:
@@ -79,7 +79,7 @@ def run(config: Config) -> int:
     """Record until SIGTERM; returns the exit status."""
     database = Database(config.database_url)
     try:
-        return consume(make_recorder(config, database), RESULTS)
+        return consume(make_recorder(config, database))
     finally:
         database.dispose()
 

@@ -26,7 +26,7 @@ def run(config: WorkerConfig) -> int:
     """Grade until SIGTERM, which lets the attempt at hand finish; returns the exit status."""
     keep_memory_private()
     adopt_orphans()
-    app = make_app("worker", config.broker_url)
+    app = make_app("worker", config.broker_url, queue=grade_queue(config.node))
     outbox = Outbox(app, config.node, config.token)
     attempts = Attempts(config.work, keep=config.keep_attempts)
     judge = JudgeProcess(config.judge, config.work / "judge.log", adopt=True)
@@ -43,7 +43,7 @@ def run(config: WorkerConfig) -> int:
         judge.start()
         grader.fail_unfinished()
         reporter.start()
-        return consume(app, grade_queue(config.node))
+        return consume(app)
     finally:
         reporter.stop()
         judge.close()

@@ -12,6 +12,7 @@ from server.config import Config
 from server.grading.lock import fresh_attempt, lock_submission
 from server.grading.states import LIVE, after_an_end_without_result, attempt_moves, submission_moves
 from server.models import Attempt, AttemptState, State, Submission, Verdict
+from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,9 @@ def _give_up(session: Session, attempt_id: int, submission_id: int, now: datetim
     if session.scalar(still_over) is None:
         return False
     attempt = fresh_attempt(session, attempt_id)
-    reason = "the node fell silent" if attempt.lease_expires_at < now else "the deadline of the attempt passed"
+    if silent := attempt.lease_expires_at < now:
+        nodes.fell_silent(session, attempt.node_id)
+    reason = "the node fell silent" if silent else "the deadline of the attempt passed"
     end_without_result(submission, attempt, AttemptState.lost, reason, now=now, config=config)
     return True
 

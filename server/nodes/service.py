@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, NodeReport
@@ -90,6 +90,11 @@ def apply_report(node: Node, report: NodeReport, *, now: datetime) -> None:
     facts = sorted(report.facts.items())[:MAX_FACTS]
     node.facts = {name[:MAX_FACT_CHARS]: fact[:MAX_FACT_CHARS] for name, fact in facts}
     node.last_seen_at = now
+
+
+def fell_silent(session: Session, node_id: int) -> None:
+    """It let an attempt expire: it gets no other before it is heard of again, so that it cannot use up all three."""
+    session.execute(update(Node).where(Node.id == node_id).values(last_seen_at=None))
 
 
 def is_alive(node: Node, now: datetime) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session
 
 from autograder import codec
@@ -215,7 +215,7 @@ class World:
         return version
 
     def add_node(self, name: str, lanes: tuple[Lane, ...] = (Lane.cpu,), slots: int = 1) -> None:
-        """Register a node that is alive for as long as the test lasts."""
+        """Register a node and let it report."""
         with self.database.transaction() as session:
             node, self.tokens[name] = nodes.create_node(session, name=name, now=self.now)
             nodes.apply_report(node, NodeReport(lanes, slots, draining=False, facts={}, at=0.0), now=self.now)
@@ -252,9 +252,12 @@ class World:
         """Let time pass; nodes go on reporting."""
         self.now += timedelta(seconds=seconds)
         if nodes_live:
-            with self.database.transaction() as session:
-                for node in session.scalars(select(Node)):
-                    node.last_seen_at = self.now
+            self.hear(self.now)
+
+    def hear(self, at: datetime | None) -> None:
+        """Every node was last heard of then."""
+        with self.database.transaction() as session:
+            session.execute(update(Node).values(last_seen_at=at))
 
     def claim(self, node: str = "anvil") -> GradeTask | None:
         """What a dispatcher does for one node."""
@@ -268,10 +271,13 @@ class World:
         assert task is not None
         return task
 
-    def sweep(self) -> int:
-        """What a dispatcher does every second."""
+    def sweep(self, *, nodes_live: bool = True) -> int:
+        """What a dispatcher does every second; nodes go on reporting."""
         with self.database.transaction() as session:
-            return sweep(session, now=self.now, config=self.config)
+            swept = sweep(session, now=self.now, config=self.config)
+        if nodes_live:
+            self.hear(self.now)
+        return swept
 
     def send(self, kind: Kind, message: Message, node: str = "anvil", token: str | None = None) -> Outcome:
         """What a node sends, as the recorder applies it."""

@@ -279,6 +279,17 @@ def test_an_expired_lease_gives_the_submission_back_with_its_place_kept(world):
     assert world.take().fence == 2
 
 
+def test_a_node_that_let_an_attempt_expire_gets_no_other_before_it_is_heard_of_again(world):
+    submission = world.submit()
+    world.take()
+    world.wait(world.config.lease_s + 1)
+    world.sweep(nodes_live=False)
+    assert world.submission(submission).state is State.queued
+    assert world.claim() is None
+    world.send(Kind.node, NodeReport((Lane.cpu,), 1, draining=False, facts={}, at=0.0))
+    assert world.claim() is not None
+
+
 def test_a_superseded_submission_goes_back_to_its_own_queue(world):
     newer = world.submit(state=State.cancelled)
     submission = world.submit(state=State.superseded, priority=30, superseded_by_id=world.submission(newer).id)
