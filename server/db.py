@@ -102,7 +102,10 @@ def _fresh_after_error(session: Session) -> Iterator[None]:
         yield
     except BaseException:
         if session.in_transaction() and session.get_bind().dialect.name == "sqlite":
-            session.connection().invalidate()
+            connection = session.connection()
+            # Closing alone would keep the lock for as long as those frames live.
+            connection.connection.rollback()
+            connection.invalidate()
         raise
 
 
