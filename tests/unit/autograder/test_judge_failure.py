@@ -11,6 +11,8 @@ from autograder.judge.failure import MAX_FRAMES, MAX_MESSAGE, clean, from_exit, 
 from autograder.protocol import Raised
 from autograder.sandbox import Exit
 
+SOURCE = "\n".join(f"    line {number}" for number in range(1, 501))
+
 
 def raised(stage: str = "call", kind: str = "ValueError", message: str = "no", frames: int = 1) -> Raised:
     return Raised(1, stage, kind, message, tuple(Frame(line, "f", "x = 1") for line in range(1, frames + 1)))
@@ -53,32 +55,39 @@ def test_the_way_a_runner_ended_decides(ending: Exit, verdict: Verdict) -> None:
     ],
 )
 def test_an_exception_is_judged_by_its_stage_and_kind(said: Raised, verdict: Verdict, ended: bool) -> None:
-    failure = from_raised(said)
+    failure = from_raised(said, SOURCE)
     assert (failure.verdict, failure.ended) == (verdict, ended)
 
 
 def test_an_exceptions_line_and_text_are_in_the_sentence() -> None:
-    assert from_raised(raised(message="bad shape")).message == "line 1: ValueError: bad shape."
+    assert from_raised(raised(message="bad shape"), SOURCE).message == "line 1: ValueError: bad shape."
 
 
 def test_only_the_first_line_of_a_long_text_is_in_the_sentence_and_all_of_it_in_the_error() -> None:
-    failure = from_raised(raised(message="first\nsecond"))
+    failure = from_raised(raised(message="first\nsecond"), SOURCE)
     assert failure.message == "line 1: ValueError: first."
     assert failure.error is not None
     assert failure.error.message == "first\nsecond"
 
 
 def test_an_exception_without_text_or_frames_still_makes_a_sentence() -> None:
-    assert from_raised(raised(message="", frames=0)).message == "ValueError."
-    assert from_raised(raised(kind="", message="", frames=0)).message
+    assert from_raised(raised(message="", frames=0), SOURCE).message == "ValueError."
+    assert from_raised(raised(kind="", message="", frames=0), SOURCE).message
 
 
 def test_frames_and_text_are_capped() -> None:
-    failure = from_raised(raised(message="m" * 10**6, frames=500))
+    failure = from_raised(raised(message="m" * 10**6, frames=500), SOURCE)
     assert failure.error is not None
     assert len(failure.error.frames) == MAX_FRAMES
     assert failure.error.frames[-1].line == 500
     assert len(failure.error.message) <= MAX_MESSAGE + 2
+
+
+def test_a_frames_code_is_the_sources_own_line_and_a_line_that_there_is_not_has_no_frame() -> None:
+    frames = (Frame(0, "f", "a lie"), Frame(3, "f", "n is 4099"), Frame(501, "f", "a lie"))
+    failure = from_raised(Raised(1, "call", "ValueError", "", frames), SOURCE)
+    assert failure.error is not None
+    assert failure.error.frames == (Frame(3, "f", "line 3"),)
 
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
