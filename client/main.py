@@ -27,6 +27,7 @@ for _command in (
     assignments.status,
     assignments.board,
     staff.admin,
+    staff.assignments_group,
     staff.web,
     staff.dispatcher,
     staff.recorder,

@@ -13,8 +13,11 @@ from typing import Any, cast
 
 import click
 
+from autograder import assignment as rungs
+from autograder import codec
 from autograder.contract import GradeRequest, Lane, Mode
-from client import harness, options, workspace
+from autograder.errors import HarnessError
+from client import harness, options, show, workspace
 from client.commands.grading import watch_judge
 from client.errors import UsageError
 
@@ -22,6 +25,12 @@ GRACE_S = 5
 """How long open streams may take to end when the web server stops, seconds."""
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+_assignments = click.option(
+    "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
+)
+_reference = click.option(
+    "--reference", type=_FOLDER, default=Path("reference"), show_default=True, envvar="LADDER_REFERENCE"
+)
 
 
 def load(name: str, extra: str) -> Any:
@@ -70,7 +79,7 @@ def admin() -> None:
 @click.option(
     "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
 )
-@click.option("--reference", type=_FOLDER, default=Path("reference"), show_default=True, envvar="LADDER_REFERENCE")
+@_reference
 @options.language
 @options.as_json
 def grade_file(
@@ -120,3 +129,59 @@ def web(host: str, port: int) -> None:
     """Serve pages and API."""
     app = load("server.app", "server").create_app(load("server.config", "server").load_config())
     load("uvicorn", "server").run(app, host=host, port=port, timeout_graceful_shutdown=GRACE_S, server_header=False)
+
+
+@click.group("assignments")
+def assignments_group() -> None:
+    """Rungs as their authors see them."""
+
+
+@assignments_group.command()
+@click.argument("slugs", nargs=-1)
+@click.option(
+    "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
+)
+@_reference
+@options.as_json
+def verify(*, slugs: tuple[str, ...], assignments: Path, reference: Path, as_json: bool) -> None:
+    """Is a rung complete, and does it tell right from wrong? Every rung where no SLUGS are given.
+
+    Grades the staff kernel, the starter, the milestones, every mutant and every submission in its folders, and says
+    what is missing. Exit status: 0 if all is as it should be, 1 otherwise.
+    """
+    harness.require_harness()
+    complete = True
+    sandbox = load("autograder.sandbox.process", "harness").ProcessSandbox()
+    try:
+        for slug in slugs or rungs.slugs(assignments):
+            complete &= _verify_one(assignments / slug, reference / slug, sandbox, as_json)
+    except HarnessError as error:
+        raise UsageError(str(error)) from None
+    finally:
+        sandbox.close()
+    sys.exit(0 if complete else 1)
+
+
+def _verify_one(assignment: Path, reference: Path, sandbox: Any, as_json: bool) -> bool:
+    verifier = load("autograder.verify", "harness")
+    tell = (lambda _: None) if as_json else _tell_outcome
+    if not as_json:
+        click.echo(f"── {assignment.name}")
+    report = verifier.verify(assignment, reference, sandbox=sandbox, emit=tell)
+    if as_json:
+        options.print_json({**codec.to_json(report), "complete": report.complete})
+        return bool(report.complete)
+    for gap in report.gaps:
+        click.echo(f"  missing   {gap.where}: {gap.problem}")
+    kernels = len(report.outcomes)
+    click.echo(f"  {kernels} kernels in {report.seconds:.0f} s: {'complete' if report.complete else 'NOT COMPLETE'}")
+    return bool(report.complete)
+
+
+def _tell_outcome(outcome: Any) -> None:
+    kind, name = outcome.trial.kind.value, show.clean(outcome.trial.name)
+    first = f", first at {show.clean(outcome.failed[0])}" if outcome.failed else ""
+    planned = "as planned" if outcome.as_planned else "NOT AS PLANNED"
+    click.echo(f"  {planned}  {kind:10}  {outcome.verdict:14}  {name}{first}  ({outcome.seconds:.1f} s)")
+    if outcome.deviation:
+        click.echo(f"      {outcome.deviation}")
