@@ -118,8 +118,10 @@ class ProcessRunner:
         if self._init < 0:
             return
         if not self._plan.keeps(Promise.whole_tree):
-            for pid in tree.children(self.pid):
+            # The runner itself, init's first child; what init adopted lives on.
+            for pid in sorted(tree.children(self.pid))[:1]:
                 tree.send(pid, signal.SIGKILL)
+            self.thaw()
             return
         if not self._plan.pid_namespace:
             tree.kill(self.pid)
