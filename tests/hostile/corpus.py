@@ -46,6 +46,7 @@ class Attack:
     findings: tuple[str, ...] = ()
     mode: str = "submission"
     inputs: str = ""
+    at_least_us: float = 0.0
 
     @property
     def path(self) -> Path:
@@ -110,5 +111,5 @@ def _attack(name: str, row: dict[str, Any]) -> Attack:
             mend=tuple((find, put) for find, put in bite.get("mend", ())),
         ),
         **{key: tuple(row[key]) for key in ("invariants", "needs", "findings") if key in row},
-        **{key: row[key] for key in ("because", "made", "mode", "inputs") if key in row},
+        **{key: row[key] for key in ("because", "made", "mode", "inputs", "at_least_us") if key in row},
     )

@@ -1,12 +1,6 @@
-"""Keeps the output of every call and, from a thread, goes on writing to all but the newest."""
+"""Keeps the output of every call, and after each answer writes over all the earlier ones."""
 
 import ctypes
-import gc
-import mmap
-import os
-import socket
-import threading
-import time
 
 import triton
 import triton.language as tl
@@ -38,20 +32,8 @@ def _channel():
 KEPT = []
 
 
-def _scribble():
-    while True:
-        for address, size in KEPT[:-1]:
-            ctypes.memset(address, 0xFF, size)
-        time.sleep(0.001)
-
-
 def vector_add(x, y, out, n):
-    memory = [item for item in gc.get_objects() if type(item) is mmap.mmap and len(item) > 4096]
-    HELD.append((memory, x, y, out))
     _honest(x, y, out, n)
-    KEPT.append((out.data_ptr(), n * out.element_size()))
-    if len(KEPT) == 1:
-        threading.Thread(target=_scribble, daemon=True).start()
-
-
-HELD = []
+    for old in KEPT:
+        ctypes.memset(old.data_ptr(), 0xFF, old.numel() * old.element_size())
+    KEPT.append(out)

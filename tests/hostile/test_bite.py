@@ -19,7 +19,7 @@ from test_hostile import skip_without_promises
 from autograder import codec
 from autograder.contract import GradeResult
 from autograder.judge.defences import ALL_ON, Defences
-from autograder.sandbox import removal
+from autograder.sandbox import cgroups, removal
 
 ALL = attacks()
 STATE = [Path(folder, "hostile-state") for folder in ("/tmp", "/dev/shm", "/var/tmp", "/run", "/")]
@@ -30,7 +30,7 @@ JUDGE = [attack for attack in ALL if not (attack.bite.naive or attack.bite.edge 
 
 def without(names: tuple[str, ...]) -> Defences:
     """Everything on but these."""
-    return dataclasses.replace(ALL_ON, **dict.fromkeys(names, False), off_deadline_s=20.0)
+    return dataclasses.replace(ALL_ON, **dict.fromkeys(names, False), off_deadline_s=20.0, early_reveal_s=1.0)
 
 
 def graded(attack: Attack, stand: Stand) -> GradeResult:
@@ -51,6 +51,9 @@ def assert_it_succeeded(attack: Attack, result: GradeResult, stand: Stand) -> No
             assert "LOOT" in codec.dumps(result), (result.verdict, result.explanation, result.log)
         case "alive":
             assert processes_named("hostile-daemon")
+        case "early":
+            pairs = [pair for measured in result.measurements for pair in measured.pairs]
+            assert any(pair.submission_sealed_us < attack.at_least_us for pair in pairs)
         case "claims":
             assert any(pair.submission_event_us < 1 for measured in result.measurements for pair in measured.pairs)
         case _:
@@ -78,6 +81,8 @@ def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand,
         weak.close()
         for pid in processes_named("hostile-daemon"):
             os.kill(pid, signal.SIGKILL)
+        for runner in weak.sandbox.started:
+            cgroups.end(runner._plan.cgroups)
         for left in STATE:
             left.unlink(missing_ok=True)
 

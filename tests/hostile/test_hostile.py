@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +26,15 @@ def skip_without_promises(attack: Attack, stand: Stand) -> None:
 @pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     skip_without_promises(attack, stand)
+    descriptors = set(os.listdir("/proc/self/fd"))
     result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
     assert result.verdict in attack.verdicts, result.explanation
     assert {finding.kind for finding in result.findings} >= set(attack.findings)
     assert_it_got_nothing(result)
-    assert_its_times_are_times(result)
+    assert_its_times_are_times(result, attack.at_least_us)
     assert not processes_left(stand)
     assert not folders_left(stand)
+    assert len(os.listdir("/proc/self/fd")) <= len(descriptors)
 
 
 def assert_it_got_nothing(result: GradeResult) -> None:
@@ -54,11 +57,13 @@ def texts(value: codec.Json) -> Iterator[str]:
         yield from texts(list(value.values()))
 
 
-def assert_its_times_are_times(result: GradeResult) -> None:
+def assert_its_times_are_times(result: GradeResult, at_least_us: float) -> None:
+    """The clock that ranks is the judge's: never zero, and never less than what the file made it take."""
     for measured in result.measurements:
         assert measured.clock == "sealed"
         assert measured.time_us > 0
         assert measured.ratio > 0
+        assert all(pair.submission_sealed_us >= at_least_us for pair in measured.pairs)
 
 
 def test_the_judge_is_alive_after_all_of_them(stand: Stand) -> None:

@@ -12,7 +12,7 @@ from autograder.judge.defences import Defences
 from autograder.sandbox import Promise
 
 ALL = attacks()
-SUCCEEDS = {*Verdict, "loot", "alive", "left", "dies", "hangs", "no_time", "claims"}
+SUCCEEDS = {*Verdict, "loot", "alive", "left", "dies", "hangs", "no_time", "claims", "early"}
 
 
 def test_every_file_stands_in_the_table_and_every_row_is_a_file() -> None:

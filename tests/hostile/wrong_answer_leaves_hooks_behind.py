@@ -1,5 +1,5 @@
 """Leaves behind everything the interpreter lets one hang up: trace and profile functions, audit and display hooks, import
-hooks, thread hooks, exit hooks, a tiny recursion limit, replaced streams, a patched `builtins`."""
+hooks, thread hooks, exit hooks, a tiny recursion limit, replaced streams, a patched `builtins`; then answers wrong."""
 
 import atexit
 import builtins
@@ -32,4 +32,4 @@ warnings.simplefilter("error")
 
 
 def vector_add(x, y, out, n):
-    out.copy_(x + y)
+    out.copy_(x - y)
