@@ -22,6 +22,22 @@ const MODES = {
   cuda: () => import("@codemirror/lang-cpp").then(({ cpp }) => cpp()),
 };
 
+// Typing over a selection makes Chromium copy the selected text's looks into a style attribute, which the content security
+// policy refuses. So the editor replaces the selection itself; handlers such as the one that closes brackets go first.
+const typingOverSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main, ranges } = view.state.selection;
+    const text = event.data;
+    if (event.inputType !== "insertText" || event.isComposing || !text || main.empty || ranges.length > 1) return false;
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handle) => handle(view, main.from, main.to, text, insert))) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
+
 /**
  * @param {HTMLElement} host
  * @param {{text: string, language: string, label: string, describedBy: string, onChange: (text: string) => void,
@@ -57,6 +73,7 @@ export function makeEditor(host, { text, language, label, description, onChange,
         search(),
         syntaxHighlighting(highlightStyle),
         theme,
+        typingOverSelection,
         mode.of([]),
         Prec.highest(
           keymap.of([

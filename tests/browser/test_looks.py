@@ -1,0 +1,149 @@
+"""Every page in both themes and on a phone: accessible, nothing wider than the screen, nothing refused by the policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from autograder.contract import Frame, Mode, Phase, StudentError
+from tests.browser import results
+from tests.browser.conftest import DESKTOP, PHONE, Watched
+from tests.browser.stage import Stage
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+VARIANTS = {
+    "light": {"viewport": DESKTOP, "color_scheme": "light"},
+    "dark": {"viewport": DESKTOP, "color_scheme": "dark"},
+    "phone": {"viewport": PHONE, "is_mobile": True, "has_touch": True},
+}
+
+
+@pytest.fixture(scope="module")
+def addresses(a_stage: Stage) -> dict[str, str]:
+    """Every kind of page, with something on it."""
+    a_stage.grade(results.passed(0.94, 0.02), results.SOURCE, email="carol@example.org")
+    ids = {
+        "wrong": a_stage.grade(results.wrong(), results.WRONG_SOURCE),
+        "matrix": a_stage.grade(results.columns(), results.SOURCE, slug="softmax"),
+        "crashed": a_stage.grade(results.crashed(), results.SOURCE),
+        "passed": a_stage.grade(results.passed(), results.SOURCE),
+        "run": a_stage.grade(results.wrong(), results.WRONG_SOURCE, mode=Mode.run),
+        "running": a_stage.submit(results.SOURCE, slug="softmax"),
+    }
+    task = a_stage.claim()
+    a_stage.phase(task, Phase.checking)
+    a_stage.case(task, results.CASES[0])
+    ids["queued"] = a_stage.submit(results.SOURCE, slug="softmax")
+    a_stage.claim()
+    here = a_stage.assignment_url()
+    return {
+        "course": a_stage.course_url,
+        "assignment": here,
+        "history": f"{here}/submissions",
+        "leaderboard": f"{here}/leaderboard",
+        "empty leaderboard": f"{here}/leaderboard?lane=h200",
+        "account": f"{a_stage.url}/account",
+        "components": f"{a_stage.url}/components",
+        "error": f"{a_stage.url}/courses/none",
+        **{name: f"{a_stage.url}/submissions/{public_id}" for name, public_id in ids.items()},
+    }
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds, one line each."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("tags => axe.run(document, {runOnly: {type: 'tag', values: tags}})", TAGS)["violations"]
+    return [f"{item['id']}: {node['target']} {node['failureSummary']}" for item in found for node in item["nodes"]]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_page_is_accessible_and_fits_the_screen(
+    watched: Watched, a_stage: Stage, addresses: dict[str, str], variant: str
+) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run scripts/build_pages.sh")
+    watched.expected.append("404 (Not Found)")
+    page = watched.page(**VARIANTS[variant])
+    page.goto(f"{a_stage.url}/login")
+    problems = {"login": violations(page)}
+    watched.log_in(page, "alice")
+    for name, address in addresses.items():
+        page.goto(address)
+        problems[name] = violations(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > VARIANTS[variant]["viewport"]["width"]:
+            problems[name].append(f"the page is {width} pixels wide")
+    assert {name: found for name, found in problems.items() if found} == {}
+
+
+def test_the_theme_is_chosen_by_hand_and_kept(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="alice", color_scheme="light")
+    colour = "getComputedStyle(document.body).color"
+    light = page.evaluate(colour)
+    toggle = page.get_by_role("button", name="Theme: system")
+    toggle.click()
+    page.get_by_role("button", name="Theme: light").click()
+    dark = page.evaluate(colour)
+    assert dark != light
+    page.goto(f"{a_stage.url}/account")
+    assert page.evaluate(colour) == dark
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+
+
+def test_the_first_tab_reaches_the_content_and_a_question_mark_shows_the_keys(
+    watched: Watched, a_stage: Stage
+) -> None:
+    page = watched.page(login="alice")
+    page.goto(a_stage.course_url)
+    page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Skip to the content")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_a_due_date_stands_in_the_courses_zone_and_in_the_readers(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="alice", timezone_id="America/New_York")
+    page.goto(a_stage.assignment_url())
+    due = page.locator(".answers > div").first
+    expect(due).to_contain_text("22:00 UTC")
+    expect(due).to_contain_text("17:00 your time")
+
+
+HOSTILE = "</code><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
+REVERSED = "\u202egnp.exe\u2066"
+
+
+def test_hostile_text_is_text(watched: Watched, a_stage: Stage) -> None:
+    error = StudentError(
+        kind=f"Error{HOSTILE}",
+        message=f"{REVERSED} {HOSTILE} \x1b[31m \x00 {'A' * 10_000}",
+        frames=(Frame(3, f"f{HOSTILE}", f"    raise {HOSTILE}{REVERSED}" + "x" * 10_000),),
+    )
+    source = f"# {HOSTILE} {REVERSED}\nx = '{'y' * 10_000}'\n</textarea>{HOSTILE}\n"
+    submission = a_stage.grade(results.crashed(error), source, filename=f"{REVERSED}<b>.py")
+    page = watched.page(login="alice")
+    page.goto(f"{a_stage.url}/submissions/{submission}")
+    text = page.locator("main").inner_text()
+    assert "<script>window.hacked" in text
+    assert "⟨U+202E⟩gnp.exe" in text
+    assert "\u202e" not in text
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"]
+    assert len(text) < 60_000
+
+    page.get_by_role("link", name="Edit this version").click()
+    expect(page.locator(".cm-content")).to_contain_text("window.hacked")
+    assert page.evaluate("window.hacked") is None
+    # The form holds the text exactly as it was handed in, direction marks included.
+    assert page.locator("textarea[name=source]").input_value() == source
