@@ -9,7 +9,17 @@ from enum import StrEnum
 from pathlib import Path
 
 from autograder.assignment import EXTENSIONS, load_assignment, load_mutants
-from autograder.contract import FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
+from autograder.contract import (
+    FindingKind,
+    GradeRequest,
+    GradeResult,
+    Lane,
+    Language,
+    Measurement,
+    Mode,
+    Verdict,
+    Visibility,
+)
 from autograder.judge import References, grade
 from autograder.sandbox import Sandbox
 from autograder.verify.gaps import uses_a_library, verdict_in
@@ -50,6 +60,7 @@ class Outcome:
 
     Attributes:
         failed: public cases by name and families of hidden cases by category that did not pass, in order.
+        measurements: the ranked cases, beside the staff kernel; none where a case did not pass.
         deviation: how it differs from the plan, in one sentence; `""` if it does not.
     """
 
@@ -57,6 +68,7 @@ class Outcome:
     verdict: Verdict
     failed: tuple[str, ...]
     findings: tuple[FindingKind, ...]
+    measurements: tuple[Measurement, ...]
     seconds: float
     deviation: str
 
@@ -115,9 +127,11 @@ def run(
 def judged(trial: Trial, result: GradeResult, seconds: float) -> Outcome:
     """Hold a result against the plan."""
     failed = [case for case in result.cases if case.verdict not in {Verdict.passed, None}]
-    names = tuple(dict.fromkeys(name for case in failed for name in (case.name, case.category)))
+    hidden = Visibility.hidden
+    names = tuple(dict.fromkeys(case.category if case.visibility is hidden else case.name for case in failed))
     kinds = tuple(finding.kind for finding in result.findings)
-    return Outcome(trial, result.verdict, names, kinds, seconds, _deviation(trial, result, names, kinds))
+    deviation = _deviation(trial, result, names, kinds)
+    return Outcome(trial, result.verdict, names, kinds, result.measurements, seconds, deviation)
 
 
 def _deviation(trial: Trial, result: GradeResult, failed: tuple[str, ...], findings: tuple[FindingKind, ...]) -> str:

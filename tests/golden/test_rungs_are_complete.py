@@ -1,0 +1,148 @@
+"""Nothing is missing in an assignment, nothing leaks, no shortcut passes, and its formulas are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from rungs import ASSIGNMENTS, REFERENCE, SLUGS, folders
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from autograder.assignment import DTYPE_BYTES, Assignment, Case, load_assignment
+from autograder.contract import Lane
+from autograder.judge import seeds
+from autograder.judge.problem import Problem, Tensors, load_problem
+from autograder.verify import gaps, shortcuts
+from server.pages.markdown import handout_html
+
+
+def _small_cases() -> Iterator[tuple[str, Case]]:
+    """The public cases that a CPU computes; those for GPUs have the same formulas."""
+    for slug in SLUGS:
+        for case in load_assignment(ASSIGNMENTS / slug).cases_for(Lane.cpu):
+            yield slug, case
+
+
+each_rung = pytest.mark.parametrize("slug", SLUGS)
+each_small_case = pytest.mark.parametrize(
+    ("slug", "case"), [pytest.param(slug, case, id=f"{slug}-{case.name}") for slug, case in _small_cases()]
+)
+
+
+@each_rung
+def test_nothing_is_missing_and_nothing_leaks(slug: str) -> None:
+    assert gaps.find(*folders(slug)) == ()
+
+
+@each_rung
+def test_no_shortcut_and_no_lower_precision_passes(slug: str) -> None:
+    assert shortcuts.find(ASSIGNMENTS / slug) == ()
+
+
+@each_rung
+def test_every_formula_of_the_handout_becomes_mathml(slug: str) -> None:
+    text = (ASSIGNMENTS / slug / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    formulas = re.findall(r"\$\$.+?\$\$|\$[^$\n]+\$", prose, re.DOTALL)
+    html = handout_html(text)
+    assert formulas
+    assert html.count("<math") == len(formulas)
+    assert "$" not in re.sub(r"<[^>]*>", "", html)
+
+
+@each_rung
+def test_prerequisites_are_rungs_below(slug: str) -> None:
+    assignment = load_assignment(ASSIGNMENTS / slug)
+    below = [load_assignment(ASSIGNMENTS / other) for other in assignment.prerequisites]
+    assert all(other.rung < assignment.rung for other in below)
+
+
+@each_rung
+def test_a_gpu_lane_gives_speed_points_and_the_cpu_lane_gives_none(slug: str) -> None:
+    lanes = load_assignment(ASSIGNMENTS / slug).lanes
+    assert {name for name, policy in lanes.items() if policy.speed_points} == {"h100", "h200", "b200"}
+    assert lanes["cpu"].ranks
+
+
+@each_rung
+def test_the_cpu_lane_is_spared_what_its_interpreter_gets_wrong(slug: str) -> None:
+    cases = load_assignment(ASSIGNMENTS / slug).cases_for(Lane.cpu)
+    assert {case.dtype for case in cases} <= {"float32", "float16"}
+
+
+@each_small_case
+def test_bytes_are_those_of_all_tensors_once(slug: str, case: Case) -> None:
+    assignment = load_assignment(ASSIGNMENTS / slug)
+    tensors = (*assignment.inputs, *assignment.outputs)
+    once = sum(
+        _elements(assignment.shape_of(argument, case)) * _bytes(assignment, argument, case) for argument in tensors
+    )
+    assert assignment.cost_of(case)[1] == once
+
+
+@each_small_case
+def test_flops_are_those_of_a_counted_run_of_the_oracle(slug: str, case: Case) -> None:
+    assignment = load_assignment(ASSIGNMENTS / slug)
+    problem = load_problem(assignment, ASSIGNMENTS / slug)
+    inputs = problem.inputs(case, seeds.fresh_seed())
+    assert assignment.cost_of(case)[0] == COUNTED[slug](problem, case, inputs)
+
+
+def test_the_staff_folder_has_no_rung_of_its_own() -> None:
+    assert sorted(path.name for path in REFERENCE.iterdir() if path.is_dir()) == sorted(SLUGS)
+
+
+class _Elementwise(TorchDispatchMode):
+    """Counts the elements that operations named in `counted` work on."""
+
+    def __init__(self, counted: frozenset[str]) -> None:
+        super().__init__()
+        self.counted = counted
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in self.counted:
+            self.elements += max(value.numel() for value in args if isinstance(value, torch.Tensor))
+        return func(*args, **(kwargs or {}))
+
+
+def _multiply_adds(problem: Problem, case: Case, inputs: Tensors) -> int:
+    with FlopCounterMode(display=False) as counter:
+        problem.truth(case, inputs)
+    # The oracle multiplies twice more for its error bound: |a| @ |b|, and c once again.
+    return counter.get_total_flops() // 3
+
+
+def _additions(problem: Problem, case: Case, inputs: Tensors) -> int:
+    with _Elementwise(frozenset({"add"})) as counter:
+        problem.truth(case, inputs)
+    return counter.elements
+
+
+def _softmax_operations(problem: Problem, case: Case, inputs: Tensors) -> int:
+    """The oracle's softmax is one operator of torch; its steps, written out, give the same and can be counted."""
+    x = inputs["x"].double()
+    with _Elementwise(frozenset({"amax", "sub", "exp", "sum", "div"})) as counter:
+        numerator = torch.exp(x - torch.amax(x, dim=1, keepdim=True))
+        out = numerator / torch.sum(numerator, dim=1, keepdim=True)
+    torch.testing.assert_close(out, problem.truth(case, inputs).expected["out"])
+    return counter.elements
+
+
+COUNTED: dict[str, Callable[[Problem, Case, Tensors], int]] = {
+    "vector_add": _additions,
+    "matmul_tiled": _multiply_adds,
+    "softmax": _softmax_operations,
+}
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    return torch.Size(shape).numel()
+
+
+def _bytes(assignment: Assignment, argument: Any, case: Case) -> int:
+    return DTYPE_BYTES[assignment.dtype_of(argument, case)]

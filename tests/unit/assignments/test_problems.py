@@ -1,0 +1,140 @@
+"""What the assignments' problem.py promise: structure that moves, values that fit, bounds that an honest answer keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from autograder.assignment import Case, load_assignment
+from autograder.judge import seeds
+from autograder.judge.compare import compare
+from autograder.judge.problem import Problem, Tensors, load_problem
+
+ASSIGNMENTS = Path(__file__).resolve().parents[3] / "assignments"
+DISTRIBUTIONS = {
+    "vector_add": ("decades", "cancelling", "offset", "runs", "infinities"),
+    "softmax": ("decades", "large", "masked", "ties", "peaks", "mixed"),
+    "matmul_tiled": ("decades", "offset", "integers", "permutation"),
+}
+SIZES = {
+    "vector_add": ({"n": 1}, {"n": 7}, {"n": 1500}),
+    "softmax": ({"rows": 1, "cols": 1}, {"rows": 2, "cols": 7}, {"rows": 11, "cols": 300}),
+    "matmul_tiled": ({"m": 1, "n": 1, "k": 1}, {"m": 3, "n": 1, "k": 2}, {"m": 40, "n": 33, "k": 250}),
+}
+DTYPES = ("float32", "float16", "bfloat16")
+EVERYTHING = [
+    pytest.param(
+        slug, Case("drawn", size, dtype, distribution), id=f"{slug}-{distribution}-{dtype}-{max(size.values())}"
+    )
+    for slug, distributions in DISTRIBUTIONS.items()
+    for distribution in distributions
+    for dtype in DTYPES
+    for size in SIZES[slug]
+]
+every_case = pytest.mark.parametrize(("slug", "case"), EVERYTHING)
+
+
+def _problem(slug: str) -> Problem:
+    folder = ASSIGNMENTS / slug
+    return load_problem(load_assignment(folder), folder)
+
+
+def _honest(slug: str, inputs: Tensors) -> torch.Tensor:
+    """The answer as plain torch computes it in float32, rounded once."""
+    if slug == "vector_add":
+        return inputs["x"] + inputs["y"]
+    if slug == "softmax":
+        return torch.softmax(inputs["x"].float(), dim=1).to(inputs["x"].dtype)
+    return (inputs["a"].float() @ inputs["b"].float()).to(inputs["a"].dtype)
+
+
+@every_case
+def test_the_same_seed_gives_the_same_inputs_and_another_seed_others(slug: str, case: Case) -> None:
+    problem, seed = _problem(slug), seeds.fresh_seed()
+    first, again, other = (problem.inputs(case, number) for number in (seed, seed, seed + 1))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    if max(case.size.values()) > 200:
+        assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+@every_case
+def test_an_honest_float32_answer_is_right(slug: str, case: Case) -> None:
+    problem = _problem(slug)
+    inputs = problem.inputs(case, seeds.fresh_seed())
+    truth = problem.truth(case, inputs)
+    for output in problem.assignment.outputs:
+        rule = problem.assignment.tolerance[output.name]
+        found = compare(_honest(slug, inputs), truth.expected[output.name], truth.scale[output.name], rule)
+        assert found.right
+
+
+@every_case
+def test_a_finite_answer_fits_its_type(slug: str, case: Case) -> None:
+    problem = _problem(slug)
+    inputs = problem.inputs(case, seeds.fresh_seed())
+    for value in problem.truth(case, inputs).expected.values():
+        dtype = next(iter(inputs.values())).dtype
+        assert torch.equal(value.isfinite(), value.to(dtype).isfinite())
+
+
+def test_infinities_of_the_vectors_never_meet() -> None:
+    inputs = _problem("vector_add").inputs(Case("drawn", {"n": 999}, "float32", "infinities"), seeds.fresh_seed())
+    assert inputs["x"].isinf().sum() == 999 // 50
+    assert inputs["y"].isfinite().all()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 40])
+def test_a_row_of_the_softmax_is_never_masked_as_a_whole(rows: int) -> None:
+    for distribution in ("masked", "mixed"):
+        case = Case("drawn", {"rows": rows, "cols": 50}, "float32", distribution)
+        x = _problem("softmax").inputs(case, seeds.fresh_seed())["x"]
+        assert x.isfinite().any(dim=1).all()
+        assert not x.isnan().any()
+
+
+def test_masked_rows_have_minus_infinity() -> None:
+    case = Case("drawn", {"rows": 30, "cols": 90}, "float32", "masked")
+    assert _problem("softmax").inputs(case, seeds.fresh_seed())["x"].isinf().sum() > 100
+
+
+def test_the_place_of_a_rows_scale_moves_from_call_to_call() -> None:
+    problem, case = _problem("softmax"), Case("drawn", {"rows": 60, "cols": 200}, "float32", "decades")
+    widest = {int(problem.inputs(case, seeds.fresh_seed())["x"].std(dim=1).argmax()) for _ in range(20)}
+    assert len(widest) > 5
+
+
+def test_the_place_of_a_products_scales_moves_from_call_to_call() -> None:
+    problem, case = _problem("matmul_tiled"), Case("drawn", {"m": 50, "n": 60, "k": 70}, "float32", "decades")
+    made = [problem.inputs(case, seeds.fresh_seed()) for _ in range(20)]
+    assert len({int(inputs["a"].square().sum(dim=1).argmax()) for inputs in made}) > 5
+    assert len({int(inputs["a"].square().sum(dim=0).argmax()) for inputs in made}) > 5
+    assert len({int(inputs["b"].square().sum(dim=0).argmax()) for inputs in made}) > 5
+
+
+def test_sums_of_integers_may_be_off_by_their_last_rounding_only() -> None:
+    problem, case = _problem("matmul_tiled"), Case("drawn", {"m": 30, "n": 30, "k": 200}, "float32", "integers")
+    inputs = problem.inputs(case, seeds.fresh_seed())
+    truth = problem.truth(case, inputs)
+    allowed = problem.assignment.tolerance["c"].factor * torch.finfo(torch.float32).eps * truth.scale["c"]
+    assert (allowed < 1).all()
+    assert torch.equal(truth.expected["c"], truth.expected["c"].round())
+
+
+@pytest.mark.parametrize("bits", [10, 7])
+def test_a_product_of_factors_cut_to_fewer_bits_is_wrong(bits: int) -> None:
+    """Ten bits are TF32's, seven are bfloat16's."""
+    problem = _problem("matmul_tiled")
+    for distribution in ("decades", "integers"):
+        case = Case("drawn", {"m": 64, "n": 64, "k": 96}, "float32", distribution)
+        inputs = problem.inputs(case, seeds.fresh_seed())
+        cut = {name: _cut(value, bits) for name, value in inputs.items()}
+        truth = problem.truth(case, inputs)
+        got = cut["a"] @ cut["b"]
+        assert not compare(got, truth.expected["c"], truth.scale["c"], problem.assignment.tolerance["c"]).right
+
+
+def _cut(value: torch.Tensor, bits: int) -> torch.Tensor:
+    """Float32 with all but `bits` bits of its significand's fraction cleared."""
+    return (value.view(torch.int32) & -(1 << (23 - bits))).view(torch.float32)
