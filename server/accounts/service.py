@@ -122,6 +122,11 @@ def log_in(
         UnauthenticatedError, TooManyError: as `authenticate`.
     """
     user = authenticate(session, email=email, password=password, address=address, config=config)
+    return start_login(session, user, address=address, agent=agent, config=config)
+
+
+def start_login(session: Session, user: User, *, address: str, agent: str, config: Config) -> tuple[LoginSession, str]:
+    """Start a login for somebody who is known already: its row and the token for the cookie."""
     token, now = ids.session_token(), datetime.now(UTC)
     login = LoginSession(
         user_id=user.id,
