@@ -139,11 +139,11 @@ class Site:
         """A client without a login."""
         return self._stack.enter_context(httpx.Client(base_url=self.url, timeout=60, verify=NO_TLS, **options))
 
-    def bearer(self, user: User) -> httpx.Client:
+    def bearer(self, user: User, **options: object) -> httpx.Client:
         """A client with a new token of this person."""
         with self._database.transaction() as session:
             _row, text = accounts.create_token(session, user, name="test")
-        return self.browser(headers={"authorization": f"Bearer {text}"})
+        return self.browser(headers={"authorization": f"Bearer {text}"}, **options)
 
     def logged_in(self, user: User, config: Config) -> httpx.Client:
         """A client with a new login of this person, and its CSRF token as a header."""

@@ -1,0 +1,152 @@
+"""`ladder admin …` on a real database, as its process would run it."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import select
+
+from server import cli, migrations
+from server.accounts import service as accounts
+from server.accounts.passwords import is_right
+from server.db import Database
+from server.models import Assignment, AuditEntry, Enrolment, Node, Role, User
+from server.nodes import service as nodes
+
+PASSWORD = "a long enough password"
+
+
+@pytest.fixture
+def admin(config, database_url, tmp_path, monkeypatch):
+    """Run one command; fails the test unless it ends with the expected status."""
+    for name, value in {
+        "HOME": config.home, "DATABASE_URL": database_url,
+        "ASSIGNMENTS": config.assignments, "REFERENCE": config.reference,
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"LADDER_{name}", str(value))
+
+    def call(*arguments, text="", status=0):
+        result = CliRunner().invoke(cli.admin, arguments, input=text)
+        assert result.exit_code == status, result.output
+        return result.output
+
+    return call
+
+
+def test_a_course_is_set_up_from_the_console(admin, database):
+    admin("create-user", "alice@example.org", "Alice", "--password-stdin", text=f"{PASSWORD}\n")
+    admin("create-course", "gpu", "GPU programming", "--timezone", "Europe/Berlin")
+    admin("enrol", "gpu", "alice@example.org", "--role", "ta")
+    assert "add_one is at version 1" in admin("sync-assignments", "gpu")
+    assert "nothing changed" in admin("sync-assignments")
+    admin("set-dates", "gpu", "add_one", "--due", "2030-05-01T22:00", "--late-until", "2030-05-03")
+    with database.reading() as session:
+        user = session.scalars(select(User)).one()
+        assert is_right(PASSWORD, user.password_hash)
+        assert session.scalars(select(Enrolment)).one().role is Role.ta
+        assert session.scalars(select(Assignment)).one().due_at.isoformat() == "2030-05-01T22:00:00+00:00"
+        actions = set(session.scalars(select(AuditEntry.action)))
+    assert {
+        "user.created",
+        "course.created",
+        "enrolment.set",
+        "assignment.versioned",
+        "assignment.dates_set",
+    } <= actions
+
+
+def test_a_password_is_asked_for_twice_and_never_shown(admin, database):
+    said = admin("create-user", "alice@example.org", "Alice", text=f"{PASSWORD}\n{PASSWORD}\n")
+    assert PASSWORD not in said
+    admin("create-user", "bob@example.org", "Bob", text=f"{PASSWORD}\nanother one altogether\n", status=1)
+    with database.reading() as session:
+        assert session.scalars(select(User.email)).all() == ["alice@example.org"]
+
+
+def test_a_new_password_ends_the_logins(admin, database, config):
+    admin("create-user", "alice@example.org", "Alice", "--password-stdin", text=f"{PASSWORD}\n")
+    with database.transaction() as session:
+        _login, token = accounts.log_in(
+            session, email="alice@example.org", password=PASSWORD, address="", agent="", config=config
+        )
+    admin("set-password", "alice@example.org", "--password-stdin", text="quite another password\n")
+    with database.reading() as session:
+        assert accounts.session_of(session, token) is None
+        assert is_right("quite another password", session.scalars(select(User.password_hash)).one())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "said"),
+    [
+        (("create-user", "alice", "Alice", "--password-stdin"), f"{PASSWORD}\n", "not an e-mail address"),
+        (("create-user", "a@b.c", "Alice", "--password-stdin"), "short\n", "at least 10 characters"),
+        (("enrol", "gpu", "nobody@example.org"), "", "no account with the e-mail address"),
+        (("sync-assignments", "gpu"), "", "no course 'gpu'"),
+        (("set-dates", "gpu", "add_one"), "", "no assignment add_one in gpu"),
+    ],
+)
+def test_a_refusal_is_one_line_and_changes_nothing(admin, database, arguments, text, said):
+    output = admin(*arguments, text=text, status=1)
+    assert said in output
+    assert "Traceback" not in output
+    with database.reading() as session:
+        assert session.scalars(select(AuditEntry)).all() == []
+
+
+def test_a_database_without_tables_says_what_to_run(admin, monkeypatch, tmp_path):
+    monkeypatch.setenv("LADDER_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite'}")
+    assert "ladder admin migrate" in admin("create-course", "gpu", "GPU", status=1)
+    assert "at revision 0001" in admin("migrate")
+    admin("create-course", "gpu", "GPU")
+    assert "at revision none" in admin("downgrade", migrations.BASE, "--yes")
+
+
+def test_a_variable_that_cannot_be_read_is_named(admin, monkeypatch):
+    monkeypatch.setenv("LADDER_LEASE_S", "soon")
+    assert "LADDER_LEASE_S has to be float, it is 'soon'" in admin("migrate", status=1)
+
+
+def test_a_node_gets_a_token_that_only_its_file_has(admin, database, tmp_path):
+    path = tmp_path / "secrets" / "node.token"
+    admin("create-node", "local", "--token-file", str(path))
+    first = path.read_text().strip()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    admin("create-node", "local", status=1)
+    assert admin("create-node", "local", "--rotate", "--token-file", str(path)).count(path.read_text().strip()) == 0
+    with database.reading() as session:
+        assert session.scalars(select(Node.name)).all() == ["local"]
+        assert nodes.node_of_token(session, path.read_text().strip()).name == "local"
+        assert first != path.read_text().strip()
+
+
+def test_the_demo_prints_the_password_it_made_up_once(admin, database, monkeypatch):
+    first = admin("seed-demo")
+    password = first.split("The password of these accounts is ")[1].strip()
+    again = admin("seed-demo")
+    assert password not in again
+    assert "passwords are unchanged" in again
+    monkeypatch.setenv("LADDER_DEMO_PASSWORD", "chosen by the operator")
+    assert "chosen by the operator" not in admin("seed-demo")
+    with database.reading() as session:
+        hashes = session.scalars(select(User.password_hash)).all()
+        assert len(hashes) == 5
+        assert is_right("chosen by the operator", hashes[0])
+        assert not is_right(password, hashes[0])
+
+
+def test_the_api_description_is_written_to_a_file(admin, tmp_path):
+    path = tmp_path / "openapi.json"
+    admin("openapi", "--output", str(path))
+    assert "/api/v1/me" in json.loads(path.read_text())["paths"]
+
+
+def test_a_failed_command_leaves_no_half_of_a_course(admin, database_url, config):
+    (config.assignments / "add_one" / "assignment.toml").write_text("slug = 1")
+    assert "assignment.toml" in admin("seed-demo", "--password", PASSWORD, status=1)
+    database = Database(database_url)
+    with database.reading() as session:
+        assert session.scalars(select(User)).all() == []
+    database.dispose()
