@@ -5,9 +5,9 @@
       └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow, MeasurementRow
     LoginSession, ApiToken >─ User              Attempt >─ Node      AuditEntry
 
-A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what one
-attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a result and
-moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for nothing.
+A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what
+one attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a
+result and moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for nothing.
 
 Times are UTC and end in `_at`. Relationships are `lazy="raise"`: what a page needs, its query loads.
 """
@@ -50,7 +50,7 @@ class Role(StrEnum):
 
 
 class AttemptState(StrEnum):
-    """Where an attempt is: `dispatched` (claimed from the queue, sent), `running` (a node has it), then one of the ends."""
+    """Where an attempt is: `dispatched` (claimed, sent), `running` (a node has it), then one of the ends."""
 
     dispatched = "dispatched"
     running = "running"
@@ -234,9 +234,7 @@ class Assignment(Base):
     created_at: Mapped[datetime]
 
     course: Mapped[Course] = relationship(lazy="raise")
-    version: Mapped[AssignmentVersion | None] = relationship(
-        lazy="raise", foreign_keys=[version_id], post_update=True
-    )
+    version: Mapped[AssignmentVersion | None] = relationship(lazy="raise", foreign_keys=[version_id], post_update=True)
 
 
 class AssignmentVersion(Base):
@@ -260,7 +258,7 @@ class AssignmentVersion(Base):
 
 
 class Node(Base):
-    """A machine that grades. Its token signs what it sends; the table holds the token's SHA-256, which is the signing key."""
+    """A machine that grades. The table holds its token's SHA-256, the key that signs what it sends."""
 
     __tablename__ = "nodes"
 
@@ -322,7 +320,7 @@ class Submission(Base):
     )
     """The result that counts."""
     points: Mapped[float | None]
-    """Of the result that counts, by the assignment's formula; recomputed without grading again when the formula changes."""
+    """Of the result that counts, by the assignment's formula; a changed formula recomputes it without grading again."""
     finished_at: Mapped[datetime | None]
     revision: Mapped[int] = mapped_column(default=0)
     """Raised with every change a watcher should see."""

@@ -1,8 +1,8 @@
 """Telling watchers that a submission changed: one listener per process, however many pages are open.
 
 A watcher is a submission's id and an event; it holds no thread, no connection and no session. While anybody watches,
-one task asks the database for the revisions of all watched submissions in one query, every `poll_s`, in a worker thread.
-It ends with the last watcher.
+one task asks the database for the revisions of all watched submissions in one query, every `poll_s`, in a worker
+thread. It ends with the last watcher.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The template environment: everything is escaped, and no text can rearrange or hide the page around it.
 
 Besides escaping, every text that a template prints passes `visible`: control characters and those that change the
-direction of writing are printed as their code points. So a student's error message, file name or handle cannot forge what
-stands beside it. Where the exact characters matter (the text in the editor), a template says `verbatim`.
+direction of writing are printed as their code points. So a student's error message, file name or handle cannot forge
+what stands beside it. Where the exact characters matter (the text in the editor), a template says `verbatim`.
 """
 
 from __future__ import annotations
