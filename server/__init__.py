@@ -7,6 +7,6 @@
                               one folder per feature; `service` decides, each may call those to its right
     models db config errors
 
-`dispatcher`, `recorder` and `cli` are the other entry points, beside `app`. One request is one transaction, committed at
-the edge (`server.db`); messages leave after the commit.
+`dispatcher`, `recorder` and `cli` are the other entry points, beside `app`. One request is one transaction, committed
+at the edge (`server.db`); messages leave after the commit.
 """

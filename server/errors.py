@@ -1,13 +1,15 @@
 """What a service raises and a front renders: one tree, each with its HTTP status and a message that is safe to show.
 
-LadderError                 500
-├── NotFoundError           404   it does not exist, or you may not know that it does
-├── ForbiddenError          403   you may know of it, and may not do this
-├── UnauthenticatedError    401   log in first
-├── InvalidInputError       422   what you sent cannot be taken; `field` says which part
-├── ConflictError           409   somebody or something was there before you
-├── TooLargeError           413
-└── TooManyError            429   a rate limit or a quota; `retry_after_s` says when
+    LadderError                 500
+    ├── NotFoundError           404   it does not exist, or you may not know that it does
+    ├── ForbiddenError          403   you may know of it, and may not do this
+    ├── UnauthenticatedError    401   log in first
+    ├── InvalidInputError       422   what you sent cannot be taken; `field` says which part
+    ├── ConflictError           409   somebody or something was there before you
+    ├── TooLargeError           413
+    └── TooManyError            429   a rate limit or a quota; `retry_after_s` says when
+
+`server.http.errors` renders them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@
 
 A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what
 one attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a
-result and moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for nothing.
+result and moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for
+nothing.
 
 Times are UTC and end in `_at`. Relationships are `lazy="raise"`: what a page needs, its query loads.
 """
