@@ -52,6 +52,7 @@ class JudgeProcess:
         self._adopt = adopt
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
+        self._pidfd = -1
 
     @property
     def pid(self) -> int | None:
@@ -73,7 +74,7 @@ class JudgeProcess:
                 start_new_session=True,
                 env=_environment(os.environ),
             )
-        os.set_blocking(self._stdout(self._process), False)
+        self._pidfd = os.pidfd_open(self._process.pid)
         logger.info("started the judge, process %d", self._process.pid)
 
     def grade(self, folder: Path, *, deadline_s: float) -> Iterator[Event]:
@@ -112,6 +113,7 @@ class JudgeProcess:
         if process.poll() is None:
             kill_tree(process.pid)
         process.wait(EXIT_S)
+        os.close(self._pidfd)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -147,9 +149,11 @@ class JudgeProcess:
     def _read(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         stdout = self._stdout(process)
         left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([stdout], [], [], left_s)[0]:
+        # Its output alone does not show its end: what it started may hold the other end of the pipe.
+        ready = select.select([stdout, self._pidfd], [], [], left_s)[0] if left_s > 0 else []
+        if not ready:
             raise JudgeSilentError("the judge did not end before the attempt's deadline")
-        data = os.read(stdout, 65_536)
+        data = os.read(stdout, 65_536) if stdout in ready else b""
         if not data:
             raise self._died(process)
         self._buffer += data

@@ -33,7 +33,7 @@ from tests.doubles.world import World
 
 REPOSITORY = Path(__file__).parents[2]
 DOUBLE = REPOSITORY / "tests" / "doubles" / "judge.py"
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 REDIS_DATABASE = 9
 
 
@@ -157,12 +157,13 @@ def redis_url() -> Iterator[str]:
     params=["sqlite-folder", pytest.param("postgresql-redis", marks=[pytest.mark.postgres, pytest.mark.redis])]
 )
 def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pipeline]:
-    """Both forms: embedded, and with PostgreSQL and Redis; same code. Leases are short, so that a lost node shows."""
+    """Both forms: embedded, and with PostgreSQL and Redis; same code. Leases are long, unless the test is about one."""
+    lease_s = getattr(request.function, "lease_s", "60")
     if request.param == "sqlite-folder":
         database_url, broker_url = request.getfixturevalue("sqlite_url"), f"filesystem://{tmp_path / 'broker'}"
     else:
         database_url, broker_url = request.getfixturevalue("postgres_url"), request.getfixturevalue("redis_url")
-    with made_pipeline(tmp_path, database_url, broker_url, lease_s="5") as made:
+    with made_pipeline(tmp_path, database_url, broker_url, lease_s=lease_s) as made:
         yield made
 
 
@@ -181,6 +182,17 @@ def test_submissions_go_all_the_way_and_get_the_grades_they_deserve(pipeline):
     assert pipeline.world.results(good)[0].ratio == pytest.approx(0.8)
 
 
+def with_lease(seconds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a test's pipeline another lease."""
+
+    def mark(test: Callable[..., None]) -> Callable[..., None]:
+        vars(test)["lease_s"] = seconds
+        return test
+
+    return mark
+
+
+@with_lease("5")
 def test_a_worker_killed_while_it_grades_costs_an_attempt_and_nothing_else(pipeline):
     submission = pipeline.submit("sleep 2")
     pipeline.start_all()
@@ -200,7 +212,7 @@ def test_a_worker_killed_while_it_grades_costs_an_attempt_and_nothing_else(pipel
 
 
 def test_a_worker_that_starts_again_says_what_it_left_unfinished(pipeline):
-    submission = pipeline.submit("sleep 2")
+    submission = pipeline.submit("sleep 3")
     pipeline.start_all()
     pipeline.wait_running(submission)
     pipeline.started["worker"].kill()
