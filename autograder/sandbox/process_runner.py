@@ -133,8 +133,9 @@ class ProcessRunner:
         """Kill the whole tree, remove its files, and say how it ended; may be called again."""
         if self.closed:
             return self._exit or Exit(signal=signal.SIGKILL)
-        with suppress(SandboxError):
-            self.poll()
+        if self._init >= 0:  # Otherwise it never started.
+            with suppress(SandboxError):
+                self.poll()
         self._exit = self._exit or Exit(signal=signal.SIGKILL)
         self.closed = True
         self._kill()
