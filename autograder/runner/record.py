@@ -14,7 +14,7 @@ _MOST_NAME = 200
 
 
 class Record:
-    """The record of one call. `paused` is set while the interpreter handles arguments, whose copies are not the student's."""
+    """The record of one call; `paused` while the interpreter handles arguments, whose copies are not the student's."""
 
     def __init__(self) -> None:
         self.recording = False
@@ -49,7 +49,7 @@ def _count(counts: dict[Any, int], key: Any) -> None:
         counts[key] = counts.get(key, 0) + 1
 
 
-class OperationRecorder(TorchDispatchMode):
+class OperationRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation that torch dispatches while it is entered."""
 
     @classmethod
@@ -58,7 +58,7 @@ class OperationRecorder(TorchDispatchMode):
         return False
 
     def __init__(self, record: Record) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._record = record
 
     def __torch_dispatch__(

@@ -20,7 +20,7 @@ _walk = traceback.walk_tb
 _line = linecache.getline
 
 
-class StudentProblem(Exception):
+class SubmissionError(Exception):
     """A problem that the runner itself found; `kind` and `stage` as in `protocol.Raised`."""
 
     def __init__(self, stage: str, kind: str, message: str) -> None:
@@ -49,10 +49,10 @@ def _describe(error: BaseException, filename: str, wrappers: tuple[type[BaseExce
     frames = [frame for link in chain for frame in _frames(link.__traceback__, filename)]
     if isinstance(innermost, SyntaxError):
         frames += _syntax_frame(innermost, filename)
-    own = isinstance(innermost, StudentProblem)
-    kind = innermost.kind if own else _guarded(lambda: type(innermost).__name__, MAX_NAME) or "an exception"
-    message = cut(innermost.message, MAX_MESSAGE) if own else _message(innermost)
-    return {"kind": kind, "message": message, "frames": frames[-MAX_FRAMES:]}
+    if isinstance(innermost, SubmissionError):
+        return {"kind": innermost.kind, "message": cut(innermost.message, MAX_MESSAGE), "frames": frames[-MAX_FRAMES:]}
+    kind = _guarded(lambda: type(innermost).__name__, MAX_NAME) or "an exception"
+    return {"kind": kind, "message": _message(innermost), "frames": frames[-MAX_FRAMES:]}
 
 
 def _unwrap(error: BaseException, wrappers: tuple[type[BaseException], ...]) -> Iterator[BaseException]:
@@ -66,7 +66,11 @@ def _unwrap(error: BaseException, wrappers: tuple[type[BaseException], ...]) -> 
 
 def _frames(trace: TracebackType | None, filename: str) -> list[dict[str, Any]]:
     return [
-        {"line": line, "function": cut(frame.f_code.co_name, MAX_NAME), "code": cut(_line(filename, line).strip(), MAX_CODE)}
+        {
+            "line": line,
+            "function": cut(frame.f_code.co_name, MAX_NAME),
+            "code": cut(_line(filename, line).strip(), MAX_CODE),
+        }
         for frame, line in _walk(trace)
         if frame.f_code.co_filename == filename
     ]
@@ -75,7 +79,9 @@ def _frames(trace: TracebackType | None, filename: str) -> list[dict[str, Any]]:
 def _syntax_frame(error: SyntaxError, filename: str) -> list[dict[str, Any]]:
     if error.filename != filename or not isinstance(error.lineno, int):
         return []
-    return [{"line": error.lineno, "function": "<module>", "code": cut(_line(filename, error.lineno).strip(), MAX_CODE)}]
+    return [
+        {"line": error.lineno, "function": "<module>", "code": cut(_line(filename, error.lineno).strip(), MAX_CODE)}
+    ]
 
 
 def _message(error: BaseException) -> str:

@@ -13,13 +13,14 @@ from autograder.protocol import Call, Load
 from autograder.runner import wire
 from autograder.runner.languages import Entry, Loader
 from autograder.runner.memory import Mapped, Words
-from autograder.runner.report import StudentProblem, describe
+from autograder.runner.report import SubmissionError, describe
 
 
 def serve(channel: socket.socket, loader: Loader) -> None:
     """Run until the judge hangs up or the submission ends the process."""
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    # They stay open as long as the process.
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     Session(wire.Wire(channel), loader).run()
 
 
@@ -82,7 +83,7 @@ class Session:
         problem: dict[str, Any] | None = None
         try:
             work()
-        except StudentProblem as error:
+        except SubmissionError as error:
             problem = {**describe(error, self._filename, self._loader.wrappers), "stage": error.stage}
         except BaseException as error:  # noqa: BLE001 -- the untrusted call: SystemExit and KeyboardInterrupt too.
             problem = describe(error, self._filename, self._loader.wrappers)

@@ -11,8 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from autograder.protocol import Load
-from autograder.runner.report import StudentProblem
+from autograder.runner.report import SubmissionError
 
+_SHOWN = 8
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -29,37 +30,45 @@ def execute(load: Load) -> ModuleType:
     return module
 
 
-def find_entry(module: ModuleType, load: Load) -> tuple[Callable[..., Any], str]:
-    """The entry function and its signature as text."""
+def find_entry(module: ModuleType, load: Load, kernels: tuple[type, ...] = ()) -> tuple[Callable[..., Any], str]:
+    """The entry function and its signature as text; `kernels` are types that are no function of the host's."""
     entry = module.__dict__.get(load.entry)
-    if entry is None:
-        raise StudentProblem("entry", "MissingEntry", _missing(module, load))
-    if not callable(entry):
-        raise StudentProblem("entry", "MissingEntry", f"`{load.entry}` is not a function.")
-    return entry, _check_signature(entry, load)
-
-
-def _missing(module: ModuleType, load: Load) -> str:
-    own = [name for name, value in module.__dict__.items() if getattr(value, "__module__", None) == module.__name__]
-    wanted = f"The file defines no function `{load.entry}({', '.join(load.arguments)})`."
-    return f"{wanted} It defines {', '.join(f'`{name}`' for name in own[:8])}." if own else wanted
-
-
-def _check_signature(entry: Callable[..., Any], load: Load) -> str:
     wanted = f"{load.entry}({', '.join(load.arguments)})"
+    if entry is None:
+        raise SubmissionError("entry", "MissingEntry", _missing(module, wanted))
+    if not callable(entry):
+        raise SubmissionError("entry", "MissingEntry", f"`{load.entry}` is not a function.")
+    if isinstance(entry, kernels):
+        message = f"`{load.entry}` is a kernel. The entry has to be a function `{wanted}` that launches one."
+        raise SubmissionError("entry", "WrongSignature", message)
+    return entry, _check_signature(entry, wanted, load.arguments)
+
+
+def _missing(module: ModuleType, wanted: str) -> str:
+    own = [name for name, value in module.__dict__.items() if getattr(value, "__module__", None) == module.__name__]
+    defined = f" It defines {', '.join(f'`{name}`' for name in own[:_SHOWN])}." if own else ""
+    return f"The file defines no function `{wanted}`.{defined}"
+
+
+def _check_signature(entry: Callable[..., Any], wanted: str, arguments: tuple[str, ...]) -> str:
+    name = wanted.partition("(")[0]
     try:
         signature = inspect.signature(entry)
     except (TypeError, ValueError):
-        raise StudentProblem("entry", "WrongSignature", f"`{load.entry}` has to be a function `{wanted}`.") from None
+        raise SubmissionError("entry", "WrongSignature", f"`{name}` has to be a function `{wanted}`.") from None
+    if not _fits(signature, arguments):
+        message = f"The entry has to be `{wanted}`; the file has `{name}{signature}`."
+        raise SubmissionError("entry", "WrongSignature", message)
+    return str(signature)
+
+
+def _fits(signature: inspect.Signature, arguments: tuple[str, ...]) -> bool:
+    """Whether it can be called with these arguments in order, named alike, and needs no others."""
     parameters = list(signature.parameters.values())
     named = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
-    names = tuple(parameter.name for parameter in named)
     free = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
-    count = len(load.arguments)
-    needs_more = [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY or parameter in named[count:]]
-    needs_more = [name for name in needs_more if signature.parameters[name].default is inspect.Parameter.empty]
-    fits = names[:count] == load.arguments or (free and names == load.arguments[: len(names)])
-    if not fits or needs_more:
-        got = f"{load.entry}{signature}"
-        raise StudentProblem("entry", "WrongSignature", f"The entry has to be `{wanted}`; the file has `{got}`.")
-    return str(signature)
+    names = tuple(parameter.name for parameter in named)
+    others = [*named[len(arguments) :], *(one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY)]
+    if any(other.default is inspect.Parameter.empty for other in others):
+        return False
+    return names[: len(arguments)] == arguments or (free and names == arguments[: len(names)])

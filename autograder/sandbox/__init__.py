@@ -1,8 +1,8 @@
 """Where runners live.
 
-A sandbox starts runners; the judge talks to them and never imports them. Drivers: `autograder.sandbox.process` (standard
-library only, so that a student's laptop, CI and a node without Docker use the same code) and the worker's Docker driver.
-The judge is given a driver by dotted name and knows only these two protocols.
+A sandbox starts runners; the judge talks to them and never imports them. Drivers: `autograder.sandbox.process`
+(standard library only, so that a student's laptop, CI and a node without Docker use the same code) and the worker's
+Docker driver. The judge is given a driver by dotted name and knows only these two protocols.
 """
 
 from __future__ import annotations

@@ -44,16 +44,16 @@ class Layout:
 
 
 def find() -> Layout:
-    """The layout of this machine as far as groups can be made and their files written; whether one can be entered is
-    found by doing it.
-    """
+    """The layout of this machine, as far as groups can be made; whether one can be entered is found by doing it."""
     unified = [folder for folder in _unified() if _can_make(folder, "cgroup.freeze")]
     freezer, freezer_version = (unified[0], 2) if unified else (_first(_own_v1("freezer"), "freezer.state"), 1)
     modern = [folder for folder in unified if _can_make(folder, "memory.max") and _can_make(folder, "pids.max")]
     if modern:
         return Layout(modern[0], 2, modern[0], modern[0], 2)
     memory = _first(_own_v1("memory"), "memory.limit_in_bytes")
-    return Layout(memory, 1 if memory else 0, _first(_own_v1("pids"), "pids.max"), freezer, freezer_version if freezer else 0)
+    return Layout(
+        memory, 1 if memory else 0, _first(_own_v1("pids"), "pids.max"), freezer, freezer_version if freezer else 0
+    )
 
 
 def _first(folders: Iterable[str], file: str) -> str:

@@ -30,7 +30,7 @@ def become_user_namespace() -> None:
 
 
 def enter_new_root(folder: str, readable: Iterable[str], uid: int, tmp_bytes: int) -> None:
-    """Replace the file system by one that has the toolchain to read, a few devices, this namespace's processes and `/tmp`.
+    """Replace the file system by one with the toolchain to read, a few devices, this namespace's processes and `/tmp`.
 
     Args:
         folder: an empty folder to build it in.
@@ -82,7 +82,7 @@ def _show(path: str, folder: str, attributes: int) -> None:
 
 
 def _mount_processes(target: str) -> None:
-    """Mount `/proc` of this process namespace: only processes where the kernel can, an empty folder where it may not."""
+    """Mount `/proc` of this process namespace: only processes where the kernel can, nothing where it may not."""
     os.mkdir(target)  # noqa: PTH102
     for options in ("subset=pid,hidepid=invisible", ""):
         with suppress(OSError):

@@ -1,8 +1,8 @@
 """The process sandbox: runners as processes of this machine, shut in with what Linux offers here and now.
 
 What is kept, by what, and what is there when that is missing. Everything is found out by trying, once per process
-(`autograder.sandbox.probe`); a promise that cannot be kept is not in `promises`, and the weaker means in the last column
-still applies.
+(`autograder.sandbox.probe`); a promise that cannot be kept is not in `promises`, and the weaker means in the last
+column still applies.
 
     promise            kept by                                            without it
     -----------------  -------------------------------------------------  ----------------------------------------------
@@ -20,8 +20,8 @@ still applies.
     freezes_tree       cgroup freezer (v1, v2); or SIGSTOP to all         SIGSTOP; a timer may send SIGCONT
                        descendants, seccomp refusing the ways by which
                        a stopped process wakes itself
-    memory_limit       memory cgroup (v1, v2)                             `RLIMIT_DATA` per process, and the tree's memory
-                                                                          watched by `poll`: ended soon after
+    memory_limit       memory cgroup (v1, v2)                             `RLIMIT_DATA` per process; the tree's memory is
+                                                                          watched by `poll`, and ended soon after
     process_limit      pids cgroup; `RLIMIT_NPROC` of its own uid, or     none but what the machine sets
                        of its own user namespace
     syscall_filter     seccomp (`autograder.sandbox.seccomp`)             none

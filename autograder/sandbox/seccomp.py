@@ -11,7 +11,7 @@ the kernel that a kernel exercise never opens, and everything that would undo an
     namespaces     mounts and new user namespaces bring back capabilities and files
     kernel         modules, kexec, BPF, perf, userfaultfd, io_uring (a second road to all others), clocks, swap, quotas
     keys           key rings outlive the runner
-    memory kept    System V and POSIX message queues and shared memory outlive the runner where there is no IPC namespace
+    memory kept    System V and POSIX queues and shared memory outlive the runner where there is no IPC namespace
     by handle      files opened by number instead of by path pass every check of paths
     wake-ups       signals that a stopped process arranges for itself (timers, parent's death, descriptors) end a freeze
     signals        where there is neither a process namespace nor Landlock's scope: only to itself
@@ -52,7 +52,8 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "bpf": (321, 280),
         "perf_event_open": (298, 241), "userfaultfd": (323, 282), "init_module": (175, 105), "finit_module": (313, 273),
         "delete_module": (176, 106), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "reboot": (169, 142),
-        "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60), "quotactl_fd": (443, 443), "acct": (163, 89),
+        "swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60), "quotactl_fd": (443, 443),
+        "acct": (163, 89),
         "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
         "sethostname": (170, 161), "setdomainname": (171, 162), "syslog": (103, 116), "vhangup": (153, 58),
     },
@@ -126,7 +127,9 @@ def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step
     ]
     if machine == "x86_64":
         steps += [Step(_AT_LEAST, _X32, no=1), Step(_RETURN, _KILL)]
-    steps += [step for number in _refused(column, network=network, signals=signals_to is None) for step in _refuse(number)]
+    steps += [
+        step for number in _refused(column, network=network, signals=signals_to is None) for step in _refuse(number)
+    ]
     steps += [Step(_EQUAL, _CLONE3, no=1), Step(_RETURN, _ENOSYS)]
     by_argument = {name: numbers[column] for name, numbers in _BY_ARGUMENT.items()}
     steps += _block(by_argument["clone"], [*_if_bits(0, _NEW_NAMESPACES)])
@@ -171,7 +174,10 @@ def _if_bits(index: int, bits: int) -> list[Step]:
 
 
 def _if_value(index: int, values: Iterable[int]) -> list[Step]:
-    return [_argument(index), *(step for value in values for step in (Step(_EQUAL, value, no=1), Step(_RETURN, _EPERM)))]
+    return [
+        _argument(index),
+        *(step for value in values for step in (Step(_EQUAL, value, no=1), Step(_RETURN, _EPERM))),
+    ]
 
 
 def _unless_value(index: int, value: int) -> list[Step]:

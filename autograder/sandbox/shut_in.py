@@ -3,8 +3,8 @@
     zygote ── supervisor ── init ── runner
 
 The *supervisor* is ours and lives outside: it adopts orphans, tells the judge how the runner ended, and cleans up when
-the judge has let go of it or is gone. *init* is ours too: the first process of the runner's namespaces, whose end is the
-end of all of them. The *runner* gives up every right and then loads the submission.
+the judge has let go of it or is gone. *init* is ours too: the first process of the runner's namespaces, whose end is
+the end of all of them. The *runner* gives up every right and then loads the submission.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NoReturn
 
 from autograder import codec
@@ -29,7 +30,7 @@ _OURS = 2
 """Supervisor and init count among a namespace's processes."""
 _FAILED = 120
 _CHANNEL, _STATUS = 3, 4
-_SCORE = "/proc/self/oom_score_adj"
+_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def supervise(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> NoReturn:
@@ -193,37 +194,43 @@ def _limit_processes(plan: Plan) -> None:
 
 
 def _give_up_rights(plan: Plan, own: str) -> None:
-    """Become nobody in particular, then close the doors from the widest to the narrowest."""
+    """Close the doors from the widest to the narrowest."""
     with suppress(OSError):
         # If memory runs out, the runner goes before anything of ours.
-        with open(_SCORE, "w", encoding="ascii") as file:  # noqa: PTH123
-            file.write("1000")
-    if plan.uid is not None:
-        os.setgroups([])
-        os.setresgid(plan.uid, plan.uid, plan.uid)
-        _limit_processes(plan)
-        kernel.drop_bounding_set()
-        os.setresuid(plan.uid, plan.uid, plan.uid)
-    else:
-        _limit_processes(plan)
-        kernel.drop_bounding_set()
-    kernel.drop_capabilities()
+        _SCORE.write_text("1000")
+    _become_nobody(plan)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if plan.features.landlock:
-        landlock.restrict(
-            plan.features.landlock,
-            readable=(*plan.readable, "/proc") if plan.new_root else plan.readable,
-            writable=(own,),
-            devices=namespaces.DEVICES,
-            files=plan.keeps(Promise.private_files),
-            network=not plan.keeps(Promise.no_network),
-            signals=not plan.keeps(Promise.private_processes),
-        )
+        _restrict_files(plan, own)
     if plan.features.seccomp and plan.keeps(Promise.syscall_filter):
         alone = plan.pid_namespace or plan.features.landlock >= landlock.ABI_SCOPE
         free = alone or not plan.keeps(Promise.private_processes)
         seccomp.install(network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid())
+
+
+def _become_nobody(plan: Plan) -> None:
+    if plan.uid is not None:
+        os.setgroups([])
+        os.setresgid(plan.uid, plan.uid, plan.uid)
+    _limit_processes(plan)
+    kernel.drop_bounding_set()
+    if plan.uid is not None:
+        os.setresuid(plan.uid, plan.uid, plan.uid)
+    kernel.drop_capabilities()
+
+
+def _restrict_files(plan: Plan, own: str) -> None:
+    landlock.restrict(
+        plan.features.landlock,
+        # Outside of a new root, `/proc` shows everybody's processes.
+        readable=(*plan.readable, "/proc") if plan.new_root else plan.readable,
+        writable=(own,),
+        devices=namespaces.DEVICES,
+        files=plan.keeps(Promise.private_files),
+        network=not plan.keeps(Promise.no_network),
+        signals=not plan.keeps(Promise.private_processes),
+    )
 
 
 def _die_with_parent(number: signal.Signals) -> None:

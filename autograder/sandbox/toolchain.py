@@ -14,6 +14,12 @@ _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cach
 
 def readable() -> tuple[str, ...]:
     """Files and folders, those above before those below."""
-    paths = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
-    found = {str(path) for path in (*paths, PACKAGE) if path and Path(path).is_absolute() and Path(path).exists()}
+    paths: set[str | Path] = {
+        *sysconfig.get_paths().values(),
+        sys.prefix,
+        sys.base_prefix,
+        sys.exec_prefix,
+        sys.base_exec_prefix,
+    }
+    found = {str(path) for path in {*paths, PACKAGE} if path and Path(path).is_absolute() and Path(path).exists()}
     return tuple(sorted({*found, *_SYSTEM} - {"/"}, key=lambda path: (path.count("/"), path)))

@@ -15,14 +15,19 @@ from pathlib import Path
 _PASSES = 200
 
 
+def processes() -> list[int]:
+    """The ids of all processes that this one can see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- names only, and often.
+
+
 def descendants(root: int) -> dict[int, str]:
     """All processes below `root`, with the letter of their state; `root` itself is not among them."""
     children: dict[int, list[int]] = defaultdict(list)
     states: dict[int, str] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and (stat := _stat(int(entry))) is not None:
-            states[int(entry)], parent = stat
-            children[parent].append(int(entry))
+    for pid in processes():
+        if (stat := _stat(pid)) is not None:
+            states[pid], parent = stat
+            children[parent].append(pid)
     found: dict[int, str] = {}
     waiting = list(children[root])
     while waiting:
@@ -34,7 +39,7 @@ def descendants(root: int) -> dict[int, str]:
 
 def children(root: int) -> list[int]:
     """The direct children of `root`."""
-    stats = ((int(entry), _stat(int(entry))) for entry in os.listdir("/proc") if entry.isdigit())
+    stats = ((pid, _stat(pid)) for pid in processes())
     return [pid for pid, stat in stats if stat is not None and stat[1] == root]
 
 
@@ -76,7 +81,7 @@ def resume(root: int) -> None:
 
 
 def kill(root: int) -> bool:
-    """Kill everything below `root`, stopping it first so that nothing slips away; whether all of it is gone or dying."""
+    """Kill everything below `root`, stopped first so that nothing slips away; whether all of it is gone or dying."""
     for _ in range(_PASSES):
         stop(root)
         alive = [pid for pid, state in descendants(root).items() if state not in "ZX"]
@@ -99,5 +104,5 @@ def status_fields(pid: int) -> dict[str, str]:
 
 def threads_of(uid: int) -> int:
     """How many threads a user has on this machine, as `RLIMIT_NPROC` counts them."""
-    every = (status_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    every = (status_fields(pid) for pid in processes())
     return sum(int(fields["Threads"]) for fields in every if fields and int(fields["Uid"].split()[0]) == uid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 from contextlib import suppress
@@ -46,5 +45,5 @@ def take() -> Uid:
 
 
 def _in_use() -> set[int]:
-    every = (tree.status_fields(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    every = (tree.status_fields(pid) for pid in tree.processes())
     return {int(fields["Uid"].split()[0]) for fields in every if fields}

@@ -16,7 +16,7 @@ _PERIOD_S = 0.02
 class Watch:
     """Looks at a tree's memory and folder, at most every 20 ms.
 
-    Memory is what the processes have of their own: what each inherited from the zygote, measured at init, is not counted.
+    Memory is what the processes have of their own; what they inherited from the zygote, measured at init, is left out.
     """
 
     def __init__(self, init: int, folder: str, *, memory_bytes: int, tmp_bytes: int) -> None:

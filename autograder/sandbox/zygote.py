@@ -14,7 +14,9 @@ from autograder.sandbox import toolchain
 from autograder.sandbox.plan import Plan
 
 _END_S = 10.0
-_BOOTSTRAP = "import sys; sys.path.insert(0, sys.argv.pop(1)); from autograder.runner.__main__ import main; main(sys.argv[1:])"
+_BOOTSTRAP = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from autograder.runner.__main__ import main; main(sys.argv[1:])"
+)
 """What `-m autograder.runner` would do, where the package is not installed: `-I` looks in no other folder."""
 
 ENVIRONMENT = {
@@ -39,7 +41,7 @@ class Zygote:
         with theirs:
             self._process = subprocess.Popen(
                 command,
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env=environment,
                 cwd="/",

@@ -38,7 +38,7 @@ class Loader(Protocol):
         """Names and versions of the toolchain."""
 
     def load(self, load: Load) -> Entry:
-        """Execute the source; raises whatever it raises, or `StudentProblem` where its entry is not right."""
+        """Execute the source; raises whatever it raises, or `SubmissionError` where its entry is not right."""
 
 
 _LOADERS: Mapping[Language, tuple[str, str]] = {

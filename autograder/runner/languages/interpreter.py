@@ -26,7 +26,7 @@ _RAW_STORAGE = "HB"
 """numpy's codes of uint16 and uint8, in which they are kept."""
 
 
-class NotOnTheCpu(TypeError):
+class NotOnTheCpuError(TypeError):
     """Triton's CPU interpreter would compute this wrongly."""
 
 
@@ -38,7 +38,7 @@ def install(record: Record) -> Callable[[bool], None]:
     """Hook into the interpreter; what is returned switches ghosts on and off."""
     _record_launches(record)
     _refuse_raw_arithmetic()
-    return _ghosts(record)
+    return _ghosts()
 
 
 def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -79,7 +79,7 @@ def _record_launches(record: Record) -> None:
         _replace(executor, name, pause)
 
 
-def _ghosts(record: Record) -> Callable[[bool], None]:
+def _ghosts() -> Callable[[bool], None]:
     """A ghost's arguments are handled and its grid is computed, as for every launch; then it is left."""
     state = {"on": False}
 
@@ -131,7 +131,7 @@ def _is_raw(handle: Any) -> bool:
 
 def _refuse(name: str) -> None:
     kind = "bfloat16" if name == BFLOAT16 else "float8"
-    raise NotOnTheCpu(
+    raise NotOnTheCpuError(
         f"Triton's CPU interpreter computes wrongly with raw {kind} values. Convert them after the load with "
         f"`.to(tl.float32)`, compute in float32, and convert back when you store."
     )
@@ -205,9 +205,9 @@ def _checked_cast(original: Callable[..., Any]) -> Callable[..., Any]:
 def _checked_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, source: Any, target: Any, rounding: Any) -> Any:
         if target.scalar.name in FLOAT8 and source.dtype.scalar.name != target.scalar.name:
-            raise NotOnTheCpu(
-                "Triton's CPU interpreter rounds wrongly when it converts to float8. Exercises that store float8 run on "
-                "a GPU lane only."
+            raise NotOnTheCpuError(
+                "Triton's CPU interpreter rounds wrongly when it converts to float8. Exercises that store float8 are for "
+                "a GPU lane."
             )
         return original(self, source, target, rounding)
 

@@ -19,6 +19,7 @@ class TritonLoader:
     def __init__(self) -> None:
         self.wrappers: tuple[type[BaseException], ...] = ()
         self._versions: dict[str, str] = {}
+        self._kernels: tuple[type, ...] = ()
         self._ghosts: Callable[[bool], None]
         self._record: Any
         self._operations: Any
@@ -30,6 +31,7 @@ class TritonLoader:
         import torch  # noqa: PLC0415
         import triton  # noqa: PLC0415
         from triton.runtime.errors import InterpreterError  # noqa: PLC0415
+        from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
         torch.set_num_threads(1)
         from autograder.runner.languages import interpreter, warm  # noqa: PLC0415
@@ -39,6 +41,7 @@ class TritonLoader:
         self._operations = OperationRecorder(self._record)
         self._ghosts = interpreter.install(self._record)
         self.wrappers = (InterpreterError,)
+        self._kernels = (KernelInterface,)
         self._versions = {"torch": torch.__version__, "triton": triton.__version__, "numpy": np.__version__}
         warm.run()
 
@@ -50,7 +53,7 @@ class TritonLoader:
         """Execute the source and find its entry."""
         self._ghosts(load.ghost)
         module = source.execute(load)
-        entry, signature = source.find_entry(module, load)
+        entry, signature = source.find_entry(module, load, self._kernels)
         return TritonEntry(entry, signature, self._record, self._operations)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import select
@@ -61,8 +62,6 @@ class Tensor:
 
 
 def _seal(descriptor: int, *, future_write: bool) -> None:
-    import fcntl
-
     seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals | (0x10 if future_write else 0))
 
@@ -127,10 +126,11 @@ class Talk:
         return self.runner.log()
 
     def close(self) -> Exit:
-        for view in (self._judges_view, self._runners_view):
-            view.close()
-        for descriptor in (self._judges, self._runners):
-            os.close(descriptor)
+        if not self._judges_view.closed:
+            for view in (self._judges_view, self._runners_view):
+                view.close()
+            for descriptor in (self._judges, self._runners):
+                os.close(descriptor)
         return self.runner.close()
 
 

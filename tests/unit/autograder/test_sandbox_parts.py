@@ -1,0 +1,197 @@
+"""The parts of the process sandbox by themselves: the filter, promises, folders, groups' places, output."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from autograder.sandbox import Promise, removal, seccomp, toolchain, tree, uids
+from autograder.sandbox.cgroups import Layout
+from autograder.sandbox.output import Output
+from autograder.sandbox.plan import Features, Namespaces
+from autograder.sandbox.process import promises
+
+ALLOW, EPERM, ENOSYS, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+HEADERS = {
+    0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    1: Path("/usr/include/asm-generic/unistd.h"),
+}
+
+
+def run(steps: list[seccomp.Step], number: int, arguments: tuple[int, ...] = (), *, architecture: int) -> int:
+    """What the kernel's machine for classic BPF would answer."""
+    data = struct.pack("=iIQ6Q", number, architecture, 0, *[*arguments, 0, 0, 0, 0, 0, 0][:6])
+    accumulator, place = 0, 0
+    while True:
+        step = steps[place]
+        place += 1
+        if step.code == 0x20:
+            accumulator = struct.unpack_from("=I", data, step.value)[0]
+        elif step.code == 0x54:
+            accumulator &= step.value
+        elif step.code == 0x06:
+            return step.value
+        else:
+            holds = {
+                0x15: accumulator == step.value,
+                0x35: accumulator >= step.value,
+                0x45: bool(accumulator & step.value),
+            }
+            place += step.yes if holds[step.code] else step.no
+
+
+def ask(machine: str, number: int, *arguments: int, network: bool = False, signals_to: int | None = None) -> int:
+    steps = seccomp.program(machine, network=network, signals_to=signals_to)
+    return run(steps, number, arguments, architecture=ARCHITECTURES[machine])
+
+
+@pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
+def test_every_listed_call_is_refused_and_ordinary_ones_are_not(machine: str, column: int) -> None:
+    for calls in seccomp.REFUSED.values():
+        for numbers in calls.values():
+            assert ask(machine, numbers[column]) == EPERM
+    assert ask(machine, 435) == ENOSYS
+    for ordinary in ((0, 1, 9, 39), (63, 64, 222, 172))[column]:
+        assert ask(machine, ordinary) == ALLOW
+
+
+@pytest.mark.parametrize(("machine", "clone", "pair"), [("x86_64", 56, 53), ("aarch64", 220, 199)])
+def test_calls_are_refused_by_their_arguments(machine: str, clone: int, pair: int) -> None:
+    assert ask(machine, clone, 0x01200011) == ALLOW
+    assert ask(machine, clone, 0x10000011) == EPERM
+    assert ask(machine, pair, 1, 1) == ALLOW
+    assert ask(machine, pair, 1, 5 | 0o2000000) == ALLOW
+    assert ask(machine, pair, 1, 2) == EPERM
+    assert ask(machine, pair, 1, 3) == EPERM
+    assert ask(machine, pair, 2, 1) == EPERM
+    assert ask(machine, pair, 1, 2, network=True) == ALLOW
+
+
+@pytest.mark.parametrize(("machine", "kill", "tkill"), [("x86_64", 62, 200), ("aarch64", 129, 130)])
+def test_signals_may_be_kept_to_one_process(machine: str, kill: int, tkill: int) -> None:
+    assert ask(machine, kill, 1) == ALLOW
+    assert ask(machine, kill, 77, signals_to=77) == ALLOW
+    for other in (1, 0, 0xFFFFFFFF, 78):
+        assert ask(machine, kill, other, signals_to=77) == EPERM
+    assert ask(machine, tkill, 77, signals_to=77) == EPERM
+    assert ask(machine, tkill, 77) == ALLOW
+
+
+def test_another_numbering_kills() -> None:
+    steps = seccomp.program("x86_64", network=False, signals_to=None)
+    assert run(steps, 1, architecture=0x40000003) == KILL
+    assert run(steps, 0x40000000 | 41, architecture=ARCHITECTURES["x86_64"]) == KILL
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_the_numbers_are_those_of_the_kernels_headers(column: int) -> None:
+    if not HEADERS[column].exists():
+        pytest.skip(f"{HEADERS[column]} is not installed")
+    found = re.findall(r"#define __NR3?2?6?4?_?_?(\w+)\s+(\d+)", HEADERS[column].read_text())
+    known = {name: int(number) for name, number in found}
+    listed = {name: numbers[column] for calls in seccomp.REFUSED.values() for name, numbers in calls.items()}
+    listed |= {name: numbers[column] for name, numbers in seccomp._BY_ARGUMENT.items()}
+    compared = {name for name in listed if name in known}
+    assert len(compared) > len(listed) / 2
+    assert {name: known[name] for name in compared} == {name: listed[name] for name in compared}
+
+
+def test_nothing_is_promised_where_nothing_works() -> None:
+    assert promises(Features(), Layout()) == frozenset()
+
+
+def test_everything_is_promised_to_root_with_control_groups() -> None:
+    features = Features(Namespaces.root, landlock=7, seccomp=True, own_uid=True)
+    assert promises(features, Layout("/m", 1, "/p", "/f", 2)) == frozenset(Promise)
+
+
+def test_without_root_memory_and_user_are_not_promised() -> None:
+    features = Features(Namespaces.user, landlock=7, seccomp=True, nproc_by_namespace=True)
+    assert frozenset(Promise) - promises(features, Layout()) == {Promise.memory_limit, Promise.other_uid}
+
+
+def test_an_old_landlock_does_not_promise_files() -> None:
+    assert Promise.private_files not in promises(Features(landlock=2, seccomp=True), Layout())
+    assert Promise.private_processes not in promises(Features(landlock=2), Layout())
+
+
+def test_a_folder_made_to_be_hard_to_remove_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text("stays")
+    place = os.open(folder, os.O_RDONLY)
+    for depth in range(600):
+        name = f"{'d' * 200}{depth}"
+        os.mkdir(name, dir_fd=place)
+        os.symlink(outside, f"link{depth}", dir_fd=place)
+        below = os.open(name, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    (folder / "closed").mkdir()
+    (folder / "closed" / "inner").mkdir()
+    (folder / "closed" / "inner").chmod(0)
+    (folder / "closed").chmod(0)
+    removal.remove(str(folder))
+    assert not folder.exists()
+    assert outside.read_text() == "stays"
+    removal.remove(str(folder))
+
+
+def test_output_is_counted_and_its_beginning_kept() -> None:
+    output = Output(most=100)
+    os.write(output.writer, b"first " + b"x" * 50)
+    assert not output.exceeded()
+    os.write(output.writer, b"y" * 60)
+    assert output.exceeded()
+    assert output.text().startswith("first xxx")
+    output.close_writer()
+    output.close()
+    assert output.text().endswith("y")
+
+
+def test_one_user_id_is_held_once() -> None:
+    first, second = uids.take(), uids.take()
+    try:
+        assert first.number != second.number
+        assert uids.FIRST_UID <= first.number <= uids.LAST_UID
+    finally:
+        first.release()
+        second.release()
+
+
+def test_the_toolchain_is_not_the_repository() -> None:
+    readable = [Path(path) for path in toolchain.readable()]
+    repository = toolchain.PACKAGE.parent
+    assert toolchain.PACKAGE in readable
+    assert not any(path == repository or path in repository.parents for path in readable)
+    for secret in ("reference", "tests", "assignments", "server", "var"):
+        assert not any((repository / secret).is_relative_to(path) for path in readable)
+
+
+def test_descendants_are_found_whatever_their_session() -> None:
+    ready, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(writer, b"x")
+            os.read(os.pipe()[0], 1)
+        os.read(os.pipe()[0], 1)
+    try:
+        os.read(ready, 1)
+        assert len(tree.descendants(pid)) == 1
+        assert pid in tree.descendants(os.getpid())
+        assert tree.stop(os.getpid())
+        assert set(tree.descendants(pid).values()) <= {"T"}
+    finally:
+        assert tree.kill(os.getpid())
+        os.waitpid(pid, 0)
+        os.close(ready)
+        os.close(writer)
