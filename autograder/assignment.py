@@ -137,8 +137,9 @@ class Tolerance:
     """How far an output may be from the oracle.
 
     `kind = "exact"` asks for equality. `"bounded"` allows `factor · eps(dtype) · error_scale` per element, where
-    `problem.error_scale` gives the oracle's own bound (Σ|a||b| for a product), and `row_factor · eps(dtype)` times the root
-    mean square of that scale for the root mean square of a row's errors, so that many small errors in one row do not hide.
+    `problem.error_scale` gives the oracle's own bound (Σ|a||b| for a product), and `row_factor · eps(dtype)` times the
+    root mean square of that scale for the root mean square of a row's errors, so that many small errors in one row do
+    not hide.
     """
 
     kind: str
@@ -311,7 +312,10 @@ def slugs(root: Path) -> tuple[str, ...]:
 
 def evaluate(formula: str, names: Mapping[str, float]) -> float:
     """Evaluate `+ - * / // **`, numbers, `ceil`, `log2`, `min`, `max` and the given names; nothing else."""
-    return _evaluate(ast.parse(formula, mode="eval").body, names)
+    try:
+        return _evaluate(ast.parse(formula, mode="eval").body, names)
+    except (ArithmeticError, TypeError) as error:
+        raise ValueError(f"{formula!r} has no value: {error}") from None
 
 
 def pack(folders: Mapping[str, Path]) -> bytes:
@@ -396,14 +400,15 @@ class _Reader:
 
     def error(self, key: str, problem: str, suggestion: str = "") -> ManifestError:
         """An error at the first line that sets the last part of `key`."""
-        name = re.escape(re.split(r"[.\[]", key.rstrip("]"))[-1])
-        found = re.search(rf"^\s*(?:\[+[^\]\n]*\b{name}\b[^\n]*\]+|\"?{name}\"?\s*=|.*[{{,]\s*{name}\s*=)", self.text, re.M)
+        name = re.escape(re.sub(r"\[\d+\]", "", key).rpartition(".")[2])
+        sets = rf"^\s*(?:\[+[^\]\n]*\b{name}\b[^\n]*\]+|\"?{name}\"?\s*=|.*[{{,]\s*{name}\s*=)"
+        found = re.search(sets, self.text, re.MULTILINE)
         line = self.text[: found.start()].count("\n") + 1 if found else None
         return ManifestError(self.path, key, problem, line=line, suggestion=suggestion)
 
     def build(self, cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
         """Build `cls` from a table."""
-        return typing.cast(T, self._dataclass(cls, data, where))
+        return typing.cast("T", self._dataclass(cls, data, where))
 
     def _dataclass(self, cls: Any, data: Any, where: str) -> Any:
         if not isinstance(data, Mapping):
@@ -444,7 +449,7 @@ class _Reader:
             if data in list(kind):
                 return kind(data)
             near = difflib.get_close_matches(str(data), list(kind), n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else ""
+            hint = f"Did you mean {str(near[0])!r}?" if near else ""
             raise self.error(where, f"{data!r} is none of {', '.join(kind)}", hint)
         if kind is float and isinstance(data, int) and not isinstance(data, bool):
             return float(data)
@@ -460,6 +465,7 @@ def _join(where: str, key: str) -> str:
 def _check(assignment: Assignment, reader: _Reader) -> None:
     """What types cannot say."""
     names = [argument.name for argument in assignment.arguments]
+    tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
     sizes = {name for case in assignment.cases for name in case.size}
     for argument in assignment.arguments:
         _check_argument(argument, names, sizes, reader)
@@ -468,15 +474,25 @@ def _check(assignment: Assignment, reader: _Reader) -> None:
             raise reader.error("case.dtype", f"{case.dtype!r} is none of {', '.join(DTYPE_BYTES)}")
         if missing := sorted(sizes - set(case.size)):
             raise reader.error("case.size", f"case {case.name!r} does not set {missing[0]!r}")
+        if unknown := sorted(set(case.layout) - tensors):
+            raise reader.error("case.layout", f"{unknown[0]!r} in `layout` is no tensor")
     if len({case.name for case in assignment.cases}) != len(assignment.cases):
         raise reader.error("case.name", "two cases have the same name")
     if set(assignment.tolerance) != {argument.name for argument in assignment.outputs}:
         raise reader.error("tolerance", "needs one entry per output and no other")
+    _check_lanes(assignment, reader)
+    _check_cost(assignment, sizes, reader)
+
+
+def _check_lanes(assignment: Assignment, reader: _Reader) -> None:
     for lane, policy in assignment.lanes.items():
         if lane not in list(Lane):
             raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}")
         if policy.r_full >= policy.r_zero:
             raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
+
+
+def _check_cost(assignment: Assignment, sizes: set[str], reader: _Reader) -> None:
     for key, formula in (("cost.flops", assignment.cost.flops), ("cost.bytes", assignment.cost.bytes)):
         try:
             evaluate(formula, {**dict.fromkeys(sizes, 1.0), "e": 4.0})
