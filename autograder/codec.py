@@ -8,6 +8,7 @@ out and on the way in; a value that may be NaN travels as text.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import types
@@ -129,13 +130,19 @@ def _build_mapping(kinds: tuple[Any, ...], data: Json, where: str, depth: int) -
     return {str(key): _build(kinds[1], item, f"{where}.{key}", depth - 1) for key, item in data.items()}
 
 
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    # Working them out anew took most of the time of reading a manifest, and a page of the ladder reads many.
+    return typing.get_type_hints(kind)
+
+
 def _build_dataclass(kind: Any, data: Json, where: str, depth: int) -> Any:
     if not isinstance(data, dict):
         raise ContractError(f"{where}: expected an object, got {type(data).__name__}")
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(set(data) - set(fields)):
         raise ContractError(f"{where}: unknown key {unknown[0]!r}")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     values = {}
     for name, field in fields.items():
         if name in data:
