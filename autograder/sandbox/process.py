@@ -20,8 +20,8 @@ column still applies.
     freezes_tree       cgroup freezer (v1, v2); or SIGSTOP to all         SIGSTOP; a timer may send SIGCONT
                        descendants, seccomp refusing the ways by which
                        a stopped process wakes itself
-    memory_limit       memory cgroup (v1, v2)                             `RLIMIT_DATA` per process; the tree's memory is
-                                                                          watched by `poll`, and ended soon after
+    memory_limit       memory cgroup (v1, v2)                             `RLIMIT_DATA` per process; the tree's memory
+                                                                          is watched by `poll` and ended soon after
     process_limit      pids cgroup; `RLIMIT_NPROC` of its own uid, or     none but what the machine sets
                        of its own user namespace
     syscall_filter     seccomp (`autograder.sandbox.seccomp`)             none

@@ -36,6 +36,7 @@ class ProcessRunner:
         self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._init = -1
+        self._watch: Watch | None = None
         try:
             with channel, status:
                 zygote.fork(plan, channel.fileno(), self._output.writer, status.fileno())
@@ -92,7 +93,7 @@ class ProcessRunner:
         if self._output.exceeded():
             self._kill()
             return Exit(signal=signal.SIGKILL, output_exceeded=True)
-        if self._group.out_of_memory() or self._watch.exceeded():
+        if self._group.out_of_memory() or (self._watch is not None and self._watch.exceeded()):
             self._kill()
             return Exit(signal=signal.SIGKILL, out_of_memory=True)
         if select.select([self._status], [], [], 0)[0]:

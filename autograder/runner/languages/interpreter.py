@@ -206,8 +206,8 @@ def _checked_conversion(original: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, source: Any, target: Any, rounding: Any) -> Any:
         if target.scalar.name in FLOAT8 and source.dtype.scalar.name != target.scalar.name:
             raise NotOnTheCpuError(
-                "Triton's CPU interpreter rounds wrongly when it converts to float8. Exercises that store float8 are for "
-                "a GPU lane."
+                "Triton's CPU interpreter rounds wrongly when it converts to float8. Exercises that store float8 are "
+                "for a GPU lane."
             )
         return original(self, source, target, rounding)
 

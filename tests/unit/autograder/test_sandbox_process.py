@@ -422,8 +422,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("state", ["running", "frozen"])
-@pytest.mark.parametrize("also_the_zygote", [False, True])
+@pytest.mark.parametrize(("state", "also_the_zygote"), [("running", False), ("frozen", False), ("frozen", True)])
 def test_a_killed_judge_leaves_nothing(state: str, also_the_zygote: bool) -> None:
     path = os.pathsep.join([str(REPOSITORY), str(Path(__file__).parent)])
     judge = subprocess.Popen(
@@ -455,21 +454,19 @@ def test_a_zygote_that_died_is_replaced() -> None:
         sandbox.close()
 
 
-@pytest.mark.parametrize(
-    ("without", "body", "said"),
-    [
-        ({Promise.private_files}, "print(len(open('/etc/passwd').read()) > 0)", "True"),
-        ({Promise.no_network}, "print(socket.socket(socket.AF_INET, socket.SOCK_STREAM).family)", "2"),
-        ({Promise.syscall_filter}, "print(ctypes.CDLL(None).syscall(135, 0xffffffff) >= 0)", "True"),
-        ({Promise.other_uid}, "print(os.getuid())", str(os.getuid())),
-    ],
-)
-def test_a_switched_off_promise_is_not_kept(without: set[Promise], body: str, said: str) -> None:
-    sandbox = ProcessSandbox(without=frozenset(without))
+def test_switched_off_promises_are_not_kept() -> None:
+    off = frozenset({Promise.private_files, Promise.no_network, Promise.syscall_filter, Promise.other_uid})
+    sandbox = ProcessSandbox(without=off)
     try:
-        assert not without & sandbox.promises
+        assert not off & sandbox.promises
         with talking(sandbox) as talk:
-            assert talk.run(body).strip() == said
+            said = talk.run("""
+print(len(open("/etc/passwd").read()) > 0)
+print(int(socket.socket(socket.AF_INET, socket.SOCK_STREAM).family))
+print(ctypes.CDLL(None).syscall(92 if os.uname().machine == "aarch64" else 135, 0xffffffff) >= 0)
+print(os.getuid())
+""")
+        assert said.split() == ["True", "2", "True", str(os.getuid())]
     finally:
         sandbox.close()
 
