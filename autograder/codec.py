@@ -1,8 +1,8 @@
 """Frozen dataclasses to JSON and back, with caps.
 
-Everything that crosses a process is data to check: a size before parsing, a depth, a type and a length for every field.
-Unknown keys are refused, so that two versions never half-understand each other. Non-finite floats are refused on the way
-out and on the way in; a value that may be NaN travels as text.
+Everything that crosses a process is data to check: a size before parsing, a depth, a type and a length for every
+field. Unknown keys are refused, so that two versions never half-understand each other. Non-finite floats are refused
+on the way out and on the way in; a value that may be NaN travels as text.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def loads(cls: type[T], text: str | bytes, *, max_bytes: int = MAX_BYTES) -> T:
 
 def from_json(cls: type[T], data: Json) -> T:
     """Build the dataclass `cls` from parsed JSON, checking every field's type."""
-    return typing.cast(T, _build(cls, data, cls.__name__, MAX_DEPTH))
+    return typing.cast("T", _build(cls, data, cls.__name__, MAX_DEPTH))
 
 
 def _refuse_constant(name: str) -> Json:
@@ -112,7 +112,7 @@ def _build_tuple(items: tuple[Any, ...], data: Json, where: str, depth: int) -> 
         raise ContractError(f"{where}: expected a list, got {type(data).__name__}")
     if len(data) > MAX_ITEMS:
         raise ContractError(f"{where}: {len(data)} items, at most {MAX_ITEMS}")
-    if len(items) == 2 and items[1] is Ellipsis:
+    if items[1:] == (Ellipsis,):
         return tuple(_build(items[0], item, f"{where}[{index}]", depth - 1) for index, item in enumerate(data))
     if len(items) != len(data):
         raise ContractError(f"{where}: expected {len(items)} items, got {len(data)}")

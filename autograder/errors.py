@@ -1,5 +1,7 @@
 """What the harness raises.
 
+The tree, each with when it is raised:
+
     HarnessError                 something of ours is wrong; never the student's fault
     ├── ContractError            a message does not have the shape, size or type that the contract gives it
     ├── ManifestError            an assignment's files are wrong: says the file, the key, the line and a suggestion

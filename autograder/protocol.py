@@ -3,9 +3,9 @@
     judge → runner     Load, Call (with descriptors, at t0), then end of file
     runner → judge     Ready, Loaded, Returned, Raised
 
-Each packet is one JSON object with its class's name under `"is"`. The judge treats every packet from a runner as hostile:
-capped before it is parsed, typed by `autograder.codec`, and worth nothing by itself. A call is over when the runner's own
-control word equals the call's nonce; `Returned` only wakes the judge to look.
+Each packet is one JSON object with its class's name under `"is"`. The judge treats every packet from a runner as
+hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing by itself. A call is over when the
+runner's own control word equals the call's nonce; `Returned` only wakes the judge to look.
 
 Two control words, each in its own sealed memfd, are shared with a runner once, with `Load`:
 
@@ -135,7 +135,7 @@ class Raised:
 
 FromRunner = Ready | Loaded | Returned | Raised
 FromJudge = Load | Call
-_BY_NAME: dict[str, type[FromRunner] | type[FromJudge]] = {
+_BY_NAME: dict[str, type[FromRunner | FromJudge]] = {
     cls.__name__: cls for cls in (Load, Call, Ready, Loaded, Returned, Raised)
 }
 RUNNER_SAYS = ("Ready", "Loaded", "Returned", "Raised")
