@@ -26,6 +26,7 @@ MAX_FUNCTION_LINES = 60
 BROAD_EXCEPT_ALLOWED: dict[str, str] = {
     "autograder/runner": "around the untrusted call",
     "autograder/judge": "around the job",
+    "autograder/sandbox/shut_in.py": "a child of a fork must not return into its parent's code",
     "worker": "around the job",
     "server/recorder": "around the job",
     "server/dispatcher": "around the job",
@@ -58,6 +59,8 @@ HOSTS = tuple(
 MACHINE_PATHS = tuple(f"/{name}/" for name in ("work", "root", "opt/wheels", "home/user"))
 UNFINISHED = tuple("TO-DO FIX-ME X-XX".replace("-", "").split())
 FIRST_WORDS_OF_VERDICTS = {verdict.value.split("_")[0] for verdict in Verdict}
+HONEST_HALF = "passed_honest.py"
+"""No attack: the right kernel that several attacks carry, to be graded at all."""
 # Some of these are meant not to parse.
 STUDENTS_FILES = re.compile(r"scripts/demo/|reference/[^/]+/submissions/|tests/hostile/(?!test_|conftest)")
 BINARY = {".png", ".ico", ".woff2", ".gz", ".tar", ".bin", ".jpg"}
@@ -273,7 +276,8 @@ def hostile_files_are_in_the_table(tree: Tree) -> Iterator[Problem]:
     rows = set(_strings(tomllib.loads(tree.text(table))))
     for name in tree.files:
         verdict = Path(name).name.split("_")[0]
-        if not name.startswith("tests/hostile/") or verdict not in FIRST_WORDS_OF_VERDICTS:
+        attack = verdict in FIRST_WORDS_OF_VERDICTS and Path(name).name != HONEST_HALF
+        if not name.startswith("tests/hostile/") or not attack:
             continue
         if not rows & {name, Path(name).name, Path(name).stem, name.removeprefix("tests/hostile/")}:
             yield Problem(name, 1, f"is not in {table}")
