@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +13,7 @@ from rungs import ASSIGNMENTS, REFERENCE, SLUGS, folders
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from autograder.assignment import DTYPE_BYTES, Assignment, Case, load_assignment
+from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, load_assignment
 from autograder.contract import Lane
 from autograder.judge import seeds
 from autograder.judge.problem import Problem, Tensors, load_problem
@@ -78,10 +79,8 @@ def test_the_cpu_lane_is_spared_what_its_interpreter_gets_wrong(slug: str) -> No
 def test_bytes_are_those_of_all_tensors_once(slug: str, case: Case) -> None:
     assignment = load_assignment(ASSIGNMENTS / slug)
     tensors = (*assignment.inputs, *assignment.outputs)
-    once = sum(
-        _elements(assignment.shape_of(argument, case)) * _bytes(assignment, argument, case) for argument in tensors
-    )
-    assert assignment.cost_of(case)[1] == once
+    once = (_bytes(assignment, argument, case) for argument in tensors)
+    assert assignment.cost_of(case)[1] == sum(once)
 
 
 @each_small_case
@@ -140,9 +139,5 @@ COUNTED: dict[str, Callable[[Problem, Case, Tensors], int]] = {
 }
 
 
-def _elements(shape: tuple[int, ...]) -> int:
-    return torch.Size(shape).numel()
-
-
-def _bytes(assignment: Assignment, argument: Any, case: Case) -> int:
-    return DTYPE_BYTES[assignment.dtype_of(argument, case)]
+def _bytes(assignment: Assignment, argument: Argument, case: Case) -> int:
+    return math.prod(assignment.shape_of(argument, case)) * DTYPE_BYTES[assignment.dtype_of(argument, case)]

@@ -68,7 +68,7 @@ def matmul(
 ) -> None:
     if not a.is_cuda:
         # The interpreter pays per operation on a tile: few and large ones, but still several to a matrix.
-        block_m, block_n, block_k, warps, stages = 64, 128, 128, 4, 1
+        block_m, block_n, block_k, warps, stages = 64, 128, 32, 4, 1
     elif a.element_size() == 2:
         block_m, block_n, block_k, warps, stages = 128, 256, 64, 8, 3
     else:

@@ -1,4 +1,4 @@
-"""Wrong: takes a row to start where the row before it ends."""
+"""Wrong: takes the rows of a and b to start where the rows before them end."""
 
 import torch
 import triton
@@ -31,7 +31,7 @@ def _matmul_kernel(
         b = tl.load(b_ptr + inner[:, None] * n + columns, mask=b_mask, other=0.0)
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
     c_mask = (rows < m) & (columns < n)
-    tl.store(c_ptr + rows * n + columns, accumulator.to(c_ptr.dtype.element_ty), mask=c_mask)
+    tl.store(c_ptr + rows * c_row_stride + columns, accumulator.to(c_ptr.dtype.element_ty), mask=c_mask)
 
 
 def matmul(

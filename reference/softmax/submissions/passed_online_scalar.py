@@ -26,4 +26,4 @@ def _softmax_kernel(x_ptr, out_ptr, rows, cols, x_row_stride, out_row_stride, BL
 
 def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
     grid = (min(rows, 16),)
-    _softmax_kernel[grid](x, out, rows, cols, x_row_stride, out_row_stride, BLOCK_SIZE=512)
+    _softmax_kernel[grid](x, out, rows, cols, x_row_stride, out_row_stride, BLOCK_SIZE=2048)

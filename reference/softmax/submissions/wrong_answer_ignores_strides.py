@@ -1,4 +1,4 @@
-"""Wrong: takes a row to start where the row before it ends."""
+"""Wrong: takes a row of x to start where the row before it ends."""
 
 import torch
 import triton
@@ -13,7 +13,7 @@ def _softmax_kernel(x_ptr, out_ptr, cols, x_row_stride, out_row_stride, BLOCK_SI
     x = tl.load(x_ptr + row * cols + columns, mask=mask, other=-float("inf")).to(tl.float32)
     numerator = tl.exp(x - tl.max(x, axis=0))
     out = numerator / tl.sum(numerator, axis=0)
-    tl.store(out_ptr + row * cols + columns, out.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(out_ptr + row * out_row_stride + columns, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:

@@ -1,7 +1,8 @@
-"""What the assignments' problem.py promise: structure that moves, values that fit, bounds that an honest answer keeps."""
+"""What the assignments' problem.py promise: structure that moves, values that fit, bounds that honest answers keep."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ EVERYTHING = [
 every_case = pytest.mark.parametrize(("slug", "case"), EVERYTHING)
 
 
+@lru_cache
 def _problem(slug: str) -> Problem:
     folder = ASSIGNMENTS / slug
     return load_problem(load_assignment(folder), folder)
