@@ -1,14 +1,18 @@
-"""Put the web tier together. Everything it needs hangs on `app.state`; there are no globals.
+"""Put the web tier together: there are no globals, everything it needs hangs on `app.state`.
 
-config      the frozen configuration
-database    sessions
-live        the listener that tells watchers of changes
-writers     slots for unsafe requests (`server.http.work`)
+    config      the frozen configuration
+    database    sessions
+    live        the listener that tells watchers of changes
+    writers     slots for unsafe requests (`server.http.work`)
+    seen_slots  one for writing down that somebody is here (`server.http.identity`)
+
+The pages add what they render with (`server.pages`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -55,6 +59,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.database = database
     app.state.live = Live(database, config.poll_s)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
+    app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)
     errors.install(app)

@@ -6,10 +6,12 @@ stay open while its request waits for a thread.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from server import ids
 from server.accounts import service as accounts
@@ -45,8 +47,14 @@ def identify(request: Request) -> Identity | None:
     return found
 
 
-def require(identity: Annotated[Identity | None, Depends(identify)]) -> Identity:
-    """Who is asking; raises `UnauthenticatedError` for a stranger."""
+_described = HTTPBearer(scheme_name="token", description="A person's token, from `POST /tokens`.", auto_error=False)
+
+
+def require(
+    identity: Annotated[Identity | None, Depends(identify)],
+    _scheme: Annotated[HTTPAuthorizationCredentials | None, Depends(_described)] = None,
+) -> Identity:
+    """Who is asking; raises `UnauthenticatedError` for a stranger (`_scheme` is for the API's description only)."""
     if identity is None:
         raise UnauthenticatedError("Log in first.")
     return identity
@@ -154,5 +162,12 @@ def _by_cookie(request: Request) -> Identity | None:
 
 
 def _mark_seen(request: Request, *, login_id: int | None = None, token_id: int | None = None) -> None:
-    with database_of(request).transaction() as session:
-        accounts.mark_seen(session, login_id=login_id, token_id=token_id)
+    """Write it down unless somebody else is at it: a course that comes back at once must not fill every thread."""
+    slots: threading.Semaphore = request.app.state.seen_slots
+    if not slots.acquire(blocking=False):
+        return
+    try:
+        with database_of(request).transaction() as session:
+            accounts.mark_seen(session, login_id=login_id, token_id=token_id)
+    finally:
+        slots.release()

@@ -244,6 +244,8 @@ def test_the_description_names_every_route_with_its_errors(app):
             assert operation["summary"], (method, path)
             assert operation["tags"], (method, path)
             assert operation["description"], (method, path)
+    assert paths["/api/v1/me"]["get"]["security"] == [{"token": []}]
+    assert "security" not in paths["/healthz"]["get"]
     responses = paths["/api/v1/courses/{course}/assignments/{slug}/submissions"]["post"]["responses"]
     assert {"201", "401", "404", "413", "422", "429", "503"} == set(responses)
     for status in ("404", "422"):

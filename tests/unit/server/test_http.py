@@ -46,6 +46,14 @@ def test_a_cookie_or_a_token_says_who_one_is_and_that_it_is_in_use(site, people,
         assert session.scalars(select(ApiToken)).one().last_used_at is not None
 
 
+def test_nobody_waits_to_have_it_written_down_that_they_are_here(site, people, database, app):
+    client = site.bearer(people.alice)
+    with app.state.seen_slots:
+        assert client.get("/api/v1/me").status_code == 200
+    with database.reading() as session:
+        assert session.scalars(select(ApiToken)).one().last_used_at is None
+
+
 def test_a_closed_account_is_nobodys_at_once(site, people, config, database):
     clients = [site.logged_in(people.alice, config), site.bearer(people.alice)]
     with database.transaction() as session:
