@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,7 +24,6 @@ import torch
 
 from autograder import codec
 from autograder.contract import Event, GradeRequest, GradeResult, Verdict
-from autograder.errors import ContractError
 from autograder.judge import summary
 from autograder.judge.grading import grade
 from autograder.judge.references import References
@@ -33,7 +33,11 @@ PROCESS_SANDBOX = "autograder.sandbox.process:ProcessSandbox"
 
 
 class Server:
-    """Grades folders, one after the other; the sandbox and the references stay warm between them."""
+    """Grades folders, one after the other; the sandbox and the references stay warm between them.
+
+    Attributes:
+        failed: the last job ended in a failure of ours.
+    """
 
     def __init__(self, assignments: Path, reference: Path | None, sandbox: Sandbox, out: TextIO) -> None:
         self._assignments = assignments
@@ -41,6 +45,7 @@ class Server:
         self._sandbox = sandbox
         self._references = References(sandbox)
         self._out = out
+        self.failed = False
 
     def serve(self, jobs: TextIO) -> None:
         """Answer every line with events and a result, until the input ends."""
@@ -49,26 +54,19 @@ class Server:
                 self.job(line)
 
     def job(self, line: str) -> None:
-        """One job as a line of JSON."""
+        """One job as a line of JSON; whatever it is, it is answered."""
         try:
-            data = json.loads(line)
-            folder = Path(data["folder"])
-        except (ValueError, KeyError, TypeError) as error:
-            self._say(Event(result=_ours(f"the job is not understood: {error}")))
-            return
-        self.folder(folder)
+            self.folder(Path(json.loads(line)["folder"]))
+        except Exception:  # noqa: BLE001 - the job's boundary: a line that is no job must not end the judge
+            traceback.print_exc(file=sys.stderr)
+            self._say(Event(result=GradeResult(Verdict.grader_error, summary.OURS, ())))
 
-    def folder(self, folder: Path) -> GradeResult:
+    def folder(self, folder: Path) -> None:
         """Grade one folder: say its events, write its result."""
-        try:
-            request = codec.loads(GradeRequest, (folder / "request.json").read_bytes())
-        except (OSError, ContractError) as error:
-            result = _ours(f"{folder}: {error}")
-        else:
-            result = self._graded(folder, request)
+        request = codec.loads(GradeRequest, (folder / "request.json").read_bytes())
+        result = self._graded(folder, request)
         self._write(folder, result)
         self._say(Event(result=result))
-        return result
 
     def close(self) -> None:
         """End the warm runners and the sandbox."""
@@ -83,7 +81,7 @@ class Server:
         return grade(
             request,
             assignment_folder=assignments / request.slug,
-            reference_folder=staff / request.slug if staff is not None else None,
+            reference_folder=staff / request.slug if staff is not None and staff.is_dir() else None,
             sandbox=self._sandbox,
             emit=self._say,
             references=self._references,
@@ -91,13 +89,11 @@ class Server:
 
     def _write(self, folder: Path, result: GradeResult) -> None:
         """Write `result.json` whole or not at all."""
-        try:
-            (folder / "result.json.new").write_text(codec.dumps(result), encoding="utf-8")
-            (folder / "result.json.new").replace(folder / "result.json")
-        except OSError as error:
-            sys.stderr.write(f"the result is not in its folder: {error}\n")
+        (folder / "result.json.new").write_text(codec.dumps(result), encoding="utf-8")
+        (folder / "result.json.new").replace(folder / "result.json")
 
     def _say(self, event: Event) -> None:
+        self.failed = event.result is not None and event.result.verdict is Verdict.grader_error
         self._out.write(codec.dumps(event) + "\n")
         self._out.flush()
 
@@ -121,8 +117,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if options.command == "serve":
             server.serve(sys.stdin)
-            return 0
-        return int(server.folder(options.folder).verdict is Verdict.grader_error)
+        else:
+            server.job(json.dumps({"folder": str(options.folder)}))
+        return int(options.command == "once" and server.failed)
     finally:
         server.close()
 
@@ -132,11 +129,6 @@ def _own_stdout() -> TextIO:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return out
-
-
-def _ours(reason: str) -> GradeResult:
-    sys.stderr.write(f"{reason}\n")
-    return GradeResult(Verdict.grader_error, summary.OURS, ())
 
 
 def _parser() -> argparse.ArgumentParser:

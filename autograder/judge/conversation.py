@@ -11,8 +11,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from autograder.assignment import Limits
 from autograder.contract import Launch
@@ -20,7 +21,7 @@ from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
 from autograder.judge.defences import Defences
-from autograder.judge.failure import Failure, from_exit, from_raised, out_of_time, out_of_total, violation
+from autograder.judge.failure import Failure, clean, from_exit, from_raised, out_of_time, out_of_total, violation
 from autograder.protocol import (
     MAX_PACKET,
     RUNNER_SAYS,
@@ -42,6 +43,11 @@ LONGEST_INLINE = MAX_PACKET // 8
 
 MOST_NAMES = 64
 """How many launches, operations or versions of a runner's are kept."""
+
+MAX_NAME = 200
+"""How many characters of each of their names."""
+
+Said = TypeVar("Said")
 
 _READY_S = 60.0
 _SEND_S = 5.0
@@ -109,7 +115,7 @@ class Conversation:
             self.close()
             reason = answer.message if isinstance(answer, Failure) else "it took too long"
             raise SandboxError(f"a runner did not start: {reason}")
-        self.versions = dict(list(answer.versions.items())[:MOST_NAMES])
+        self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
 
     def load(self, load: Load) -> Failure | None:
         """Have the source executed; what went wrong, if anything."""
@@ -251,6 +257,14 @@ class Conversation:
 
     def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> Finished:
         event_us = self._runner_word.read()[1] / 1e3
-        operations = dict(list(answer.operations.items())[:MOST_NAMES])
-        launches = answer.launches[:MOST_NAMES]
+        launches = tuple(
+            Launch(clean(launch.kernel, MAX_NAME), launch.grid[:3], launch.calls)
+            for launch in answer.launches[:MOST_NAMES]
+        )
+        operations = _named(answer.operations)
         return Finished(snapshots, sealed_us, event_us, launches, operations, answer.written[:MOST_NAMES])
+
+
+def _named(said: Mapping[str, Said]) -> dict[str, Said]:
+    """The first of a runner's names, cut and without control characters."""
+    return {clean(name, MAX_NAME): value for name, value in list(said.items())[:MOST_NAMES]}
