@@ -38,8 +38,8 @@ from autograder.protocol import (
 )
 from autograder.sandbox import Runner
 
-LONGEST_INLINE = MAX_PACKET // 8
-"""Characters of a source that surely fit a packet; a longer one travels as a descriptor."""
+LONGEST_INLINE = MAX_PACKET // 16
+"""Characters of a source that fit a packet even with 12 bytes each; a longer one travels as a descriptor."""
 
 MOST_NAMES = 64
 """How many launches, operations or versions of a runner's are kept."""

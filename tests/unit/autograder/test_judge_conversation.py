@@ -1,0 +1,353 @@
+"""What a runner may say, and what becomes of it when it says something else. The runner here is a script."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import mmap
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from autograder import codec
+from autograder.assignment import Case, Limits, load_assignment
+from autograder.contract import GradeResult, Language, Verdict
+from autograder.errors import SandboxError
+from autograder.judge.buffers import Buffers
+from autograder.judge.conversation import Budget, Conversation, Finished
+from autograder.judge.defences import ALL_ON, Defences
+from autograder.judge.failure import Failure
+from autograder.judge.references import load_of
+from autograder.protocol import MAX_PACKET, WORD
+from autograder.sandbox import Exit
+
+DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" / "double")
+CASE = Case("one", {"m": 2, "n": 3}, "float32")
+READY = {"is": "Ready", "versions": {"triton": "3"}}
+LOADED = {"is": "Loaded", "signature": "()"}
+LIMITS = Limits(import_s=5.0, call_s=5.0)
+
+
+class OverError(Exception):
+    """Ends a script."""
+
+
+@dataclass
+class Script:
+    """The runner's end: reads what the judge sends, and has the runner's word to write."""
+
+    end: socket.socket
+    word: mmap.mmap | None = None
+    heard: list[dict[str, Any]] = field(default_factory=list)
+
+    def say(self, message: dict[str, Any] | bytes) -> None:
+        self.end.send(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+    def hear(self) -> dict[str, Any]:
+        data, descriptors, _, _ = socket.recv_fds(self.end, MAX_PACKET, 16)
+        if not data:
+            raise OverError
+        message = json.loads(data)
+        if message["is"] == "Load":
+            self.word = mmap.mmap(descriptors[1], WORD.size)
+        self.heard.append(message)
+        return message
+
+    def finish(self, nonce: int) -> None:
+        assert self.word
+        WORD.pack_into(self.word, 0, nonce, 5_000)
+
+    def start(self) -> None:
+        """Say what an honest runner says until its first call."""
+        self.say(READY)
+        self.hear()
+        self.say(LOADED)
+
+
+class ScriptedRunner:
+    """A runner without a process."""
+
+    def __init__(self, play: Callable[[Script], None], ending: Exit | None) -> None:
+        self.channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ending = ending
+        self._over = False
+        self.frozen = 0
+        self._thread = threading.Thread(target=self._run, args=(play, Script(end)))
+        self._thread.start()
+
+    def _run(self, play: Callable[[Script], None], script: Script) -> None:
+        try:
+            play(script)
+        except (OverError, OSError):
+            pass
+        finally:
+            self._over = True
+            script.end.close()
+
+    def freeze(self) -> None:
+        self.frozen += 1
+
+    def thaw(self) -> None:
+        self.frozen -= 1
+
+    def poll(self) -> Exit | None:
+        return self._ending if self._over else None
+
+    def log(self) -> str:
+        return ""
+
+    def close(self) -> Exit:
+        self.channel.close()
+        self._thread.join()
+        return self._ending or Exit(code=0)
+
+
+Talk = Callable[..., Conversation]
+
+
+@pytest.fixture
+def talk() -> Iterator[Talk]:
+    """Start a conversation with a script."""
+    started: list[Conversation] = []
+
+    def begin(play: Callable[[Script], None], ending: Exit | None = None, **more: Any) -> Conversation:
+        defences: Defences = more.get("defences", ALL_ON)
+        limits: Limits = more.get("limits", LIMITS)
+        conversation = Conversation(ScriptedRunner(play, ending), limits, Budget(more.get("total_s", 60.0)), defences)
+        started.append(conversation)
+        return conversation
+
+    yield begin
+    for conversation in started:
+        conversation.close()
+
+
+def opened(conversation: Conversation, source: str = "") -> Failure | None:
+    conversation.hello()
+    return conversation.load(load_of(DOUBLE, Language.triton, source, "double.py"))
+
+
+def called(conversation: Conversation) -> Finished | Failure:
+    buffers = Buffers(DOUBLE, ALL_ON)
+    tensors = buffers.make(CASE, {"a": torch.ones(2, 3)})
+    try:
+        return conversation.call(tensors, {"m": 2, "n": 3, "a_row": 3})
+    finally:
+        buffers.release(tensors)
+
+
+def answering(answer: Callable[[Script, int], None]) -> Callable[[Script], None]:
+    """A script that loads, and answers its first call."""
+
+    def play(script: Script) -> None:
+        script.start()
+        answer(script, script.hear()["nonce"])
+        script.hear()
+
+    return play
+
+
+def returned(nonce: int, **more: Any) -> dict[str, Any]:
+    return {"is": "Returned", "nonce": nonce, **more}
+
+
+def honest(script: Script, nonce: int) -> None:
+    script.finish(nonce)
+    script.say(returned(nonce, launches=[{"kernel": "k", "grid": [4], "calls": 1}], operations={"aten.add": 2}))
+
+
+def test_an_honest_call_ends_with_snapshots_and_claims(talk: Talk) -> None:
+    conversation = talk(answering(honest))
+    assert opened(conversation) is None
+    found = called(conversation)
+    assert isinstance(found, Finished)
+    assert [snapshot.source.spec.name for snapshot in found.snapshots] == ["a", "out", "negative"]
+    assert found.event_us == 5.0
+    assert found.operations == {"aten.add": 2}
+    assert found.sealed_us > 0
+    assert conversation.versions == {"triton": "3"}
+
+
+def test_a_runner_is_frozen_before_a_call_and_after_it(talk: Talk) -> None:
+    conversation = talk(answering(honest))
+    opened(conversation)
+    runner: Any = conversation._runner
+    before = runner.frozen
+    called(conversation)
+    assert runner.frozen == before
+
+
+FORGERIES: dict[str, Callable[[Script, int], None]] = {
+    "word without its nonce": lambda script, nonce: (script.finish(nonce ^ 1), script.say(returned(nonce))),
+    "no word at all": lambda script, nonce: script.say(returned(nonce)),
+    "another nonce": lambda script, nonce: (script.finish(nonce), script.say(returned(nonce ^ 1))),
+    "an error of another call": lambda script, nonce: script.say(
+        {"is": "Raised", "nonce": nonce ^ 1, "stage": "call", "kind": "E", "message": ""}
+    ),
+    "ready once more": lambda script, _: script.say(READY),
+    "loaded once more": lambda script, _: script.say(LOADED),
+    "the judge's own words": lambda script, _: script.say({"is": "Call", "nonce": 1, "tensors": [], "scalars": {}}),
+    "no JSON": lambda script, _: script.say(b"\xff\x00"),
+    "no object": lambda script, _: script.say(b"[1]"),
+    "too long": lambda script, _: script.say(b" " * (MAX_PACKET + 5)),
+    "too deep": lambda script, _: script.say(b"[" * 60_000),
+    "an unknown field": lambda script, nonce: (script.finish(nonce), script.say(returned(nonce, verdict="passed"))),
+    "a number as text": lambda script, nonce: (script.finish(nonce), script.say(returned(nonce, written="a"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_packet_that_does_not_belong_is_a_rule_violation(talk: Talk, name: str) -> None:
+    conversation = talk(answering(FORGERIES[name]))
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (Verdict.rule_violation, True)
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_without_that_defence_what_does_not_belong_is_passed_over(talk: Talk, name: str) -> None:
+    def both(script: Script, nonce: int) -> None:
+        FORGERIES[name](script, nonce)
+        honest(script, nonce)
+
+    conversation = talk(answering(both), defences=dataclasses.replace(ALL_ON, packets=False))
+    opened(conversation)
+    assert isinstance(called(conversation), Finished)
+
+
+def test_a_word_that_runs_ahead_ends_a_call_only_where_nonces_can_be_guessed(talk: Talk) -> None:
+    def ahead(script: Script, nonce: int) -> None:
+        script.finish(nonce + 1)
+        script.say(returned(nonce))
+
+    for guessable, kind in ((False, Failure), (True, Finished)):
+        conversation = talk(answering(ahead), defences=dataclasses.replace(ALL_ON, nonce=not guessable))
+        opened(conversation)
+        assert isinstance(called(conversation), kind)
+
+
+def test_nonces_are_drawn_and_never_repeat(talk: Talk) -> None:
+    heard: list[int] = []
+
+    def play(script: Script) -> None:
+        script.start()
+        while True:
+            heard.append(script.hear()["nonce"])
+            honest(script, heard[-1])
+
+    conversation = talk(play)
+    opened(conversation)
+    for _ in range(5):
+        assert isinstance(called(conversation), Finished)
+    assert len(set(heard)) == 5
+    assert min(heard) > 2**32
+
+
+@pytest.mark.parametrize(
+    ("ending", "verdict"),
+    [
+        (Exit(code=0), Verdict.runtime_error),
+        (Exit(signal=signal.SIGSEGV), Verdict.illegal_access),
+        (Exit(signal=signal.SIGKILL, out_of_memory=True), Verdict.out_of_memory),
+        (None, Verdict.rule_violation),
+    ],
+)
+def test_a_closed_channel_is_judged_by_the_way_the_runner_ended(
+    talk: Talk, ending: Exit | None, verdict: Verdict
+) -> None:
+    def leave(script: Script) -> None:
+        script.start()
+        script.hear()
+
+    conversation = talk(leave, ending)
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (verdict, True)
+
+
+def test_a_call_without_an_answer_reaches_its_limit(talk: Talk) -> None:
+    limits = dataclasses.replace(LIMITS, call_s=0.05)
+    conversation = talk(answering(lambda *_: None), limits=limits)
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (Verdict.time_limit, True)
+
+
+def test_an_endless_trickle_of_nothing_does_not_move_the_limit(talk: Talk) -> None:
+    def trickle(script: Script, nonce: int) -> None:
+        while True:
+            script.say(returned(nonce ^ 1))
+
+    defences = dataclasses.replace(ALL_ON, packets=False)
+    conversation = talk(answering(trickle), limits=dataclasses.replace(LIMITS, call_s=0.1), defences=defences)
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert found.verdict is Verdict.time_limit
+
+
+def test_a_budget_that_is_spent_ends_the_next_call(talk: Talk) -> None:
+    conversation = talk(answering(lambda *_: None), total_s=0.05)
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert "All calls together took more than 0.05 s" in found.message
+
+
+def test_an_exception_leaves_the_runner_alive(talk: Talk) -> None:
+    said = {"is": "Raised", "stage": "call", "kind": "ValueError", "message": "no", "frames": []}
+    conversation = talk(answering(lambda script, nonce: script.say(said | {"nonce": nonce})))
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (Verdict.runtime_error, False)
+
+
+def test_a_runner_that_is_not_ready_is_our_problem(talk: Talk) -> None:
+    with pytest.raises(SandboxError, match="did not start"):
+        talk(lambda script: script.say(LOADED)).hello()
+
+
+def test_a_long_source_comes_as_a_descriptor(talk: Talk) -> None:
+    scripts: list[Script] = []
+
+    def play(script: Script) -> None:
+        scripts.append(script)
+        script.start()
+
+    assert opened(talk(play), "é" * MAX_PACKET) is None
+    load = scripts[0].heard[0]
+    assert (load["source"], load["source_bytes"]) == ("", 2 * MAX_PACKET)
+
+
+@pytest.mark.parametrize("letter", ["\U0001f600", "\x01", "é", '"', "x"])
+@pytest.mark.parametrize("count", [MAX_PACKET // 16, MAX_PACKET // 16 + 1])
+def test_a_source_of_any_letters_reaches_the_runner(talk: Talk, letter: str, count: int) -> None:
+    assert opened(talk(lambda script: script.start()), letter * count) is None
+
+
+def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
+    def boast(script: Script, nonce: int) -> None:
+        script.finish(nonce)
+        kernels = [{"kernel": "\ud800\x1b" * 300, "grid": [1, 2, 3, 4, 5], "calls": 1}] * 9
+        script.say(returned(nonce, launches=kernels, operations={f"\ud800{number}": 1 for number in range(99)}))
+
+    conversation = talk(answering(boast))
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Finished)
+    assert len(found.operations) <= 64
+    assert all(len(launch.grid) == 3 for launch in found.launches)
+    codec.dumps(
+        GradeResult(Verdict.passed, "", (), launches=found.launches, environment=dict.fromkeys(found.operations, ""))
+    )

@@ -1,0 +1,156 @@
+"""The judge as a process: folders in, lines out, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from grading_bench import ASSIGNMENT, FIXTURES, GOOD, REFERENCE, body
+
+from autograder import codec
+from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict
+
+COMMAND = [sys.executable, "-m", "autograder.judge"]
+ROOTS = ["--assignments", str(FIXTURES / "assignments"), "--reference", str(FIXTURES / "reference")]
+HERE = Path(__file__).parents[3]
+
+
+def attempt(folder: Path, source: str = GOOD, *, bundle: bool = True, mode: Mode = Mode.run) -> Path:
+    """An attempt's folder as a worker stages it."""
+    folder.mkdir()
+    request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py")
+    (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
+    if bundle:
+        shutil.copytree(ASSIGNMENT, folder / "bundle" / "assignments" / "double")
+        shutil.copytree(REFERENCE, folder / "bundle" / "reference" / "double")
+    return folder
+
+
+class Judge:
+    """A serving judge."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, *ROOTS, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE
+        )
+
+    def job(self, line: str) -> list[Event]:
+        """Send one line, and read events up to the result."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        events: list[Event] = []
+        while not events or events[-1].result is None:
+            events.append(codec.loads(Event, self.process.stdout.readline()))
+        return events
+
+    def grade(self, folder: Path) -> GradeResult:
+        result = self.job(json.dumps({"folder": str(folder)}))[-1].result
+        assert result
+        return result
+
+    def close(self) -> int:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    served = Judge()
+    yield served
+    assert served.close() == 0
+
+
+def test_a_folder_is_answered_with_events_and_a_result(judge: Judge, tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    events = judge.job(json.dumps({"folder": str(folder)}))
+    assert [event.phase.phase for event in events if event.phase] == [
+        Phase.preparing,
+        Phase.compiling,
+        Phase.checking,
+        Phase.reporting,
+    ]
+    assert [event.case.index for event in events if event.case] == [0, 1, 2]
+    assert events[-1].result == codec.loads(GradeResult, (folder / "result.json").read_bytes())
+    assert events[-1].result is not None
+    assert events[-1].result.verdict is Verdict.passed
+    assert not (folder / "result.json.new").exists()
+
+
+def test_without_a_bundle_the_folders_given_are_used(judge: Judge, tmp_path: Path) -> None:
+    result = judge.grade(attempt(tmp_path / "1", bundle=False, mode=Mode.submission))
+    assert (result.verdict, len(result.cases)) == (Verdict.passed, 5)
+
+
+def test_a_bundle_without_a_reference_is_a_students_machine(judge: Judge, tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1", mode=Mode.submission)
+    shutil.rmtree(folder / "bundle" / "reference")
+    result = judge.grade(folder)
+    assert (result.verdict, len(result.cases)) == (Verdict.passed, 3)
+
+
+@pytest.mark.parametrize(
+    "line", ["not json", "3", "{}", '{"folder": 3}', '{"folder": "/nowhere/at/all"}', '{"folder": "\\u0000"}', "[1]"]
+)
+def test_a_job_that_is_none_is_ours_and_the_next_one_is_graded(judge: Judge, tmp_path: Path, line: str) -> None:
+    result = judge.job(line)[-1].result
+    assert result is not None
+    assert result.verdict is Verdict.grader_error
+    assert judge.grade(attempt(tmp_path / "1")).verdict is Verdict.passed
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[" * 10_000])
+def test_a_request_that_is_none_is_ours(judge: Judge, tmp_path: Path, content: bytes) -> None:
+    folder = attempt(tmp_path / "1")
+    (folder / "request.json").write_bytes(content)
+    assert judge.grade(folder).verdict is Verdict.grader_error
+
+
+def test_an_assignment_that_prints_and_raises_does_not_disturb_the_lines(judge: Judge, tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    problem = folder / "bundle" / "assignments" / "double" / "problem.py"
+    problem.write_text("import os\nprint('hello')\nos.system('echo hello')\nraise KeyError(1)\n", encoding="utf-8")
+    assert judge.grade(folder).verdict is Verdict.grader_error
+    assert judge.grade(attempt(tmp_path / "2")).verdict is Verdict.passed
+
+
+def test_a_hostile_submission_does_not_stop_the_judge(judge: Judge, tmp_path: Path) -> None:
+    hostile = body("os.kill(os.getppid(), 9)\nos.kill(0, 9)")
+    assert judge.grade(attempt(tmp_path / "1", hostile)).verdict is not Verdict.grader_error
+    assert judge.grade(attempt(tmp_path / "2")).verdict is Verdict.passed
+
+
+def test_nothing_is_compiled_into_a_bundle(judge: Judge, tmp_path: Path) -> None:
+    folder = attempt(tmp_path / "1")
+    judge.grade(folder)
+    assert not list(folder.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(("source", "verdict", "status"), [(GOOD, "passed", 0), ("x = 1\n", "compile_error", 0)])
+def test_once_grades_one_folder_and_ends(tmp_path: Path, source: str, verdict: str, status: int) -> None:
+    folder = attempt(tmp_path / "1", source)
+    done = subprocess.run(
+        [*COMMAND, "once", str(folder)], capture_output=True, text=True, timeout=120, check=False, cwd=HERE
+    )
+    assert done.returncode == status, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["result"]["verdict"] == verdict
+    assert json.loads((folder / "result.json").read_text(encoding="utf-8"))["verdict"] == verdict
+
+
+def test_once_says_by_its_status_that_something_of_ours_failed(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [*COMMAND, "once", str(tmp_path)], capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
+    assert done.returncode == 1
+    assert "grader_error" in done.stdout
