@@ -110,6 +110,7 @@ def _be_init(plan: Plan, channel: int, log: int, status: socket.socket, serve: S
         os.setsid()
         cgroups.enter(plan.cgroups)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        _limit_data(plan)
         _enter_namespaces(plan)
         runner = _fork(lambda: _be_runner(plan, channel, log, status, serve))
         os.close(channel)
@@ -169,12 +170,20 @@ def _limit(plan: Plan) -> None:
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
     }
-    if plan.data_bytes:
-        limits[resource.RLIMIT_DATA] = kernel.data_bytes() + plan.data_bytes
     for what, most in limits.items():
-        _, hard = resource.getrlimit(what)
-        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (allowed, allowed))
+        _lower(what, most)
+
+
+def _limit_data(plan: Plan) -> None:
+    """Before the old `/proc` is gone, and a new one may not be had."""
+    if plan.data_bytes:
+        _lower(resource.RLIMIT_DATA, kernel.data_bytes() + plan.data_bytes)
+
+
+def _lower(what: int, most: int) -> None:
+    _, hard = resource.getrlimit(what)
+    allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (allowed, allowed))
 
 
 def _limit_processes(plan: Plan) -> None:
