@@ -39,7 +39,7 @@ _OURS = "Nothing you did caused this. If it happens again, give the staff of you
 
 def render_error(request: Request, page: ErrorPage) -> Response:
     """The error's page; a stranger who only wanted to look goes to the log-in page and comes back."""
-    if page.status == HTTPStatus.UNAUTHORIZED and request.method in SAFE_METHODS:
+    if page.status == HTTPStatus.UNAUTHORIZED and request.method in SAFE_METHODS and _reads_pages(request):
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(target, safe='/')}", status_code=HTTPStatus.SEE_OTHER)
     is_ours = page.status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -52,3 +52,8 @@ def render_error(request: Request, page: ErrorPage) -> Response:
         next_step=_NEXT_STEPS.get(page.status, _OURS if is_ours else ""),
         is_ours=is_ours,
     )
+
+
+def _reads_pages(request: Request) -> bool:
+    """Whether the client shows what it gets; a stream that is led to a page would only fail later."""
+    return "text/event-stream" not in request.headers.get("accept", "")

@@ -47,7 +47,7 @@ def handout_html(text: str) -> Markup:
     if tokens and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
         tokens = tokens[3:]
     _number_headings(tokens)
-    _align_by_class(tokens)
+    _tidy_tables(tokens)
     return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704  # the renderer escapes; see above
 
 
@@ -73,8 +73,11 @@ def _number_headings(tokens: Sequence[Token]) -> None:
             opening.tag = closing.tag = "h2"
 
 
-def _align_by_class(tokens: Sequence[Token]) -> None:
-    for token in tokens:
+def _tidy_tables(tokens: Sequence[Token]) -> None:
+    """Align by class, because a style would be refused; an empty corner heads nothing and is a plain cell."""
+    for token, inline, closing in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.type == "th_open" and not inline.content:
+            token.tag = closing.tag = "td"
         if token.type in {"th_open", "td_open"}:
             style = str(token.attrs.pop("style", ""))
             if style in _ALIGNED:

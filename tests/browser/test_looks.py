@@ -77,7 +77,7 @@ def test_every_page_is_accessible_and_fits_the_screen(
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > VARIANTS[variant]["viewport"]["width"]:
             problems[name].append(f"the page is {width} pixels wide")
-    assert {name: found for name, found in problems.items() if found} == {}
+    assert "\n".join(f"{name}: {item}" for name, found in problems.items() for item in found) == ""
 
 
 def test_the_theme_is_chosen_by_hand_and_kept(watched: Watched, a_stage: Stage) -> None:
@@ -94,9 +94,7 @@ def test_the_theme_is_chosen_by_hand_and_kept(watched: Watched, a_stage: Stage) 
     expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
 
 
-def test_the_first_tab_reaches_the_content_and_a_question_mark_shows_the_keys(
-    watched: Watched, a_stage: Stage
-) -> None:
+def test_the_first_tab_reaches_the_content_and_a_question_mark_shows_the_keys(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice")
     page.goto(a_stage.course_url)
     page.keyboard.press("Tab")

@@ -82,7 +82,7 @@ export function makeEditor(host, { text, language, label, description, onChange,
           ]),
         ),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": label, "aria-description": description, spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-description": description, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
         }),
