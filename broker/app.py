@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,6 +117,16 @@ def send(app: Celery, task: str, queue: str, text: str, *, expires_s: float | No
 
 def _queue(name: str) -> Queue:
     return Queue(name, Exchange(""), routing_key=name)
+
+
+def serve(app: Celery, task: str, function: Callable[..., None], *, acks_late: bool) -> None:
+    """Let `function` run when a task of this name arrives.
+
+    Args:
+        acks_late: acknowledge when it is done, so that what a killed process had comes again; otherwise before it starts.
+    """
+    # Not shared: Celery would give it to every other application of this process as well.
+    app.task(name=task, acks_late=acks_late, shared=False)(function)
 
 
 def _leave_logging_alone(**_kwargs: object) -> None:

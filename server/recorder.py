@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from autograder import codec
 from autograder.contract import Envelope
 from autograder.errors import ContractError
-from broker.app import RECORD, RESULTS, consume, make_app
+from broker.app import RECORD, RESULTS, consume, make_app, serve
 from server.config import Config, load_config
 from server.db import Database
 from server.grading.service import Outcome, record
@@ -71,7 +71,7 @@ def make_recorder(config: Config, database: Database) -> Celery:
             raise Reject("the database did not answer", requeue=True) from error
 
     # Acknowledged when it is in the database: a recorder that is killed in between leaves the message to the next one.
-    app.task(name=RECORD, acks_late=True)(record_envelope)
+    serve(app, RECORD, record_envelope, acks_late=True)
     return app
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
 
-from celery import Celery
 from celery.signals import worker_shutting_down
 
-from broker.app import GRADE, consume, grade_queue, make_app
+from broker.app import GRADE, consume, grade_queue, make_app, serve
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import WorkerConfig, load_config
@@ -33,7 +31,12 @@ def run(config: WorkerConfig) -> int:
     bundles = Bundles(config.work / "bundles", config.server_url, config.token)
     grader = Grader(attempts=attempts, bundles=bundles, judge=judge, outbox=outbox)
     reporter = Reporter(outbox, config.lanes)
-    _serve_task(app, grader.run)
+
+    def grade(task: str) -> None:
+        grader.run(task)
+
+    # Acknowledged before it runs: what a killed worker had is given back by the sweeper, never by the broker.
+    serve(app, GRADE, grade, acks_late=False)
 
     def drain(**_kwargs: object) -> None:
         reporter.drain()
@@ -47,14 +50,6 @@ def run(config: WorkerConfig) -> int:
     finally:
         reporter.stop()
         judge.close()
-
-
-def _serve_task(app: Celery, run_task: Callable[[str], None]) -> None:
-    def grade(task: str) -> None:
-        run_task(task)
-
-    # Acknowledged before it runs: what a killed worker had is given back by the sweeper, never by the broker.
-    app.task(name=GRADE, acks_late=False)(grade)
 
 
 def main() -> int:

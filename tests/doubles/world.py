@@ -303,6 +303,10 @@ class World:
         """The row as it is now."""
         return self._rows(select(Submission).where(Submission.public_id == submission))[0]
 
+    def state_of(self, submission: str) -> State:
+        """Where it is now."""
+        return self.submission(submission).state
+
     def attempts(self, submission: str) -> list[Attempt]:
         """Its attempts, oldest first."""
         query = select(Attempt).join(Submission, Submission.id == Attempt.submission_id).order_by(Attempt.fence)
