@@ -50,7 +50,7 @@ def _launch(playwright: Playwright) -> Browser:
         try:
             return playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         except Error as error:
-            problems.append(f"{path or 'Playwright’s own'}: {str(error).splitlines()[0]}")
+            problems.append(f"{path or 'that of Playwright'}: {str(error).splitlines()[0]}")
     pytest.skip("no browser could be started: " + "; ".join(problems))
 
 

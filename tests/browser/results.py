@@ -143,7 +143,7 @@ TAIL = Mismatch(
     expected="0.33740",
     got="not written",
     tolerance="0",
-    map=tuple(tuple(1000 for _ in range(32)) for _ in range(31)) + (tuple(1000 for _ in range(8)),),
+    map=(*((1000,) * 32 for _ in range(31)), (1000,) * 8),
     tile=(1, 1),
 )
 

@@ -1,12 +1,11 @@
 """A real server on a port of its own, with the demo course and a node that does what a test tells it.
 
-For browser tests and for the screenshots. The web tier, the database, the queue of record and the signed envelopes are the
-real ones; only the judge is a script.
+For browser tests and for the screenshots. The web tier, the database, the queue of record and the signed envelopes are
+the real ones; only the judge is a script.
 """
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -154,7 +153,7 @@ def stage(home: Path) -> Iterator[Stage]:
     environ = {
         "LADDER_HOME": str(home),
         "LADDER_PUBLIC_URL": f"http://127.0.0.1:{port}",
-        "LADDER_ASSIGNMENTS": str(_readable_assignments(home)),
+        "LADDER_ASSIGNMENTS": str(REPOSITORY / "assignments"),
         "LADDER_REFERENCE": str(REPOSITORY / "reference"),
         "LADDER_POLL_S": "0.05",
         # Tests hand in faster than people do.
@@ -168,17 +167,10 @@ def stage(home: Path) -> Iterator[Stage]:
     with database.transaction() as session:
         demo.seed(session, config, password=PASSWORD, renew=False)
         token = _node(session)
-        _leave_room_to_be_late(session)
+        _forget_the_last_date(session)
     with _serving(config, port):
         yield Stage(config.public_url, config, database, token)
     database.dispose()
-
-
-def _readable_assignments(home: Path) -> Path:
-    """The repository's own assignments."""
-    folder = home / "assignments"
-    shutil.copytree(REPOSITORY / "assignments", folder)
-    return folder
 
 
 def _node(session: Session) -> str:
@@ -189,8 +181,8 @@ def _node(session: Session) -> str:
     return token
 
 
-def _leave_room_to_be_late(session: Session) -> None:
-    """The first rung was due an hour ago and is still taken; the last one has no date."""
+def _forget_the_last_date(session: Session) -> None:
+    """One rung without a due date, which pages show too."""
     rows = list(session.scalars(select(Assignment).order_by(Assignment.rung)))
     rows[-1].due_at = rows[-1].late_until = None
 

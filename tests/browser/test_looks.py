@@ -1,4 +1,4 @@
-"""Every page in both themes and on a phone: accessible, nothing wider than the screen, nothing refused by the policy."""
+"""Every page in both themes and on a phone: accessible, no wider than the screen, nothing refused by the policy."""
 
 from __future__ import annotations
 

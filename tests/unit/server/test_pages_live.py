@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import pytest
@@ -37,6 +37,13 @@ async def following(changes: AsyncGenerator[int | None, None]) -> int | None:
             if revision is not None:
                 return revision
     raise AssertionError("the stream ended")
+
+
+async def until(found: Callable[[], bool]) -> None:
+    """Let the listener work until something has happened in its thread."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not found():  # noqa: ASYNC110  # the thread that polls knows no event of this loop
+            await asyncio.sleep(POLL_S)
 
 
 def test_a_watcher_is_told_of_a_change_once(live: Live, database: Database, people: People, submit: Submit) -> None:
@@ -86,8 +93,7 @@ def test_many_watchers_are_one_query_and_nobody_is_none(
         waiting = [asyncio.create_task(following(stream)) for stream in streams]
         await asyncio.sleep(0)
         event.listen(database.engine, "before_cursor_execute", count)
-        while len(queries) < 3:
-            await asyncio.sleep(POLL_S)
+        await until(lambda: len(queries) >= 3)
         watchers = live.watchers
         for item in watched:
             raise_revision(database, item)
@@ -115,8 +121,7 @@ def test_a_database_that_does_not_answer_is_asked_again(
                 connection.exec_driver_sql("ALTER TABLE submissions RENAME TO gone")
                 connection.commit()
             task = asyncio.create_task(following(changes))
-            while "did not answer" not in caplog.text:
-                await asyncio.sleep(POLL_S)
+            await until(lambda: "did not answer" in caplog.text)
             with database.engine.connect() as connection:
                 connection.exec_driver_sql("ALTER TABLE gone RENAME TO submissions")
                 connection.commit()
