@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from autograder import codec
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, RunnerLimits, cgroups, tree
+from autograder.sandbox import Exit, Promise, RunnerLimits, cgroups, removal, tree
 from autograder.sandbox.output import Output
 from autograder.sandbox.plan import Plan, Report
 from autograder.sandbox.uids import Uid
@@ -159,3 +159,6 @@ class ProcessRunner:
         with suppress(OSError):
             while not self._hung_up and self._status.recv(_PACKET):
                 pass
+        # It did this already, unless it was never started or was killed.
+        cgroups.end(self._plan.cgroups)
+        removal.remove(self._plan.folder)

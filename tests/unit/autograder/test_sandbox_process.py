@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +20,13 @@ from runner_talk import LIMITS, Talk, Tensor, talking, wait_for
 
 from autograder import protocol
 from autograder.contract import Language
+from autograder.errors import SandboxError
 from autograder.sandbox import Exit, Promise, RunnerLimits
 from autograder.sandbox.cgroups import Layout
-from autograder.sandbox.plan import Features, Namespaces
+from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process import ProcessSandbox
+from autograder.sandbox.process_runner import ProcessRunner
 
 REPOSITORY = Path(__file__).parents[3]
 V1_FREEZER = "/sys/fs/cgroup/freezer"
@@ -438,6 +441,24 @@ def test_a_killed_judge_leaves_nothing(state: str, also_the_zygote: bool) -> Non
         judge.wait()
         for path in (f"/proc/{zygote}", f"/proc/{init}", folder, *groups):
             wait_for(lambda path=path: None if Path(path).exists() else True)
+
+
+def test_a_runner_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sandbox = ProcessSandbox(on=Machine(Features(), Layout()))
+    try:
+        sandbox._zygote(Language.triton)._process.kill()
+        with pytest.raises(SandboxError):
+            ProcessRunner(sandbox._zygotes[Language.triton], _plan(tmp_path), LIMITS, sandbox._group(LIMITS), None)
+    finally:
+        sandbox.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _plan(folder: Path) -> Plan:
+    made = folder / "kernel-ladder-made"
+    made.mkdir()
+    return Plan(str(made), None, 8, 1 << 20, 0, (), (), Features())
 
 
 def test_a_zygote_that_died_is_replaced() -> None:
