@@ -160,5 +160,6 @@ class ProcessRunner:
             while not self._hung_up and self._status.recv(_PACKET):
                 pass
         # It did this already, unless it was never started or was killed.
-        cgroups.end(self._plan.cgroups)
+        if self._plan.keeps(Promise.whole_tree):
+            cgroups.end(self._plan.cgroups)
         removal.remove(self._plan.folder)
