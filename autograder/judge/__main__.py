@@ -23,11 +23,11 @@ from typing import Any, TextIO
 import torch
 
 from autograder import codec
-from autograder.contract import Event, GradeRequest, GradeResult, Verdict
+from autograder.contract import Event, GradeRequest, GradeResult, Language, Verdict
 from autograder.judge import summary
 from autograder.judge.grading import grade
 from autograder.judge.references import References
-from autograder.sandbox import Sandbox
+from autograder.sandbox import RunnerLimits, Sandbox
 
 PROCESS_SANDBOX = "autograder.sandbox.process:ProcessSandbox"
 
@@ -67,6 +67,12 @@ class Server:
         result = self._graded(folder, request)
         self._write(folder, result)
         self._say(Event(result=result))
+
+    def warm(self, languages: Sequence[Language]) -> None:
+        """Start and end one runner in each of the languages, so that the first job waits for no toolchain."""
+        limits = RunnerLimits(memory_bytes=2**30, processes=16, output_bytes=2**16, tmp_bytes=2**20)
+        for language in languages:
+            self._sandbox.start(limits, language).close()
 
     def close(self) -> None:
         """End the warm runners and the sandbox."""
@@ -116,6 +122,7 @@ def main(arguments: Sequence[str]) -> int:
     server = Server(options.assignments, options.reference, load_sandbox(options.sandbox), _own_stdout())
     try:
         if options.command == "serve":
+            server.warm(options.warm)
             server.serve(sys.stdin)
         else:
             server.job(json.dumps({"folder": str(options.folder)}))
@@ -137,7 +144,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--reference", type=Path)
     parser.add_argument("--sandbox", default=PROCESS_SANDBOX, help="module:Class")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("serve")
+    serve = commands.add_parser("serve")
+    serve.add_argument(
+        "--warm", type=Language, nargs="*", default=[Language.triton], help="toolchains to import at once"
+    )
     commands.add_parser("once").add_argument("folder", type=Path)
     return parser
 

@@ -192,7 +192,7 @@ def _listed(word: str, indices: list[int]) -> str:
 
 
 def _share(count: int, total: int) -> str:
-    return "every element" if count == total else f"nearly everywhere, {100 * count / total:.0f} % of the elements"
+    return "every element" if count == total else f"nearly everywhere, {1000 * count // total / 10} % of the elements"
 
 
 def _single(damage: Damage) -> str:
