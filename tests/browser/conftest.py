@@ -38,12 +38,13 @@ def a_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def browser() -> Iterator[Browser]:
     """Chromium, wherever this machine has it."""
     with sync_playwright() as playwright:
-        launched = _launch(playwright)
+        launched = launch(playwright)
         yield launched
         launched.close()
 
 
-def _launch(playwright: Playwright) -> Browser:
+def launch(playwright: Playwright) -> Browser:
+    """Chromium, wherever this machine has it; skips if it has none."""
     paths = [found for name in CHROMIUM if (found := shutil.which(name))]
     problems = []
     for path in [*paths, None]:

@@ -147,8 +147,8 @@ class Stage:
 
 
 @contextmanager
-def stage(home: Path) -> Iterator[Stage]:
-    """A running server in a folder of its own."""
+def stage(home: Path, **settings: str) -> Iterator[Stage]:
+    """A running server in a folder of its own; `settings` are environment variables without their prefix."""
     port = _free_port()
     environ = {
         "LADDER_HOME": str(home),
@@ -160,6 +160,7 @@ def stage(home: Path) -> Iterator[Stage]:
         "LADDER_RUN_QUOTA_PER_MINUTE": "1000",
         "LADDER_SUBMIT_QUOTA_PER_MINUTE": "1000",
         "LADDER_LEASE_S": "86400",
+        **{f"LADDER_{name.upper()}": value for name, value in settings.items()},
     }
     config = load_config(environ)
     migrations.upgrade(config.database_url)

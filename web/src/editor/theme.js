@@ -14,7 +14,8 @@ export const highlightStyle = HighlightStyle.define([
 
 export const theme = EditorView.theme({
   "&": { height: "100%", color: "var(--ink)", backgroundColor: "var(--surface)", font: "var(--code)" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  // The host shows the focus, around the line numbers too.
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { font: "inherit", overflow: "auto" },
   ".cm-content": { padding: "0.5rem 0", caretColor: "var(--ink)" },
   ".cm-cursor": { borderLeftColor: "var(--ink)", borderLeftWidth: "2px" },

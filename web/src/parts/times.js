@@ -14,8 +14,8 @@ export function startTimes(root) {
     element.title = theirs;
     if (element.dataset.both === undefined) continue;
     const addition = document.createElement("span");
-    addition.className = "faint";
-    addition.textContent = ` · ${theirs}`;
+    addition.className = "yours";
+    addition.textContent = theirs;
     element.after(addition);
     delete element.dataset.both;
   }
