@@ -36,5 +36,5 @@ def matmul(
     b_row_stride: int,
     c_row_stride: int,
 ) -> None:
-    grid = (m, triton.cdiv(n, 256))
-    _matmul_kernel[grid](a, b, c, n, k, a_row_stride, b_row_stride, c_row_stride, BLOCK_N=256, BLOCK_K=256)
+    grid = (m, triton.cdiv(n, 128))
+    _matmul_kernel[grid](a, b, c, n, k, a_row_stride, b_row_stride, c_row_stride, BLOCK_N=128, BLOCK_K=256)

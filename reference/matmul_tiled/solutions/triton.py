@@ -31,18 +31,24 @@ def _matmul_kernel(
     GROUP_M: tl.constexpr,
 ):
     tile_m, tile_n = _tile(tl.program_id(axis=0), tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N), GROUP_M)
-    row = (tile_m * BLOCK_M + tl.arange(0, BLOCK_M)).to(tl.int64)[:, None]
-    column = (tile_n * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)[None, :]
+    first_row, first_column = tile_m * BLOCK_M, tile_n * BLOCK_N
+    row, column = tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_N)[None, :]
+    inner = tl.arange(0, BLOCK_K)
+    # Matrices may have more than 2**31 elements, a tile has not: 64 bits for where it starts, 32 within it. All offsets
+    # in 64 bits cost a seventh of the speed on an H200.
+    a_tile = a_ptr + first_row.to(tl.int64) * a_row_stride + row * a_row_stride + inner[None, :]
+    b_tile = b_ptr + first_column + inner[:, None] * b_row_stride + column
+    rows, columns = m - first_row, n - first_column
     accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, k, BLOCK_K):
-        inner = start + tl.arange(0, BLOCK_K)
-        a_mask = (row < m) & (inner[None, :] < k)
-        b_mask = (inner[:, None] < k) & (column < n)
-        a = tl.load(a_ptr + row * a_row_stride + inner[None, :], mask=a_mask, other=0.0)
-        b = tl.load(b_ptr + inner.to(tl.int64)[:, None] * b_row_stride + column, mask=b_mask, other=0.0)
+        a = tl.load(a_tile, mask=(row < rows) & (inner[None, :] < k - start), other=0.0)
+        b = tl.load(b_tile, mask=(inner[:, None] < k - start) & (column < columns), other=0.0)
         accumulator = tl.dot(a, b, accumulator, input_precision="ieee")
-    c_mask = (row < m) & (column < n)
-    tl.store(c_ptr + row * c_row_stride + column, accumulator.to(c_ptr.dtype.element_ty), mask=c_mask)
+        a_tile += BLOCK_K
+        b_tile += BLOCK_K * b_row_stride
+    c_tile = c_ptr + first_row.to(tl.int64) * c_row_stride + first_column + row * c_row_stride + column
+    c_mask = (row < rows) & (column < columns)
+    tl.store(c_tile, accumulator.to(c_ptr.dtype.element_ty), mask=c_mask)
 
 
 @triton.jit
@@ -72,8 +78,8 @@ def matmul(
     elif a.element_size() == 2:
         block_m, block_n, block_k, warps, stages = 128, 256, 64, 8, 3
     else:
-        # Without tensor cores: registers hold a 64 × 128 tile, eight by eight elements a thread.
-        block_m, block_n, block_k, warps, stages = 64, 128, 16, 4, 3
+        # Without tensor cores: a thread multiplies four by eight elements of a tile out of its registers.
+        block_m, block_n, block_k, warps, stages = 64, 64, 16, 4, 3
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     _matmul_kernel[grid](
         a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride,

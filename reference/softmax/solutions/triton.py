@@ -64,13 +64,13 @@ def _softmax_online_kernel(x_ptr, out_ptr, cols, x_row_stride, out_row_stride, B
 def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
     if cols > 16384:
         block_cols = 4096 if x.is_cuda else 16384
-        _softmax_online_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_COLS=block_cols, num_warps=8)
+        _softmax_online_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_COLS=block_cols, num_warps=16)
         return
     block_cols = triton.next_power_of_2(cols)
     # A program wants about 4096 elements on a GPU; the interpreter pays per program, so there it takes many more.
     block_rows = max(1, (4096 if x.is_cuda else 65536) // block_cols)
     grid = (triton.cdiv(rows, block_rows),)
-    warps = min(16, max(4, block_rows * block_cols // 1024))
+    warps = min(16, max(4, block_rows * block_cols // 512))
     _softmax_short_kernel[grid](
         x, out, rows, cols, x_row_stride, out_row_stride, BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, num_warps=warps
     )

@@ -1,0 +1,165 @@
+"""Check and time the staff kernels and milestones on this machine, outside the judge.
+
+    python reference/measure.py h200 [SLUG …]
+    TRITON_INTERPRET=1 python reference/measure.py cpu [SLUG …]
+
+For the authors' notes only: one process, its own clock, no opponent. For every case of the lane's own it compares each
+kernel with the oracle, and times ranked cases. On a GPU: device events, 5 calls to warm up, the median of 30 with a cold
+L2; beside them torch's own operator and a copy of as many bytes as the case has to move. On a CPU: the interpreter's
+processor time, one thread, the least of 7 calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from autograder.assignment import Assignment, Case, load_assignment, slugs  # noqa: E402 - after the path is known
+from autograder.contract import Lane  # noqa: E402
+from autograder.judge.compare import compare  # noqa: E402
+
+COLD_BYTES = 2**28
+TORCH: dict[str, Callable[..., object]] = {
+    "vector_add": lambda x, y, out, *_: torch.add(x, y, out=out),
+    "softmax": lambda x, out, *_: torch.softmax(x, 1, out=out),
+    "matmul_tiled": lambda a, b, c, *_: torch.mm(a, b, out=c),
+}
+
+
+def load(path: Path) -> ModuleType:
+    """Import a file by its path."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.parent.name}_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def time_ms(call: Callable[[], object], device: str) -> float:
+    """The time of a call in milliseconds."""
+    return interpreter_ms(call) if device == "cpu" else device_ms(call)
+
+
+def interpreter_ms(call: Callable[[], object]) -> float:
+    """The least processor time of 7 calls."""
+    times = []
+    for _ in range(7):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return 1e3 * min(times)
+
+
+def device_ms(call: Callable[[], object]) -> float:
+    """The median time of 30 calls on the GPU, each with a cold L2, after 5 to warm up."""
+    cold = torch.empty(COLD_BYTES, dtype=torch.uint8, device="cuda")
+    for _ in range(5):
+        call()
+    times = []
+    for _ in range(30):
+        cold.zero_()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end))
+    return statistics.median(times)
+
+
+def arguments(assignment: Assignment, case: Case, inputs: dict[str, torch.Tensor]) -> tuple[list[object], torch.Tensor]:
+    """The entry's arguments in order, and the output among them (contiguous, full of NaN)."""
+    out = assignment.outputs[0]
+    tensors = dict(inputs)
+    dtype = next(iter(inputs.values())).dtype
+    tensors[out.name] = torch.full(
+        assignment.shape_of(out, case), torch.nan, dtype=dtype, device=inputs[assignment.inputs[0].name].device
+    )
+    values: list[object] = []
+    for argument in assignment.arguments:
+        if argument.role == "stride":
+            values.append(tensors[argument.of].stride(argument.dim))
+        else:
+            values.append(tensors[argument.name] if argument.name in tensors else case.size[argument.name])
+    return values, tensors[out.name]
+
+
+def kernels_of(slug: str, entry: str) -> dict[str, Callable[..., object]]:
+    """The milestones, slowest first, the staff kernel, and torch's operator."""
+    paths = sorted((ROOT / "assignments" / slug / "milestones").glob("*.py"))
+    found = {path.stem: getattr(load(path), entry) for path in paths}
+    found["staff"] = getattr(load(ROOT / "reference" / slug / "solutions" / "triton.py"), entry)
+    found["torch"] = TORCH[slug]
+    return found
+
+
+def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None:
+    """Check every kernel in this case, and time it where it is ranked."""
+    problem = load(ROOT / "assignments" / slug / "problem.py")
+    generator = torch.Generator(device=device)
+    generator.seed()
+    dtype = getattr(torch, case.dtype)
+    inputs = problem.make_inputs(generator=generator, dtype=dtype, distribution=case.distribution, **case.size)
+    name = assignment.outputs[0].name
+    expected, scale = problem.expected(**inputs)[name], problem.error_scale(**inputs)[name]
+    flops, moved = assignment.cost_of(case)
+    values, out = arguments(assignment, case, inputs)
+    say(f"{slug} {case.name} {case.size} {case.dtype}: {moved / 1e9:.3f} GB, {flops / 1e9:.1f} Gflop")
+    for kernel, entry in kernels_of(slug, assignment.entry).items():
+        out.fill_(torch.nan)
+        call = functools.partial(entry, *values)
+        try:
+            call()
+            wrong = int(compare(out, expected, scale, assignment.tolerance[name]).wrong.sum())
+        except Exception as error:  # noqa: BLE001 - a kernel that this machine refuses is a line in the notes
+            say(f"  {kernel:28} refused: {str(error).splitlines()[0][:90]}")
+            continue
+        timed = rates(time_ms(call, device), moved, flops) if case.ranked else ""
+        say(f"  {kernel:28} {f'{wrong} wrong' if wrong else 'right':12} {timed}")
+    if case.ranked and device == "cuda":
+        half = torch.empty(int(moved) // 2, dtype=torch.uint8, device="cuda")
+        copied = time_ms(functools.partial(torch.empty_like(half).copy_, half), device)
+        say(f"  {'copy of as many bytes':41} {rates(copied, moved, 0.0)}")
+
+
+def rates(milliseconds: float, moved: float, flops: float) -> str:
+    """A time with the rates that it means."""
+    return f"{milliseconds:9.4f} ms {moved / milliseconds / 1e9:6.3f} TB/s {flops / milliseconds / 1e9:8.1f} Tflop/s"
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Measure the rungs named on the command line, or all."""
+    lane = Lane(sys.argv[1])
+    import triton  # noqa: PLC0415 - its version belongs to the notes
+
+    torch.set_num_threads(1)
+    device = "cpu" if lane is Lane.cpu else "cuda"
+    name = torch.cuda.get_device_name() if device == "cuda" else "interpreter"
+    say(f"{name}, torch {torch.__version__}, triton {triton.__version__}")
+    for slug in sys.argv[2:] or slugs(ROOT / "assignments"):
+        assignment = load_assignment(ROOT / "assignments" / slug)
+        for case in assignment.cases_for(lane):
+            if lane in case.lanes:
+                one_case(slug, assignment, case, device)
+
+
+if __name__ == "__main__":
+    main()
