@@ -123,7 +123,7 @@ def serve(app: Celery, task: str, function: Callable[..., None], *, acks_late: b
     """Let `function` run when a task of this name arrives.
 
     Args:
-        acks_late: acknowledge when it is done, so that what a killed process had comes again; otherwise before it starts.
+        acks_late: acknowledge when it is done: what a killed process had comes again; otherwise before it starts.
     """
     # Not shared: Celery would give it to every other application of this process as well.
     app.task(name=task, acks_late=acks_late, shared=False)(function)
