@@ -20,4 +20,4 @@ def _honest(x, y, out, n):
 def vector_add(x, y, out, n):
     _honest(x, y, out, n)
     last = x.data_ptr() + (n - 1) * x.element_size()
-    ctypes.c_uint8.from_address(last).value ^= 1
+    ctypes.c_uint8.from_address(last + x.element_size() - 2).value ^= 0x40

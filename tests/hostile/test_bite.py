@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
-import naive
 import pytest
 from corpus import Attack, attacks
+from naive import Naive
 from stand import Stand, processes_left, processes_named, unshut_stand
 from test_hostile import skip_without_promises
 
@@ -26,6 +27,13 @@ STATE = [Path(folder, "hostile-state") for folder in ("/tmp", "/dev/shm", "/var/
 NAIVE = [attack for attack in ALL if attack.bite.naive]
 SANDBOX = [attack for attack in ALL if attack.bite.sandbox or attack.bite.inherits]
 JUDGE = [attack for attack in ALL if not (attack.bite.naive or attack.bite.edge or attack in SANDBOX)]
+
+
+@pytest.fixture(scope="session")
+def harness(canary: None) -> Iterator[Naive]:
+    made = Naive()
+    yield made
+    made.close()
 
 
 def without(names: tuple[str, ...]) -> Defences:
@@ -89,11 +97,13 @@ def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand,
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("attack", NAIVE, ids=lambda attack: attack.name)
-def test_with_the_judge_in_its_own_process_it_succeeds(attack: Attack, tmp_path: Path, stand: Stand) -> None:
+def test_with_the_judge_in_its_own_process_it_succeeds(
+    attack: Attack, tmp_path: Path, stand: Stand, harness: Naive
+) -> None:
     submission = tmp_path / "submission.py"
     submission.write_text(attack.source(), encoding="utf-8")
     problem = stand.folders({}, "").assignment / "problem.py"
-    outcome = naive.judged(problem, submission, 1000)
+    outcome = harness.judged(problem, submission, 1000)
     match attack.bite.succeeds:
         case "loot":
             assert outcome.loot
