@@ -4,9 +4,9 @@
     TRITON_INTERPRET=1 python reference/measure.py cpu [SLUG …]
 
 For the authors' notes only: one process, its own clock, no opponent. For every case of the lane's own it compares each
-kernel with the oracle, and times ranked cases. On a GPU: device events, 5 calls to warm up, the median of 30 with a cold
-L2; beside them torch's own operator and a copy of as many bytes as the case has to move. On a CPU: the interpreter's
-processor time, one thread, the least of 7 calls.
+kernel with the oracle, and times ranked cases. On a GPU: device events, 5 calls to warm up, the median of 30 with a
+cold L2; beside them torch's own operator and a copy of as many bytes as the case has to move. On a CPU: the
+interpreter's processor time, one thread, the least of 7 calls.
 """
 
 from __future__ import annotations
@@ -83,10 +83,8 @@ def arguments(assignment: Assignment, case: Case, inputs: dict[str, torch.Tensor
     """The entry's arguments in order, and the output among them (contiguous, full of NaN)."""
     out = assignment.outputs[0]
     tensors = dict(inputs)
-    dtype = next(iter(inputs.values())).dtype
-    tensors[out.name] = torch.full(
-        assignment.shape_of(out, case), torch.nan, dtype=dtype, device=inputs[assignment.inputs[0].name].device
-    )
+    like = next(iter(inputs.values()))
+    tensors[out.name] = torch.full(assignment.shape_of(out, case), torch.nan, dtype=like.dtype, device=like.device)
     values: list[object] = []
     for argument in assignment.arguments:
         if argument.role == "stride":

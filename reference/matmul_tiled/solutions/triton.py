@@ -79,7 +79,7 @@ def matmul(
         block_m, block_n, block_k, warps, stages = 128, 256, 64, 8, 3
     else:
         # Without tensor cores: a thread multiplies four by eight elements of a tile out of its registers.
-        block_m, block_n, block_k, warps, stages = 64, 64, 16, 4, 3
+        block_m, block_n, block_k, warps, stages = 64, 64, 32, 4, 3
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     _matmul_kernel[grid](
         a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride,
