@@ -227,8 +227,8 @@ class Mismatch:
         expected: the oracle's value there, as text (it may be NaN).
         got: the submission's value there, as text.
         tolerance: the allowed absolute difference there, as text; `"0"` where equality is asked for.
-        map: the output cut into at most 32 × 32 tiles: wrong elements per thousand in each, row by row. Leading dimensions
-            are joined to rows; a vector is folded, 32 tiles of consecutive elements to a row.
+        map: the output cut into at most 32 × 32 tiles: wrong elements per thousand in each, row by row. Leading
+            dimensions are joined to rows; a vector is folded, 32 tiles of consecutive elements to a row.
         tile: rows and columns of one tile of `map`.
     """
 
