@@ -6,14 +6,17 @@ job cannot loop in the broker.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from celery import Celery
+from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging
 from kombu.entity import Exchange, Queue
 
@@ -39,7 +42,6 @@ def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
     """
     app = Celery(name, set_as_current=False)
     app.conf.update(
-        broker_url=broker_url,
         task_queues=(_queue(queue),) if queue is not None else (),
         # Nothing is ever unpickled.
         task_serializer="json",
@@ -63,7 +65,7 @@ def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
         broker_connection_max_retries=None,
         # Standard output stays what it is (`consume` keeps the logging as well).
         worker_redirect_stdouts=False,
-        **_transport(broker_url),
+        **{"broker_url": broker_url, **_transport(broker_url)},
     )
     return app
 
@@ -93,6 +95,8 @@ def _filesystem(folder: Path) -> dict[str, Any]:
     for path in (folder, folder / "messages", folder / "control"):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
+        # The folder is named by the options; a URL without a host would be a warning for every connection.
+        "broker_url": "filesystem://localhost",
         "broker_transport": "broker.filesystem:Transport",
         "broker_transport_options": {
             "data_folder_in": str(folder / "messages"),
@@ -140,6 +144,11 @@ def consume(app: Celery) -> int:
         The exit status.
     """
     setup_logging.connect(_leave_logging_alone)
+    # A node that shuts runners in is root, by design; the advice is for those that are not.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    # Two lines for every message, heartbeats among them; what a message did, its task logs.
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     worker = app.Worker(
         # One task at a time, in this process: a forked child must never own a GPU context or a database connection.
         pool="solo",
