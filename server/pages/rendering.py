@@ -42,7 +42,11 @@ _A_WHILE = "public, max-age=3600"
 
 def templates_of(web: Path) -> Templates:
     """The templates in a web folder, with the pages' filters and words."""
-    return Templates(web, filters=_FILTERS, names={"words": words, "interval": formats.interval, "wait": formats.wait})
+    return Templates(
+        web,
+        filters=_FILTERS,
+        names={"words": words, "interval": formats.interval, "wait": formats.wait, "share": formats.share},
+    )
 
 
 def render(request: Request, name: str, /, *, status: int = 200, **context: Any) -> HTMLResponse:

@@ -52,7 +52,7 @@ class Sheet:
 
     Attributes:
         zone: the course's, for its times.
-        sizes: of each public case, by its name, `n = 1,000`, and its type.
+        sizes: of each public case, by its name, `n=1,000`, and its type.
         failures: cases that did not pass and of which there is more to say than their row does, in order.
         error: what to mark in the source: of the load, or of the first case that raised.
         practice: its lane gives no speed points: times are for practice.
@@ -140,7 +140,7 @@ def _phases(view: SubmissionView, now: datetime) -> tuple[PhaseRow, ...]:
 
 def _sizes(spec: Assignment) -> dict[str, tuple[str, str]]:
     return {
-        case.name: (", ".join(f"{name} = {value:,}" for name, value in case.size.items()), case.dtype)
+        case.name: (", ".join(f"{name}={value:,}" for name, value in case.size.items()), case.dtype)
         for case in spec.cases
     }
 

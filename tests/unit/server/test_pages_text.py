@@ -163,6 +163,14 @@ def test_durations_have_no_digit_too_many(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(555, 20011, "2.77 %"), (16383, 16384, "> 99.9 %"), (1, 10**6, "< 0.1 %"), (7, 7, "100 %"), (1, 3, "33.3 %")],
+)
+def test_a_share_that_is_not_all_never_reads_as_all(part: int, whole: int, text: str) -> None:
+    assert formats.share(part, whole) == text
+
+
+@pytest.mark.parametrize(
     ("low", "high", "text"), [(2.1, 2.4, "about 3 s"), (2.1, 4.5, "about 3 to 5 s"), (70, 300, "about 2 to 5 min")]
 )
 def test_a_wait_is_rounded_up(low: float, high: float, text: str) -> None:
