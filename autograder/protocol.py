@@ -162,5 +162,3 @@ def decode(packet: bytes, allowed: tuple[str, ...]) -> FromRunner | FromJudge:
         raise ContractError("the packet is of no kind that belongs here")
     name = data.pop("is")
     return codec.from_json(_BY_NAME[name], data)
-
-
