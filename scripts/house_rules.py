@@ -192,8 +192,7 @@ def problems_import_torch_only(tree: Tree) -> Iterator[Problem]:
     for name, module in tree.python("assignments"):
         for node in ast.walk(module):
             if name.endswith("/problem.py") and isinstance(node, ast.Import | ast.ImportFrom):
-                for imported in sorted(_imported(node) - set(WRITTEN_IN_THE_SINGULAR = {("Assignment", "arguments"), ("Assignment", "cases"), ("Assignment", "lanes")}
-PROBLEM_MAY_IMPORT)):
+                for imported in sorted(_imported(node) - set(PROBLEM_MAY_IMPORT)):
                     yield Problem(name, node.lineno, f"imports {imported}; a problem imports torch only")
 
 
