@@ -1,0 +1,47 @@
+"""A rung whose inputs or tolerance let a shortcut through is found out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from autograder.verify import shortcuts
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def matmul(tmp_path: Path) -> Path:
+    """A copy of the public folder of the tiled matmul."""
+    folder = tmp_path / "matmul_tiled"
+    shutil.copytree(ROOT / "assignments" / "matmul_tiled", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def _edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_nothing_passes_a_sound_rung(matmul: Path) -> None:
+    assert shortcuts.find(matmul) == ()
+
+
+def test_a_tolerance_that_a_lower_precision_passes_is_found(matmul: Path) -> None:
+    _edit(matmul / "assignment.toml", "factor = 1.5", "factor = 1000.0")
+    _edit(matmul / "assignment.toml", "row_factor = 1.0", "row_factor = 0.0")
+    problems = [gap.problem for gap in shortcuts.find(matmul)]
+    assert "in float16, the answer in the next lower precision passes every public case" in problems
+    assert not any("zeros" in problem for problem in problems)
+
+
+def test_inputs_without_structure_are_found(matmul: Path) -> None:
+    _edit(matmul / "problem.py", "    a, b = _DISTRIBUTIONS[distribution](generator, dtype, m, n, k)\n", "")
+    _edit(matmul / "problem.py", '"a": a.to(dtype)', '"a": torch.ones(m, k).to(dtype)')
+    _edit(matmul / "problem.py", '"b": b.to(dtype)', '"b": torch.ones(k, n).to(dtype)')
+    problems = [gap.problem for gap in shortcuts.find(matmul)]
+    assert "in float16, the mean everywhere passes every public case" in problems
+    assert "in float32, the answer to earlier inputs passes every public case" in problems
