@@ -126,17 +126,21 @@ class Checker:
         truth = self._problem.truth(case, inputs)
         also_wrong = self._problem.wrong_by_check(inputs, outputs)
         for name, got in outputs.items():
-            comparison = self._comparison(name, got, truth)
+            untouched = snapshots[name].untouched()
+            comparison = self._comparison(name, got, truth, untouched)
             if name in also_wrong:
                 comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
             if not comparison.right:
-                found = explain.mismatch(name, got, truth.expected[name], comparison, snapshots[name].untouched())
+                found = explain.mismatch(name, got, truth.expected[name], comparison, untouched)
                 message = f"{explain.sentence(found)} {explain.HINTS[found.pattern]}"
                 return Checked(Verdict.wrong_answer, message, mismatch=found, outputs=outputs)
         return Checked(Verdict.passed, "Passed.", outputs=outputs)
 
-    def _comparison(self, name: str, got: torch.Tensor, truth: Truth) -> Comparison:
-        return compare(got, truth.expected[name], truth.scale[name], self._assignment.tolerance[name])
+    def _comparison(self, name: str, got: torch.Tensor, truth: Truth, untouched: torch.Tensor) -> Comparison:
+        """By the output's tolerance; and poison does not pass for a NaN that is expected."""
+        found = compare(got, truth.expected[name], truth.scale[name], self._assignment.tolerance[name])
+        stale = untouched & got.isnan() if got.dtype.is_floating_point else torch.zeros_like(untouched)
+        return Comparison(found.wrong | stale, found.allowed)
 
     def _repeated(self, first: Checked, second: Checked) -> Checked:
         """The case's result after its second call."""

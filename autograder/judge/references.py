@@ -108,5 +108,5 @@ class References:
 
 
 def _key(assignment: Assignment, bundle: str, language: Language, reference: Reference) -> str:
-    digest = hashlib.sha256(reference.source.encode()).hexdigest()
-    return f"{assignment.slug} {bundle} {language} {digest}"
+    """Where there is no bundle's hash, the manifest itself tells versions apart."""
+    return hashlib.sha256(repr((bundle, language, reference, assignment)).encode()).hexdigest()

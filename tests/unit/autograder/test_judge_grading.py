@@ -114,6 +114,17 @@ def test_the_second_output_is_checked_as_well(bench: Bench) -> None:
     assert result.cases[0].mismatch.tolerance == "0"
 
 
+def test_the_judges_poison_does_not_pass_for_a_nan_that_is_expected(bench: Bench, tmp_path: Path) -> None:
+    folder = edited(tmp_path)
+    problem = (folder / "problem.py").read_text(encoding="utf-8")
+    (folder / "problem.py").write_text(problem.replace('return {"a"', 'a[0, 1] = torch.nan\n    return {"a"'))
+    assert bench.grade(GOOD, assignment=folder).verdict is PASSED
+    skips = kernel(before="whole, out = out, torch.empty_like(out)", after="whole[a == a] = out[a == a]")
+    result = bench.grade(skips, assignment=folder, mode=Mode.run)
+    assert result.cases[0].mismatch is not None
+    assert (result.cases[0].mismatch.index, result.cases[0].mismatch.got) == ((0, 1), "nothing")
+
+
 def test_hidden_cases_are_not_run_when_no_public_case_passed(bench: Bench) -> None:
     assert verdicts(bench.grade(body("pass")))[3:] == [NOT_RUN, NOT_RUN]
 
