@@ -38,7 +38,7 @@ def harness(canary: None) -> Iterator[Naive]:
 
 def without(names: tuple[str, ...]) -> Defences:
     """Everything on but these."""
-    return dataclasses.replace(ALL_ON, **dict.fromkeys(names, False), off_deadline_s=20.0, early_reveal_s=1.0)
+    return dataclasses.replace(ALL_ON, **dict.fromkeys(names, False), off_deadline_s=20.0, early_reveal_s=1.0, late_read_s=1.0)
 
 
 def graded(attack: Attack, stand: Stand) -> GradeResult:

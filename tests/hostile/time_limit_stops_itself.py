@@ -20,7 +20,11 @@ def _honest(x, y, out, n):
 
 
 def vector_add(x, y, out, n):
-    os.kill(os.getpid(), signal.SIGSTOP)
-    signal.raise_signal(signal.SIGSTOP)
+    if not STOPPED:
+        STOPPED.append(n)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        signal.raise_signal(signal.SIGSTOP)
     _honest(x, y, out, n)
-    time.sleep(60)
+
+
+STOPPED = []
