@@ -1,9 +1,9 @@
 """The maths of the assignment that the server's tests use."""
 
+import torch
+
 
 def make_inputs(*, generator, n, dtype, distribution):
-    import torch
-
     return (torch.randn(n, generator=generator).to(dtype),)
 
 
