@@ -34,9 +34,9 @@ def a_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, wherever this machine has it."""
+    """Chromium for one module: while Playwright runs, no other test of this process could use `asyncio.run`."""
     with sync_playwright() as playwright:
         launched = launch(playwright)
         yield launched
