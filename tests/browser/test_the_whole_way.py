@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from autograder.contract import Phase
 from tests.browser import results
@@ -149,3 +149,25 @@ def test_a_student_chooses_to_stand_on_the_board_by_name(watched: Watched, a_sta
     page.get_by_role("button", name="Use my name").click()
     page.goto(f"{a_stage.assignment_url()}/leaderboard?lane=cpu")
     expect(page.locator("tr.is-you")).to_contain_text("Bob Brown")
+
+
+def test_a_lost_connection_is_said_and_taken_up_again(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("ERR_CONNECTION_RESET")
+    submission = a_stage.submit(results.SOURCE)
+    page = watched.page(login="alice")
+    is_down = True
+
+    def answer(route: Route) -> None:
+        if is_down:
+            route.abort("connectionreset")
+        else:
+            route.fallback()
+
+    page.route("**/live", answer)
+    page.goto(f"{a_stage.url}/submissions/{submission}")
+    lost = page.get_by_text("The connection was lost. Trying again")
+    expect(lost).to_be_visible()
+    a_stage.finish(a_stage.claim(), results.passed())
+    is_down = False
+    expect(page.locator("[data-part=head]")).to_contain_text("Passed", timeout=10_000)
+    expect(lost).to_be_hidden()
