@@ -59,7 +59,8 @@ def limits_of(assignment: Assignment) -> RunnerLimits:
 def load_of(assignment: Assignment, language: Language, source: str, filename: str, *, ghost: bool = False) -> Load:
     """The message that loads a source as a submission to `assignment`."""
     arguments = tuple(argument.name for argument in assignment.arguments)
-    return Load(source, filename, language, assignment.entry, arguments, ghost)
+    # Some editors begin a UTF-8 file with a byte order mark; compilers pass over it in a file, not in a string.
+    return Load(source.removeprefix("\ufeff"), filename, language, assignment.entry, arguments, ghost)
 
 
 class References:
