@@ -14,6 +14,8 @@ the kernel that a kernel exercise never opens, and everything that would undo an
     memory kept    System V and POSIX queues and shared memory outlive the runner where there is no IPC namespace
     by handle      files opened by number instead of by path pass every check of paths
     wake-ups       signals that a stopped process arranges for itself (timers, parent's death, descriptors) end a freeze
+    priorities     a user may slow down, pin or limit every process of their own, the judge's too where that is the same
+                   user; `prlimit` and `sched_setaffinity` only of itself
     signals        where there is neither a process namespace nor Landlock's scope: only to itself
 
 Refused calls fail with EPERM, `clone3` with ENOSYS so that libc falls back to `clone`, whose flags a filter can see.
@@ -67,6 +69,10 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18),
     },
     "wake-ups": {"timer_create": (222, 107)},
+    "priorities": {
+        "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
+        "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
+    },
 }  # fmt: skip
 _ONLY_X86: Final = {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "uselib": 134}
 _SIGNALS: Final = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
@@ -74,7 +80,7 @@ _PIDFD_SEND_SIGNAL: Final = 424
 _CLONE3: Final = 435
 _BY_ARGUMENT: Final = {
     "clone": (56, 220), "socketpair": (53, 199), "prctl": (157, 167), "fcntl": (72, 25), "ioctl": (16, 29),
-    "kill": (62, 129), "tgkill": (234, 131),
+    "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "sched_setaffinity": (203, 122),
 }  # fmt: skip
 
 _NEW_NAMESPACES: Final = 0x7E02_0000
@@ -136,6 +142,8 @@ def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step
     steps += _block(by_argument["prctl"], [*_if_value(0, [kernel.PR_SET_PDEATHSIG])])
     steps += _block(by_argument["fcntl"], [*_if_value(1, [_F_SETOWN, _F_SETSIG, _F_SETOWN_EX])])
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
+    steps += _block(by_argument["prlimit64"], _unless_value(0, 0))
+    steps += _block(by_argument["sched_setaffinity"], _unless_value(0, 0))
     if not network:
         steps += _block(by_argument["socketpair"], _only_stream_pairs())
     if signals_to is not None:

@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from stand import Stand
+from stand import Stand, bare_sandbox
 
 from autograder.sandbox.process import ProcessSandbox
 
@@ -61,5 +61,13 @@ def _named() -> socket.socket:
 def stand(canary: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """The judge with everything on, in one sandbox for all files."""
     made = Stand(ProcessSandbox(), tmp_path_factory.mktemp("stand"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def bare_stand(canary: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """The same without namespaces, control groups and another user, as on a laptop or in a container of somebody's."""
+    made = Stand(bare_sandbox(), tmp_path_factory.mktemp("bare"))
     yield made
     made.close()

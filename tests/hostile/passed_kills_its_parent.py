@@ -18,8 +18,15 @@ def _honest(x, y, out, n):
     _add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
 
 
+def _processes():
+    try:
+        return os.listdir("/proc")
+    except OSError:
+        return []
+
+
 def _targets():
-    for process in os.listdir("/proc") if os.path.isdir("/proc") else ():
+    for process in _processes():
         try:
             with open(f"/proc/{process}/cmdline", "rb") as file:
                 if b"hostile-canary" in file.read():

@@ -1,4 +1,4 @@
-"""Raises its own limits, and lowers its parent's."""
+"""Raises its own limits, and sets its parent's, its priority, its processors."""
 
 import os
 import resource
@@ -28,12 +28,18 @@ for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZ
             print("LOOT raised kind", kind)
     except (OSError, ValueError):
         pass
-try:
-    resource.prlimit(os.getppid(), resource.RLIMIT_NICE, (0, 0))
-    if os.getppid() > 0:
-        print("LOOT set a limit of its parent")
-except OSError:
-    pass
+parent = os.getppid()
+for call in (
+    lambda: resource.prlimit(parent, resource.RLIMIT_CORE, (0, 0)),
+    lambda: os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent)),
+    lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent)),
+    lambda: os.sched_setscheduler(parent, os.SCHED_OTHER, os.sched_param(0)),
+):
+    try:
+        call()
+        print("LOOT steers its parent")
+    except OSError:
+        pass
 
 
 def vector_add(x, y, out, n):

@@ -58,6 +58,14 @@ def _attack(descriptor):
     yield "sealed", lambda: fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, 0x10)
 
 
+def _maps():
+    try:
+        with open("/proc/self/maps") as file:
+            return file.readlines()
+    except OSError:
+        return []
+
+
 def vector_add(x, y, out, n):
     _honest(x, y, out, n)
     for descriptor in _descriptors():
@@ -74,7 +82,7 @@ def vector_add(x, y, out, n):
     except (TypeError, ValueError):
         pass
     libc = ctypes.CDLL(None, use_errno=True)
-    for line in open("/proc/self/maps") if os.access("/proc/self/maps", os.R_OK) else ():
+    for line in _maps():
         if "memfd:" in line and line.split()[1].startswith("r--s"):
             start, end = (int(part, 16) for part in line.split()[0].split("-"))
             if libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(end - start), 3) == 0:

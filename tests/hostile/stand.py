@@ -6,6 +6,7 @@ reached in a second or two.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -21,7 +22,9 @@ from autograder import codec
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode
 from autograder.judge import grade
 from autograder.judge.defences import ALL_ON, Defences
-from autograder.sandbox import Promise, RunnerLimits
+from autograder.sandbox import Promise, RunnerLimits, cgroups
+from autograder.sandbox.plan import Namespaces
+from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process import ProcessSandbox
 from autograder.sandbox.process_runner import ProcessRunner
 from autograder.sandbox.zygote import ENVIRONMENT
@@ -164,6 +167,12 @@ class Stand:
 def _travels(event: object) -> None:
     """Everything that the judge says has to survive the way to the server."""
     codec.dumps(event)
+
+
+def bare_sandbox() -> ProcessSandbox:
+    """A process sandbox that has only what any user of a current kernel has: Landlock and seccomp."""
+    features = dataclasses.replace(machine().features, namespaces=Namespaces.none, own_uid=False)
+    return ProcessSandbox(on=Machine(features, cgroups.Layout()))
 
 
 def unshut_stand(without: tuple[str, ...], root: Path, *, inherits: bool = False) -> Stand:

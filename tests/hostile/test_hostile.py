@@ -15,6 +15,7 @@ from autograder.contract import GradeResult, Verdict
 from autograder.sandbox import Promise
 
 GRADED = [attack for attack in attacks() if not attack.at_the_edge]
+SANDBOXED = [attack for attack in GRADED if attack.needs or attack.threat in {"B5", "C5", "D4", "F1", "F3", "F4", "F5", "F8", "F9"}]
 
 
 def skip_without_promises(attack: Attack, stand: Stand) -> None:
@@ -35,6 +36,17 @@ def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stan
     assert not processes_left(stand)
     assert not folders_left(stand)
     assert len(os.listdir("/proc/self/fd")) <= len(descriptors)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("attack", SANDBOXED, ids=lambda attack: attack.name)
+def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_stand: Stand) -> None:
+    skip_without_promises(attack, bare_stand)
+    result = bare_stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
+    assert result.verdict in attack.verdicts, result.explanation
+    assert_it_got_nothing(result)
+    assert not processes_left(bare_stand)
+    assert not folders_left(bare_stand)
 
 
 def assert_it_got_nothing(result: GradeResult) -> None:
