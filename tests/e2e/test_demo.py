@@ -138,6 +138,12 @@ def test_an_installation_is_served_once_survives_its_worker_and_stops(tmp_path: 
         assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stdout.splitlines()[-1])["verdict"] == "passed"
 
+        practice = _ladder(
+            tmp_path, "check", "--remote", str(tmp_path / "vector_add.py"), LADDER_SERVER=url, LADDER_TOKEN=token
+        )
+        assert practice.returncode == 0, practice.stdout + practice.stderr
+        assert "Practice run 1 of Vector add" in practice.stdout
+
         assert "Stopped" in _ladder(tmp_path, "down").stdout
         assert process.wait(PATIENCE_S) == 0
     assert _processes_of(tmp_path) == []
