@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 
 from autograder import codec
 from autograder.contract import GradeTask
+from autograder.errors import ContractError
 from broker.app import GRADE, grade_queue, make_app, send
 from server.config import Config, load_config
 from server.db import Database, after_commit
@@ -78,7 +79,8 @@ class Dispatcher:
         try:
             # A task that nobody took while its lease lasted is stale: its attempt was given back.
             send(self._app, GRADE, grade_queue(node), codec.dumps(task), expires_s=task.lease_s)
-        except (BrokerError, OSError):
+        except (BrokerError, OSError, ContractError):
+            # One that fits into no message must not end the dispatcher either: everybody else's wait behind it.
             logger.exception("trace %s: attempt %s was not sent; its lease will expire", task.trace, task.attempt)
 
 

@@ -10,6 +10,9 @@ from server.errors import InvalidInputError, TooLargeError
 
 _FILENAME_CHARS = 120
 _UNSAFE = re.compile(r"[^\w .+-]")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
+"""All but tabulator, line feed, form feed and carriage return. JSON writes each of these with six characters: a source
+full of them would be stored and then fit into no message to a node."""
 
 
 def check_source(source: bytes) -> None:
@@ -17,7 +20,7 @@ def check_source(source: bytes) -> None:
 
     Raises:
         TooLargeError: more than `MAX_SOURCE_BYTES`.
-        InvalidInputError: empty, binary or not UTF-8; the message says which byte.
+        InvalidInputError: empty, binary, not UTF-8, or with control characters; the message says which byte.
     """
     if len(source) > MAX_SOURCE_BYTES:
         raise TooLargeError(f"The source has {len(source):,} bytes; at most {MAX_SOURCE_BYTES:,} are accepted.")
@@ -37,6 +40,13 @@ def check_source(source: bytes) -> None:
             "read. Save the file as UTF-8.",
             field="source",
         ) from None
+    if found := _CONTROL.search(source):
+        line = source.count(b"\n", 0, found.start()) + 1
+        raise InvalidInputError(
+            f"The source has a control character: byte {found.start() + 1:,} (0x{found[0][0]:02x}, line {line}). "
+            f"In a string, write it as \\x{found[0][0]:02x}.",
+            field="source",
+        )
 
 
 def clean_filename(filename: str, language: Language) -> str:

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from autograder import codec
-from autograder.contract import GradeTask
+from autograder.contract import MAX_SOURCE_BYTES, GradeTask
 from broker.app import make_app
 from server import dispatcher as module
 from server.dispatcher import Dispatcher, run
@@ -67,6 +67,18 @@ def test_a_message_that_cannot_be_sent_leaves_the_attempt_to_the_sweeper(world):
     world.wait(world.config.lease_s + 1)
     assert world.sweep() == 1
     assert world.state_of(submission) is State.queued
+
+
+def test_a_submission_that_fits_into_no_message_keeps_nobody_else_waiting(world):
+    world.add_node("wide", slots=3)
+    poison = world.submit(source=b"\x01" * MAX_SOURCE_BYTES)
+    others = [world.submit(source=b"\\" * MAX_SOURCE_BYTES), world.submit()]
+    dispatcher = Dispatcher(world.database, make_app("test", world.config.broker_url), world.config)
+    assert [dispatcher.step() for _ in range(3)] == [2, 1, 0]
+    assert {world.state_of(item) for item in [poison, *others]} == {State.running}
+    world.wait(world.config.lease_s + 1)
+    assert world.sweep() == 3
+    assert world.attempts(poison)[0].state is AttemptState.lost
 
 
 def test_it_sweeps_about_once_a_second(world, monkeypatch):

@@ -50,6 +50,7 @@ def test_accepted_means_stored_and_queued(database, people, submit):
         ("def f(): 'Ä'".encode("latin-1"), r"not UTF-8: byte 11 \(0xc4, line 1\)"),
         (b"a\nb\n\xff\xfe", r"byte 5 \(0xff, line 3\)"),
         ("def f(): ...".encode("utf-16"), "binary file"),
+        (b"a\n'\x1b[1m'\n", r"control character: byte 4 \(0x1b, line 2\). In a string, write it as \\x1b"),
     ],
 )
 def test_what_is_no_source_is_refused_and_says_why(people, submit, source, said):
