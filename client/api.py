@@ -77,7 +77,8 @@ class Api:
 
     def submit(self, course: str, slug: str, submission: Json) -> Json:
         """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored."""
-        return self._json("POST", f"{_assignment(course, slug)}/submissions", json=submission)
+        doubt = f" It may be stored all the same: `ladder status {slug}` shows whether it is."
+        return self._json("POST", f"{_assignment(course, slug)}/submissions", doubt=doubt, json=submission)
 
     def submissions(self, course: str, slug: str | None = None) -> list[Json]:
         """Their newest submissions in the course, or of one assignment of it, newest first."""
@@ -92,10 +93,6 @@ class Api:
         """The ranking on one lane."""
         parameters = {"lane": lane} if lane else {}
         return self._json("GET", f"{_assignment(course, slug)}/leaderboard", params=parameters)
-
-    def health(self) -> Json:
-        """What the server says about itself and its nodes."""
-        return self._json("GET", "/health")
 
     def follow(self, public_id: str, *, pause_s: float = 1.0) -> Iterator[Json]:
         """Yield the submission each time it changes, until it does not change any more.
@@ -139,13 +136,16 @@ class Api:
         except ValueError:
             raise OursError(f"{self.server} answered with something that is not JSON. Is it a Kernel Ladder?") from None
 
-    def _request(self, method: str, url: str, **options: Any) -> httpx.Response:
+    def _request(self, method: str, url: str, *, doubt: str = "", **options: Any) -> httpx.Response:
+        """Send it; `doubt` says what may have happened all the same where it was sent and no answer came."""
         try:
             response = self._http.request(method, url, **options)
         except httpx.InvalidURL as error:
             raise UsageError(f"{self.server} is not an address: {error}") from None
-        except httpx.HTTPError as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise ReachError(f"{self.server} cannot be reached: {str(error) or type(error).__name__}") from None
+        except httpx.HTTPError as error:
+            raise ReachError(f"{self.server} did not answer: {str(error) or type(error).__name__}.{doubt}") from None
         if not response.is_success:
             raise _refusal(response)
         return response

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
-from client.show import clean, word
+from client.show import case_name, clean, word
 
 UP_TO_CHECKING = ("preparing", "compiling", "checking")
 
@@ -44,7 +44,8 @@ class Live:
             if name in UP_TO_CHECKING:
                 self.phase(name)
         for case in cases[self._cases :]:
-            self.case(case)
+            if case["verdict"] is not None:  # The table at the end says once what was not run.
+                self.case(case)
         for name in new:
             if name not in UP_TO_CHECKING:
                 self.phase(name)
@@ -64,5 +65,4 @@ class Live:
 
     def case(self, case: Json) -> None:
         """A case has its result."""
-        name = f"{clean(case['name'])}{' (hidden)' if case['visibility'] == 'hidden' else ''}"
-        self._out.print(Text("  ") + word(case["verdict"]) + Text(f"  {name}"))
+        self._out.print(Text("  ") + word(case["verdict"]) + Text(f"  {case_name(case)}"))

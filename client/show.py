@@ -97,16 +97,24 @@ def _shade(per_thousand: int) -> str:
 
 
 def show_cases(out: Console, cases: Sequence[Json]) -> None:
-    """One line per case."""
+    """One line per case that was run, and one for all that were not."""
     if not cases:
         return
     table = _table("case", "group", "verdict", "seconds")
+    left_out = [case for case in cases if case["verdict"] is None]
     for case in cases:
-        seconds = "" if case.get("seconds") is None else f"{case['seconds']:.3f}"
-        hidden = case["visibility"] == "hidden"
-        name = f"{clean(case['name'])}{' (hidden)' if hidden else ''}"
-        table.add_row(Text(name), Text(clean(case["group"])), word(case["verdict"]), seconds)
+        if case["verdict"] is not None:
+            seconds = f"{case['seconds']:.3f}" if case.get("seconds") else ""
+            table.add_row(Text(case_name(case)), Text(clean(case["group"])), word(case["verdict"]), seconds)
+    if left_out:
+        number = f"{len(left_out)} more case{'s' if len(left_out) > 1 else ''}"
+        table.add_row(Text(number), Text(""), word(None), "")
     out.print(table)
+
+
+def case_name(case: Json) -> str:
+    """A case's name, a hidden one's marked as such."""
+    return f"{clean(case['name'])}{' (hidden)' if case['visibility'] == 'hidden' else ''}"
 
 
 def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:

@@ -45,11 +45,20 @@ class Target:
     folder: Path | None
 
 
-def unpack(archive: bytes, slug: str, folder: Path) -> None:
-    """Put the server's files into `folder`, over the ones that an earlier `get` put there.
+def is_rung(folder: Path, slug: str) -> bool:
+    """Whether an earlier `get` of this assignment made the folder."""
+    return (folder / NOTE).is_file() and _read_note(folder / NOTE).slug == slug
+
+
+def unpack(archive: bytes, slug: str, folder: Path, *, renew: bool) -> None:
+    """Put the server's files into `folder`.
+
+    Args:
+        renew: over files that are there already; otherwise one of them that says something else is an error.
 
     Raises:
         OursError: the archive is not what the server should send.
+        UsageError: a file would be lost; nothing was written.
     """
     with tempfile.TemporaryDirectory() as draft:
         try:
@@ -59,7 +68,19 @@ def unpack(archive: bytes, slug: str, folder: Path) -> None:
         inside = Path(draft, "assignments", slug)
         if not inside.is_dir():
             raise OursError(f"the server's archive has no files of {slug}.")
+        if not renew:
+            _require_nothing_lost(inside, folder, slug)
         shutil.copytree(inside, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+
+
+def _require_nothing_lost(inside: Path, folder: Path, slug: str) -> None:
+    for new in sorted(path for path in inside.rglob("*") if path.is_file()):
+        there = folder / new.relative_to(inside)
+        if there.exists() and not (there.is_file() and there.read_bytes() == new.read_bytes()):
+            raise UsageError(
+                f"{there} is there already, and no earlier `ladder get {slug}` put it there. Say another folder, or "
+                "--force to replace it."
+            )
 
 
 def place_starter(folder: Path, note: Note, starter: str, *, force: bool) -> str:

@@ -32,7 +32,7 @@ def list_assignments(course_slug: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("slug")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace your own file by the starter.")
+@click.option("--force", is_flag=True, help="Replace your own files by the server's.")
 @options.language
 @options.course
 @options.as_json
@@ -49,7 +49,7 @@ def get(
     chosen = _choose_language(assignment, language)
     note = workspace.Note(server, course, slug, chosen, f"{slug}.{EXTENSIONS[chosen]}")
     folder.mkdir(parents=True, exist_ok=True)
-    workspace.unpack(archive, slug, folder)
+    workspace.unpack(archive, slug, folder, renew=force or workspace.is_rung(folder, slug))
     outcome = workspace.place_starter(folder, note, assignment["starters"][chosen], force=force)
     workspace.write_note(folder, note)
     _tell_got(folder, note, outcome, as_json)
