@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,22 @@ def test_logging_out_forgets_even_if_the_server_is_gone(ladder: Ladder) -> None:
     credentials_path().write_text(json.dumps({"server": "http://127.0.0.1:1", "token": "x"}))
     done = ladder("logout")
     assert (done.exit_code, credentials_path().exists()) == (0, False)
+
+
+def test_a_submission_that_gets_no_answer_is_said_to_be_in_doubt() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def hang_up() -> None:
+            connection, _ = listening.accept()
+            connection.recv(2**16)
+            connection.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        said = pytest.raises(ReachError, match=r"did not answer.*`ladder status vector_add` shows whether it is")
+        with Api(Account(f"http://127.0.0.1:{listening.getsockname()[1]}", "token")) as api, said:
+            api.submit("gpu-demo", "vector_add", {"source": "x"})
+        thread.join()
 
 
 @pytest.mark.parametrize("command", [["list"], ["status"], ["board", "vector_add"], ["get", "vector_add"]])
@@ -105,6 +122,18 @@ def test_get_keeps_what_the_student_wrote_unless_forced(alice: str, ladder: Ladd
     assert own.read_text() == "# mine\n"
     assert json.loads(ladder("get", "vector_add", "--force", "--json").output)["starter"] == "replaced"
     assert own.read_text() != "# mine\n"
+
+
+def test_get_replaces_no_file_that_it_did_not_put_there(alice: str, ladder: Ladder) -> None:
+    Path("README.md").write_text("# My own repository\n")
+    done = ladder("get", "vector_add", ".")
+    assert done.exit_code == 2
+    assert "README.md is there already" in done.output
+    assert [path.name for path in Path().iterdir()] == ["README.md"]
+    ladder("get", "vector_add")
+    assert "README.md is there already" in ladder("get", "softmax", "vector_add").output
+    assert "# Vector" in Path("vector_add/README.md").read_text()
+    assert ladder("get", "vector_add", ".", "--force").exit_code == 0
 
 
 def test_an_unknown_assignment_is_said_to_be_unknown(alice: str, ladder: Ladder) -> None:

@@ -35,7 +35,7 @@ def test_an_archive_is_unpacked_over_an_older_one(tmp_path: Path) -> None:
     desk = tmp_path / "shelf"
     desk.mkdir()
     (desk / "README.md").write_text("older")
-    workspace.unpack(pack({"assignments/softmax": tmp_path / "new"}), "softmax", desk)
+    workspace.unpack(pack({"assignments/softmax": tmp_path / "new"}), "softmax", desk, renew=True)
     assert (desk / "README.md").read_text() == "newer"
 
 
@@ -55,19 +55,19 @@ def test_an_archive_that_reaches_out_of_its_folder_is_refused(tmp_path: Path, me
     desk = tmp_path / "shelf"
     desk.mkdir()
     with pytest.raises(OursError, match="cannot be unpacked"):
-        workspace.unpack(_tar(_member("assignments/softmax/README.md"), member), "softmax", desk)
+        workspace.unpack(_tar(_member("assignments/softmax/README.md"), member), "softmax", desk, renew=False)
     assert list(desk.iterdir()) == []
     assert not list(tmp_path.rglob("escaped"))
 
 
 def test_an_archive_of_another_assignment_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OursError, match="no files of softmax"):
-        workspace.unpack(_tar(_member("assignments/other/README.md")), "softmax", tmp_path)
+        workspace.unpack(_tar(_member("assignments/other/README.md")), "softmax", tmp_path, renew=False)
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OursError, match="cannot be unpacked"):
-        workspace.unpack(b"<html>" * 200, "softmax", tmp_path)
+        workspace.unpack(b"<html>" * 200, "softmax", tmp_path, renew=False)
 
 
 def test_a_note_says_where_a_folder_came_from(tmp_path: Path) -> None:
