@@ -24,6 +24,7 @@ from server.http.work import SAFE_METHODS, config_of
 
 FIELD = "csrf_token"
 HEADER = "x-csrf-token"
+_OUT_OF_DATE = "This form is out of date. Go back, reload the page and send it again."
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -47,10 +48,16 @@ async def guard(request: Request, identity: Annotated[Identity | None, Depends(i
 async def _check_page(request: Request, identity: Identity | None) -> None:
     if identity is not None:
         _check_token(await _sent_token(request), identity.csrf_token)
-    elif request.cookies.get(login_cookie(config_of(request))):
+        return
+    config = config_of(request)
+    strangers = request.cookies.get(form_cookie(config), "")
+    # The cookie of a login that has ended must not keep anybody from the log-in page's form.
+    if _is_form(request) and _is_token(await _sent_token(request), strangers):
+        return
+    if request.cookies.get(login_cookie(config)):
         raise UnauthenticatedError("Your login has ended. Log in again.")
-    elif _is_form(request):
-        _check_token(await _sent_token(request), request.cookies.get(form_cookie(config_of(request)), ""))
+    if _is_form(request):
+        raise ForbiddenError(_OUT_OF_DATE)
 
 
 def _check_origin(request: Request) -> None:
@@ -63,8 +70,12 @@ def _check_origin(request: Request) -> None:
 
 
 def _check_token(sent: str, expected: str) -> None:
-    if not expected or not secrets.compare_digest(sent.encode(), expected.encode()):
-        raise ForbiddenError("This form is out of date. Go back, reload the page and send it again.")
+    if not _is_token(sent, expected):
+        raise ForbiddenError(_OUT_OF_DATE)
+
+
+def _is_token(sent: str, expected: str) -> bool:
+    return bool(expected) and secrets.compare_digest(sent.encode(), expected.encode())
 
 
 async def _sent_token(request: Request) -> str:

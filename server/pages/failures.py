@@ -25,7 +25,8 @@ _TITLES = {
     503: "The database does not answer",
 }
 _NEXT_STEPS = {
-    401: "What you wrote is not lost: log in in another tab, then send the form again.",
+    # A new login has a new token for its forms: the old page's form would be refused.
+    401: "Log in in another tab, then go back and reload the page. The editor has kept what you wrote.",
     403: "If you think you should be allowed to, ask the staff of your course.",
     404: "The address may be wrong, or you may not be in the course that it belongs to.",
     409: "Go back, reload the page, and look at what changed.",

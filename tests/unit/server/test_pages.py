@@ -66,6 +66,16 @@ def test_logging_in_needs_the_token_of_its_form(site: Site, people: People) -> N
     assert browser.get(BASE).status_code == 200
 
 
+def test_a_browser_whose_login_has_ended_can_log_in_again(site: Site, people: People) -> None:
+    browser = site.browser(cookies={"ladder_login": "a login that has ended"})
+    token = re.search(r'name="csrf_token" value="([^"]+)"', browser.get("/login").text)
+    assert token is not None
+    fields = {"email": "alice@example.org", "password": PASSWORD, "csrf_token": token[1]}
+    assert browser.post("/login", data={**fields, "csrf_token": "another"}).status_code == 401
+    assert browser.post("/login", data=fields).status_code == 303
+    assert browser.get(BASE).status_code == 200
+
+
 def test_a_wrong_password_keeps_the_address_and_counts(site: Site, people: People, database: Database) -> None:
     browser = site.browser()
     token = re.search(r'name="csrf_token" value="([^"]+)"', browser.get("/login").text)
