@@ -13,6 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 _PASSES = 200
+_STOPPED, _DEAD = "Tt", "ZX"
+"""Letters of states."""
+_THREADS = 17
+"""Where `_fields` has the number of threads, of which a dead first one is one until the process is buried."""
 
 
 def processes() -> list[int]:
@@ -44,12 +48,31 @@ def children(root: int) -> list[int]:
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
+    """The letter of a process's state and its parent, `None` if it is gone."""
+    if (fields := _fields(f"/proc/{pid}/stat")) is None:
+        return None
+    state, parent, threads = fields[0], int(fields[1]), int(fields[_THREADS])
+    # Its first thread may have ended, and look dead, while others go on.
+    return (_of_the_others(pid) if state in _DEAD and threads > 1 else state), parent
+
+
+def _of_the_others(pid: int) -> str:
+    """The state of a process whose first thread is dead: that of a thread that moves, or else of one that is left."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        names = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- names only, and often.
+    except OSError:
+        return "X"
+    found = (_fields(f"/proc/{pid}/task/{name}/stat") for name in names)
+    states = {fields[0] for fields in found if fields is not None} - set(_DEAD)
+    return next(iter(states - set(_STOPPED)), "T" if states else "Z")
+
+
+def _fields(path: str) -> list[str] | None:
+    """What follows the name in a `stat` file of `/proc`: the name may hold anything."""
+    try:
+        return Path(path).read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    state, parent = text.rpartition(")")[2].split()[:2]
-    return state, int(parent)
 
 
 def send(pid: int, number: signal.Signals) -> None:
@@ -65,7 +88,7 @@ def stop(root: int) -> bool:
     forks no more, so the passes end.
     """
     for _ in range(_PASSES):
-        moving = [pid for pid, state in descendants(root).items() if state not in "TtZX"]
+        moving = [pid for pid, state in descendants(root).items() if state not in _STOPPED + _DEAD]
         if not moving:
             return True
         for pid in moving:
@@ -76,7 +99,7 @@ def stop(root: int) -> bool:
 def resume(root: int) -> None:
     """Let everything below `root` go on."""
     for pid, state in descendants(root).items():
-        if state in "Tt":
+        if state in _STOPPED:
             send(pid, signal.SIGCONT)
 
 
@@ -84,7 +107,7 @@ def kill(root: int) -> bool:
     """Kill everything below `root`, stopped first so that nothing slips away; whether all of it is gone or dying."""
     for _ in range(_PASSES):
         stop(root)
-        alive = [pid for pid, state in descendants(root).items() if state not in "ZX"]
+        alive = [pid for pid, state in descendants(root).items() if state not in _DEAD]
         if not alive:
             return True
         for pid in alive:

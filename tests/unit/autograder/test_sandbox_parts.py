@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import struct
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -195,3 +199,56 @@ def test_descendants_are_found_whatever_their_session() -> None:
         os.waitpid(pid, 0)
         os.close(ready)
         os.close(writer)
+
+
+def test_a_process_whose_first_thread_has_ended_is_stopped_and_killed_like_any_other() -> None:
+    ready, writer = os.pipe()
+    command = [sys.executable, "-c", ONLY_ITS_SECOND_THREAD_LIVES, str(writer)]
+    with subprocess.Popen(command, pass_fds=[writer]) as process:
+        os.close(writer)
+        try:
+            os.read(ready, 1)
+            while _state_of_the_first_thread(process.pid) != "Z":
+                pass
+            assert tree.stop(os.getpid())
+            assert tree.descendants(os.getpid())[process.pid] == "T"
+            os.set_blocking(ready, False)
+            _drain(ready)
+            time.sleep(0.05)
+            assert not _drain(ready)
+            tree.resume(os.getpid())
+            os.set_blocking(ready, True)
+            assert os.read(ready, 1)
+            assert tree.kill(os.getpid())
+            assert process.wait(10) == -signal.SIGKILL
+        finally:
+            process.kill()
+            os.close(ready)
+
+
+ONLY_ITS_SECOND_THREAD_LIVES = """
+import ctypes, os, platform, sys, threading, time
+
+def go_on():
+    while True:
+        os.write(int(sys.argv[1]), b"x")
+        time.sleep(0.002)
+
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def _state_of_the_first_thread(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _drain(descriptor: int) -> int:
+    """How many bytes were waiting."""
+    count = 0
+    try:
+        while data := os.read(descriptor, 4096):
+            count += len(data)
+    except BlockingIOError:
+        pass
+    return count
