@@ -44,6 +44,8 @@ def to_json(value: object) -> Json:
         return [to_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ContractError(f"a non-finite number ({value}) cannot travel; send it as text")
+    if isinstance(value, int) and not MIN_INT <= value <= MAX_INT:
+        raise ContractError("a number has at most 64 bits")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ContractError(f"{type(value).__name__} cannot travel")

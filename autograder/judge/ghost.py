@@ -17,6 +17,8 @@ from autograder.judge.failure import clean
 
 MAX_NAME = 120
 MAX_GRID = 3
+MOST_CALLS = 10**9
+"""Where counting ends: a runner claims what it likes, and a sum of claims has to fit a message."""
 
 
 @dataclass
@@ -32,15 +34,19 @@ class Record:
             return
         for launch in checked.finished.launches:
             key = (clean(launch.kernel, MAX_NAME), launch.grid[:MAX_GRID])
-            self.launches[key] = self.launches.get(key, 0) + launch.calls
+            self.launches[key] = _sum(self.launches.get(key, 0), launch.calls)
         for said, count in checked.finished.operations.items():
             name = clean(said, MAX_NAME)
-            self.operations[name] = self.operations.get(name, 0) + count
+            self.operations[name] = _sum(self.operations.get(name, 0), count)
 
     def as_launches(self) -> tuple[Launch, ...]:
         """The launches, most frequent kernels first."""
         ordered = sorted(self.launches.items(), key=lambda item: -item[1])[:MOST_NAMES]
         return tuple(Launch(kernel, grid, calls) for (kernel, grid), calls in ordered)
+
+
+def _sum(counted: int, claimed: int) -> int:
+    return min(counted + max(claimed, 0), MOST_CALLS)
 
 
 def findings(assignment: Assignment, record: Record, replays: Mapping[str, Checked]) -> tuple[Finding, ...]:

@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from corpus import HONEST
 from stand import Stand, bare_sandbox
 
 from autograder.sandbox.process import ProcessSandbox
@@ -61,6 +62,8 @@ def _named() -> socket.socket:
 def stand(canary: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     """The judge with everything on, in one sandbox for all files."""
     made = Stand(ProcessSandbox(), tmp_path_factory.mktemp("stand"))
+    # What the first grading opens for good, such as the line to its zygote, is no attack's leftover.
+    made.grade(HONEST.read_text(encoding="utf-8"), mode="run")
     yield made
     made.close()
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import codec
-from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode
+from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode
 from autograder.judge import grade
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.sandbox import Promise, RunnerLimits, cgroups
@@ -144,7 +144,7 @@ class Stand:
             filename="submission.py",
         )
         self.sandbox.started.clear()
-        return grade(
+        result = grade(
             request,
             assignment_folder=folders.assignment,
             reference_folder=folders.reference,
@@ -152,6 +152,8 @@ class Stand:
             emit=_travels,
             defences=defences,
         )
+        _travels(Event(result=result))
+        return result
 
     def folders(self, limits: dict[str, float], inputs: str) -> Folders:
         """The assignment with these limits and inputs, written once."""
@@ -164,9 +166,9 @@ class Stand:
         self.sandbox.close()
 
 
-def _travels(event: object) -> None:
+def _travels(event: Event) -> None:
     """Everything that the judge says has to survive the way to the server."""
-    codec.dumps(event)
+    codec.loads(Event, codec.dumps(event))
 
 
 def bare_sandbox() -> ProcessSandbox:

@@ -152,6 +152,12 @@ def test_numbers_that_are_not_finite_do_not_leave(number: float) -> None:
         codec.dumps(PhaseTime(Phase.checking, 0.0, number))
 
 
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1])
+def test_numbers_beyond_64_bits_do_not_leave(number: int) -> None:
+    with pytest.raises(ContractError, match="64 bits"):
+        codec.dumps(Launch("k", (1,), number))
+
+
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_are_not_finite_do_not_enter(word: str) -> None:
     with pytest.raises(ContractError, match="not a JSON number"):

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from grading_bench import Bench
 
+from autograder import codec
 from autograder.assignment import load_assignment
 from autograder.contract import FindingKind, GradeRequest, GradeResult, Lane, Language, Launch, Mode, Verdict
 from autograder.judge import grade
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import Finished
-from autograder.judge.ghost import Record, exercise_operations, findings
+from autograder.judge.ghost import MOST_CALLS, Record, exercise_operations, findings
 
 ROOT = Path(__file__).parents[3]
 DOUBLE = load_assignment(ROOT / "tests" / "fixtures" / "assignments" / "double")
@@ -43,6 +44,14 @@ def recorded(launches: tuple[Launch, ...] = (), operations: dict[str, int] | Non
 
 def kinds(record: Record, **replays: Checked) -> list[FindingKind]:
     return [finding.kind for finding in findings(DOUBLE, record, replays)]
+
+
+def test_counts_that_no_number_holds_still_travel() -> None:
+    record = recorded(tuple(Launch("k", (1,), 2**64 - 1) for _ in range(3)), {"aten.add": 2**64 - 1})
+    record.add(Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, (Launch("k", (1,), -(2**63)),), {}, ())))
+    result = GradeResult(Verdict.passed, "", (), launches=record.as_launches())
+    assert codec.loads(GradeResult, codec.dumps(result)).launches == (Launch("k", (1,), MOST_CALLS),)
+    assert record.operations == {"aten.add": MOST_CALLS}
 
 
 def test_work_by_the_students_kernel_is_no_finding() -> None:
