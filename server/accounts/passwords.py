@@ -36,7 +36,8 @@ def is_right(password: str, stored: str | None) -> bool:
     try:
         # Beyond the limit it can be nobody's password, and hashing it would be work for an attacker's benefit.
         _HASHER.verify(stored or _nobodys_hash(), password[:MAX_CHARS])
-    except (VerifyMismatchError, InvalidHashError):
+    except (VerifyMismatchError, InvalidHashError, UnicodeEncodeError):
+        # The last one: JSON can hold half a surrogate pair, which is no character of a password.
         return False
     return stored is not None and len(password) <= MAX_CHARS
 

@@ -101,6 +101,9 @@ def authenticate(session: Session, *, email: str, password: str, address: str, c
         TooManyError: too many failures from this address, or for this e-mail address.
     """
     email, now = email.strip().lower()[:254], datetime.now(UTC)
+    if not email.isprintable():
+        # A zero byte or half a surrogate pair is in nobody's address, and no database can be asked for it.
+        email = ""
     _refuse_too_many(session, LoginAttempt.address == address, config.login_quota_per_minute, now)
     _refuse_too_many(session, LoginAttempt.email == email, config.login_quota_per_minute * _PER_EMAIL, now)
     user = session.scalar(select(User).where(User.email == email))

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -54,6 +54,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(OperationalError, _database_error)
     app.add_exception_handler(InterfaceError, _database_error)
+    app.add_exception_handler(DataError, _data_error)
     app.add_exception_handler(Exception, _our_error)
 
 
@@ -121,6 +122,13 @@ async def _database_error(request: Request, error: Exception) -> Response:
     logger.error("the database does not answer trace=%s", getattr(request.state, "trace", ""), exc_info=error)
     message = "The database does not answer. Nothing was changed; try again in a moment."
     return render(request, _page(request, 503, "UnavailableError", message))
+
+
+async def _data_error(request: Request, error: Exception) -> Response:
+    """PostgreSQL refuses to look for a zero byte; such a text names nothing."""
+    logger.warning("the database refused a value trace=%s", getattr(request.state, "trace", ""), exc_info=error)
+    message = "Something in this request is a value that cannot be stored or looked for, such as a zero byte."
+    return render(request, _page(request, 422, InvalidInputError.__name__, message))
 
 
 async def _our_error(request: Request, _error: Exception) -> Response:

@@ -30,6 +30,19 @@ def _change(database, public_id, **values):
         row.revision += 1
 
 
+@pytest.mark.parametrize("text", [r"\ud800", r"alice\u0000@example.org"])
+def test_what_no_database_can_look_for_is_nobodys(site, people, text):
+    for body in (f'{{"email": "{text}", "password": "x"}}', f'{{"email": "alice@example.org", "password": "{text}"}}'):
+        answer = site.browser().post("/api/v1/tokens", content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]) == (401, "UnauthenticatedError")
+
+
+def test_a_zero_byte_in_an_address_names_nothing(site, people, config):
+    answer = site.logged_in(people.alice, config).get("/api/v1/courses/%00/assignments")
+    # SQLite looks for it and finds nothing; PostgreSQL refuses to look.
+    assert answer.status_code in {404, 422}
+
+
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 
