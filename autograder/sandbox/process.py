@@ -89,11 +89,11 @@ class ProcessSandbox:
             SandboxError: it could not be started.
         """
         zygote = self._zygote(language)
+        group = self._group(limits)
         uid = uids.take() if self._features.own_uid and Promise.other_uid not in self._without else None
         folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-")
         if uid is not None:
             os.chown(folder, uid.number, uid.number)
-        group = self._group(limits)
         plan = Plan(
             folder=folder,
             uid=None if uid is None else uid.number,
