@@ -2,7 +2,7 @@
 
     User ─< Enrolment >─ Course ─< Assignment ─< AssignmentVersion >─ Bundle
       │                               │
-      └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow, MeasurementRow
+      └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow
     LoginSession, ApiToken >─ User              Attempt >─ Node      AuditEntry
 
 A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what

@@ -1,11 +1,11 @@
 """What goes wrong on a node; all of it is ours, and costs the student nothing.
 
 WorkerError
-├── BundleError          an assignment's files could not be had
+├── BundleError              an assignment's files could not be had
 └── JudgeError
-├── JudgeDiedError   its process ended in the middle of a grading
-├── JudgeSilentError it did not end before the attempt's deadline
-└── JudgeBrokenError it said something that is no event
+    ├── JudgeDiedError       its process ended in the middle of a grading
+    ├── JudgeSilentError     it did not end before the attempt's deadline
+    └── JudgeBrokenError     it said something that is no event
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which changes of state are legal; pure, so that every interleaving can be tried without a database.
 
-received ──> queued ──> running ──> done          running ──> queued        an attempt was lost; its place is kept
-│  ▲        │                      running ──> failed        ours, after the last attempt
-▼  │        ▼                      done, failed ──> queued   staff grade it again
-superseded    failed                    received, queued, superseded ──> cancelled
+received ──> queued ──> running ──> done        running ──> queued, superseded   an attempt was lost
+              │  ▲         ▲                    running ──> failed               ours, after the last attempt
+              ▼  │         │                    done, failed ──> queued          staff grade it again
+            superseded ────┘                    received, queued, superseded ──> cancelled
 """
 
 from __future__ import annotations

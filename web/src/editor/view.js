@@ -40,7 +40,7 @@ const typingOverSelection = EditorView.domEventHandlers({
 
 /**
  * @param {HTMLElement} host
- * @param {{text: string, language: string, label: string, describedBy: string, onChange: (text: string) => void,
+ * @param {{text: string, language: string, label: string, description: string, onChange: (text: string) => void,
  *          onRun: () => void, onSubmit: () => void}} options
  */
 export function makeEditor(host, { text, language, label, description, onChange, onRun, onSubmit }) {
