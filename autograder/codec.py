@@ -68,12 +68,23 @@ def loads(cls: type[T], text: str | bytes, *, max_bytes: int = MAX_BYTES) -> T:
         data = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ContractError(f"not JSON: {error}") from None
+    _check_can_be_written(data)
     return from_json(cls, data)
 
 
 def from_json(cls: type[T], data: Json) -> T:
     """Build the dataclass `cls` from parsed JSON, checking every field's type."""
     return typing.cast("T", _build(cls, data, cls.__name__, MAX_DEPTH))
+
+
+def _check_can_be_written(data: Json) -> None:
+    """Refuse half a surrogate pair: JSON can spell it, but neither a log nor a database can hold it."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ContractError("half a surrogate pair is no text") from None
+    except RecursionError:
+        raise ContractError("nested too deeply") from None
 
 
 def _refuse_constant(name: str) -> Json:

@@ -193,6 +193,13 @@ def test_what_is_no_object_is_refused(text: str) -> None:
         codec.loads(Launch, text)
 
 
+def test_half_a_surrogate_pair_is_refused_wherever_it_stands() -> None:
+    with pytest.raises(ContractError, match="surrogate"):
+        codec.loads(Launch, '{"kernel":"\\ud800","grid":[],"calls":1}')
+    with pytest.raises(ContractError, match="surrogate"):
+        codec.loads(Launch, '{"kernel":"k","grid":[],"calls":1,"\\udfff":1}')
+
+
 def test_a_missing_field_is_named() -> None:
     with pytest.raises(ContractError, match="calls is missing"):
         codec.loads(Launch, '{"kernel":"k","grid":[]}')
