@@ -213,7 +213,8 @@ def _all_processes() -> Iterator[tuple[int, str, int]]:
             continue
         with suppress(OSError):
             fields = dict(line.split(":", 1) for line in Path(f"/proc/{entry}/status").read_text(errors="replace").splitlines())
-            if fields["State"].split()[0] not in "ZX":
+            # One whose first thread has ended looks dead while others go on.
+            if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
                 yield int(entry), fields["Name"].strip(), int(fields["Uid"].split()[0])
 
 
