@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from rich.console import Console
 from rich.table import Table
@@ -161,13 +162,18 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.3g} µs"
 
 
+def moment(text: str | None) -> str:
+    """A time of the server's, which are in UTC, on the reader's own clock, with its zone; `""` where there is none."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M %Z}" if text else ""
+
+
 def show_assignments(out: Console, assignments: Sequence[Json]) -> None:
     """The ladder: one rung a line."""
     table = _table("rung", "slug", "title", "languages", "points", "due")
     for item in assignments:
         points = sum(item["points"].values())
         row = (str(item["rung"]), item["slug"], item["title"], ", ".join(item["languages"]), f"{points:g}")
-        table.add_row(*(Text(clean(cell)) for cell in row), (item["due_at"] or "")[:16].replace("T", " "))
+        table.add_row(*(Text(clean(cell)) for cell in row), moment(item["due_at"]))
     out.print(table)
 
 
@@ -178,10 +184,9 @@ def show_history(out: Console, submissions: Sequence[Json]) -> None:
         points = "" if item.get("points") is None else f"{item['points']:g}"
         verdict = word(item["verdict"]) if item["verdict"] else Text("")
         number = f"{item['mode']} {item['number']}"
-        uploaded = item["uploaded_at"][:16].replace("T", " ")
         table.add_row(
             item["public_id"], Text(clean(item["assignment"])), number, item["lane"], item["state"], verdict, points,
-            uploaded,
+            moment(item["uploaded_at"]),
         )  # fmt: skip
     out.print(table)
 

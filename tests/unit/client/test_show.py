@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from rich.console import Console
@@ -102,6 +103,15 @@ def test_a_verdict_gives_an_exit_status(verdict: str | None, status: int) -> Non
 @pytest.mark.parametrize(("microseconds", "text"), [(2.5, "2.5 µs"), (1500.0, "1.5 ms"), (2e6, "2 s")])
 def test_a_duration_has_its_unit(microseconds: float, text: str) -> None:
     assert show.duration(microseconds) == text
+
+
+def test_a_time_is_on_the_readers_clock_and_says_its_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "PST8")
+        time.tzset()
+        assert show.moment("2026-11-29T07:59:00Z") == "2026-11-28 23:59 PST"
+        assert show.moment(None) == ""
+    time.tzset()
 
 
 def test_a_lane_is_chosen_among_those_that_grade() -> None:
