@@ -39,8 +39,10 @@ class ProcessRunner:
         self._watch: Watch | None = None
         try:
             with channel, status:
-                zygote.fork(plan, channel.fileno(), self._output.writer, status.fileno())
-                self._output.close_writer()
+                try:
+                    zygote.fork(plan, channel.fileno(), self._output.writer, status.fileno())
+                finally:
+                    self._output.close_writer()
             self._init, self.pid = self._started()
         except SandboxError:
             self.close()

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.sandbox import Promise, removal, seccomp, toolchain, tree, uids
-from autograder.sandbox.cgroups import Layout
+from autograder.errors import SandboxError
+from autograder.sandbox import Promise, RunnerLimits, removal, seccomp, toolchain, tree, uids
+from autograder.sandbox.cgroups import Group, Layout
 from autograder.sandbox.output import Output
-from autograder.sandbox.plan import Features, Namespaces
+from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.process import promises
+from autograder.sandbox.process_runner import ProcessRunner
+from autograder.sandbox.zygote import Zygote
 
 ALLOW, EPERM, ENOSYS, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -177,6 +180,26 @@ def test_the_toolchain_is_not_the_repository() -> None:
     assert not any(path == repository or path in repository.parents for path in readable)
     for secret in ("reference", "tests", "assignments", "server", "var"):
         assert not any((repository / secret).is_relative_to(path) for path in readable)
+
+
+class ZygoteThatIsGone(Zygote):
+    def __init__(self) -> None:
+        pass
+
+    def fork(self, *_: object, **__: object) -> None:
+        raise SandboxError("the zygote is gone")
+
+
+def test_a_runner_that_cannot_be_started_leaves_no_descriptor_and_no_folder(tmp_path: Path) -> None:
+    before = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    folder = tmp_path / "runner"
+    folder.mkdir()
+    plan = Plan(str(folder), None, 4, 2**20, 0, (), (), Features())
+    limits = RunnerLimits(memory_bytes=2**20, processes=4, output_bytes=2**10, tmp_bytes=2**20)
+    with pytest.raises(SandboxError, match="gone"):
+        ProcessRunner(ZygoteThatIsGone(), plan, limits, Group(Layout(), "none", 2**20, 4), None)
+    assert sum(1 for _ in Path("/proc/self/fd").iterdir()) == before
+    assert not folder.exists()
 
 
 def test_descendants_are_found_whatever_their_session() -> None:
