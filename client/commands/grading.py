@@ -100,24 +100,21 @@ def watch(api: Api, stored: Json, as_json: bool) -> Json:
         kind = "Practice run" if stored["mode"] == "run" else "Submission"
         click.echo(f"{kind} {stored['number']} of {stored['title']}, receipt {stored['public_id']}")
     latest = stored
-    for latest in _until_interrupted(api, stored["public_id"]):
-        if as_json:
-            options.print_json(latest)
-        else:
-            live.submission(latest)
+    try:
+        for latest in api.follow(stored["public_id"]):
+            if as_json:
+                options.print_json(latest)
+            else:
+                live.submission(latest)
+    except KeyboardInterrupt:
+        again = f"`ladder status {stored['public_id']}`"
+        raise UsageError(f"stopped watching; it is graded all the same: {again}.") from None
     if not latest["is_final"]:
         latest = api.submission(stored["public_id"])
     if not as_json:
         show.show_result(out, latest)
         click.echo(f"{api.server}/submissions/{stored['public_id']}")
     return latest
-
-
-def _until_interrupted(api: Api, public_id: str) -> Iterable[Json]:
-    try:
-        yield from api.follow(public_id)
-    except KeyboardInterrupt:
-        raise UsageError(f"stopped watching; it is graded all the same: `ladder status {public_id}`.") from None
 
 
 def status_of_submission(submission: Json) -> int:

@@ -5,6 +5,7 @@ import stat
 import pytest
 
 from client.account import Account, credentials_path, load_account, save_account
+from client.api import is_this_machine
 from client.errors import ReachError, UsageError
 
 
@@ -41,3 +42,19 @@ def test_a_broken_file_is_named(text: str) -> None:
     credentials_path().write_text(text)
     with pytest.raises(UsageError, match=r"credentials\.json"):
         load_account({})
+
+
+@pytest.mark.parametrize(
+    ("server", "here"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://localhost", True),
+        ("http://[::1]:8000", True),
+        ("https://ladder.example.org", False),
+        ("http://localhost.example.org", False),
+        ("http://10.0.0.1", False),
+        ("http://[", False),
+    ],
+)
+def test_a_proxy_is_for_other_machines_only(server: str, here: bool) -> None:
+    assert is_this_machine(server) is here
