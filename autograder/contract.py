@@ -137,6 +137,8 @@ class FindingKind(StrEnum):
     """The output is still right when the student's kernels do nothing: something else computed it."""
     library_call = "library_call"
     """Library operations ran that do the exercise's work."""
+    no_replay = "no_replay"
+    """Whether the student's kernels do the work could not be tried: the replay without them ended early."""
     clock_disagreement = "clock_disagreement"
 
 

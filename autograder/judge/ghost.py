@@ -49,8 +49,10 @@ def _sum(counted: int, claimed: int) -> int:
     return min(counted + max(claimed, 0), MOST_CALLS)
 
 
-def findings(assignment: Assignment, record: Record, replays: Mapping[str, Checked]) -> tuple[Finding, ...]:
-    """What staff should look at; `replays` are the ghost's cases by name."""
+def findings(
+    assignment: Assignment, record: Record, replays: Mapping[str, Checked], *, complete: bool
+) -> tuple[Finding, ...]:
+    """What staff should look at; `replays` are the ghost's cases by name, all of them if `complete`."""
     found = []
     right = [name for name, checked in replays.items() if checked.passed]
     if not record.launches:
@@ -59,6 +61,9 @@ def findings(assignment: Assignment, record: Record, replays: Mapping[str, Check
     elif right:
         summary = "The output is still right when the student's kernels do nothing."
         found.append(Finding(FindingKind.decoration, summary, _evidence(record, right)))
+    elif not complete:
+        summary = "The replay without the student's kernels ended early, so it does not tell what did the work."
+        found.append(Finding(FindingKind.no_replay, summary, _evidence(record, right)))
     if used := exercise_operations(assignment.library_operations, record.operations):
         summary = f"Library operations that do the exercise's work ran: {', '.join(used)}."
         found.append(Finding(FindingKind.library_call, summary, _evidence(record, right)))

@@ -160,11 +160,13 @@ class Grading:
         if isinstance(runner, Failure):
             self._finish(numbers[0], as_checked(runner))
             return
+        found: dict[int, Checked] = {}
         for number in numbers:
-            checked = self._checker.case(runner, self._cases[number])
-            self._finish(number, checked)
-            if checked.ended:
+            found[number] = self._checker.case(runner, self._cases[number])
+            if found[number].ended:
                 break
+        for number, checked in found.items():  # Said together: when each one came would tell its size.
+            self._finish(number, checked)
 
     def _finish(self, number: int, checked: Checked) -> None:
         """Keep a case's result and say it; a timed call may replace what the checked ones had shown."""
@@ -204,7 +206,8 @@ class Grading:
             if isinstance(runner, Failure) or any(checked.ended for checked in replays.values()):
                 break
             replays[case.name] = self._checker.call(runner, case)
-        return ghost.findings(self._assignment, self._record, replays)
+        complete = len(replays) == len(firsts) and not any(checked.ended for checked in replays.values())
+        return ghost.findings(self._assignment, self._record, replays, complete=complete)
 
     def _report(
         self,

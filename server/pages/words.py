@@ -62,6 +62,7 @@ FINDINGS: Mapping[FindingKind, str] = {
     FindingKind.no_kernel: "No kernel of the student's ran",
     FindingKind.decoration: "The kernels are decoration",
     FindingKind.library_call: "A library call does the work",
+    FindingKind.no_replay: "What did the work could not be tried",
     FindingKind.clock_disagreement: "The two clocks disagree",
 }
 

@@ -42,8 +42,8 @@ def recorded(launches: tuple[Launch, ...] = (), operations: dict[str, int] | Non
     return record
 
 
-def kinds(record: Record, **replays: Checked) -> list[FindingKind]:
-    return [finding.kind for finding in findings(DOUBLE, record, replays)]
+def kinds(record: Record, *, complete: bool = True, **replays: Checked) -> list[FindingKind]:
+    return [finding.kind for finding in findings(DOUBLE, record, replays, complete=complete)]
 
 
 def test_counts_that_no_number_holds_still_travel() -> None:
@@ -66,8 +66,15 @@ def test_an_output_that_is_right_without_the_kernels_was_decorated() -> None:
     assert kinds(recorded((Launch("k", (4,), 1),)), small=WRONG, large=RIGHT) == [FindingKind.decoration]
 
 
+def test_a_replay_that_ended_early_is_said() -> None:
+    launched = recorded((Launch("k", (4,), 1),))
+    assert kinds(launched, complete=False) == [FindingKind.no_replay]
+    assert kinds(launched, complete=False, small=RIGHT) == [FindingKind.decoration]
+
+
 def test_a_listed_operation_is_found_with_its_evidence() -> None:
-    (finding,) = findings(DOUBLE, recorded((Launch("k", (4,), 1),), {"aten.mul.Tensor": 3, "aten.empty": 1}), {})
+    record = recorded((Launch("k", (4,), 1),), {"aten.mul.Tensor": 3, "aten.empty": 1})
+    (finding,) = findings(DOUBLE, record, {}, complete=True)
     assert finding.kind is FindingKind.library_call
     assert finding.evidence["operations"] == "aten.empty × 1, aten.mul.Tensor × 3"
 

@@ -9,6 +9,7 @@ import pytest
 from grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, kernel
 
 from autograder import codec
+from autograder.assignment import Case
 from autograder.contract import (
     FindingKind,
     GradeRequest,
@@ -23,6 +24,8 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError
 from autograder.judge import grade
+from autograder.judge.checking import Checked, Checker
+from autograder.judge.conversation import Conversation
 from autograder.sandbox.process import ProcessRunner, ProcessSandbox
 
 PASSED, NOT_RUN = Verdict.passed, None
@@ -137,6 +140,20 @@ def test_of_a_hidden_failure_a_student_sees_category_and_verdict_only(bench: Ben
     seen = result.for_student().cases[3]
     assert (seen.name, seen.mismatch, seen.seconds, seen.message) == ("odd sizes", None, None, "The output is wrong.")
     assert [case.visibility for case in bench.finished()] == [Visibility.public] * 3 + [Visibility.hidden] * 2
+
+
+def test_hidden_cases_are_said_together_when_all_have_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Checker.case
+    said_before: list[int] = []
+
+    def checked(self: Checker, runner: Conversation, case: Case) -> Checked:
+        if case.visibility is Visibility.hidden:
+            said_before.append(sum(finished.visibility is Visibility.hidden for finished in bench.finished()))
+        return real(self, runner, case)
+
+    monkeypatch.setattr(Checker, "case", checked)
+    bench.grade(GOOD)
+    assert said_before == [0, 0]
 
 
 def test_of_a_hidden_exception_only_type_and_line_are_shown(bench: Bench) -> None:
