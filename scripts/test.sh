@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every test. Those that start no judge and no server share the machine's cores; the others run one after another, because
-# a kernel that meets its time limit only under load would be a test that lies. Arguments go to pytest instead of the folders.
+# Every test. Most share the machine's cores, two at a time, as a judge and its runner take turns; what runs a whole
+# installation or a browser comes after them, alone. Arguments go to pytest instead.
 set -u
 
 PATH="$(pwd)/.venv/bin:$PATH"
@@ -12,21 +12,13 @@ fi
 
 sh scripts/get_browser.sh
 
-# What starts judges, sandboxes or whole installations runs alone; the rest shares the cores.
-heavy="tests/unit/autograder tests/unit/worker"
-together="tests/architecture tests/migrations tests/unit"
-alone=""
-for folder in $heavy tests/*/; do
-    folder=${folder%/}
-    case " $together " in *" $folder "*) continue ;; esac
-    if find "$folder" -name 'test_*.py' 2>/dev/null | grep -q .; then alone="$alone $folder"; fi
-done
+alone="tests/browser tests/e2e"
 ignored=""
-for folder in $heavy; do ignored="$ignored --ignore=$folder"; done
+for folder in $alone; do ignored="$ignored --ignore=$folder"; done
 
 status=0
-# shellcheck disable=SC2086
-python -m pytest --numprocesses 2 --dist loadscope $ignored $together || status=$?
+# shellcheck disable=SC2086  # lists of folders
+python -m pytest --numprocesses 2 --dist worksteal $ignored tests || status=$?
 # shellcheck disable=SC2086
 python -m pytest --numprocesses 0 $alone || status=$?
 exit $status
