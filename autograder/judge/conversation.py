@@ -53,7 +53,7 @@ _READY_S = 60.0
 _SEND_S = 5.0
 _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
-_GONE_S = 1.0
+_GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
 
 
@@ -242,7 +242,8 @@ class Conversation:
         return self._nonces.answered(nonce, said.nonce) and self._nonces.answered(nonce, self._runner_word.read()[0])
 
     def _gone(self, during: str) -> Failure:
-        """The channel is closed: how did the runner end, or is it only hiding?"""
+        """The channel is closed: how did the runner end, or is it only hiding? Frozen it could not finish ending."""
+        self._runner.thaw()
         deadline = time.monotonic() + _GONE_S
         while (ending := self._runner.poll()) is None and time.monotonic() < deadline:
             time.sleep(_LOOK_S / 4)

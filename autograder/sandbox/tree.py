@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-_PASSES = 200
+_STOP_S = 5.0
+"""How long stopping a tree may take: a process inside a system call stops when that is over, on a busy machine late."""
+_KILL_S = 15.0
+_PAUSE_S = 0.001
+_EAGER_PASSES = 10
+"""So many passes are made before the first pause."""
 _STOPPED, _DEAD = "Tt", "ZX"
 """Letters of states."""
 _THREADS = 17
@@ -87,13 +93,17 @@ def stop(root: int) -> bool:
     A process that forks while it is being stopped leaves a child for the next pass; a process with a pending stop
     forks no more, so the passes end.
     """
-    for _ in range(_PASSES):
+    deadline = time.monotonic() + _STOP_S
+    passes = 0
+    while True:
         moving = [pid for pid, state in descendants(root).items() if state not in _STOPPED + _DEAD]
-        if not moving:
-            return True
+        if not moving or time.monotonic() > deadline:
+            return not moving
         for pid in moving:
             send(pid, signal.SIGSTOP)
-    return False
+        passes += 1
+        if passes > _EAGER_PASSES:
+            time.sleep(_PAUSE_S)
 
 
 def resume(root: int) -> None:
@@ -105,13 +115,15 @@ def resume(root: int) -> None:
 
 def kill(root: int) -> bool:
     """Kill everything below `root`, stopped first so that nothing slips away; whether all of it is gone or dying."""
-    for _ in range(_PASSES):
+    deadline = time.monotonic() + _KILL_S
+    while time.monotonic() <= deadline:
         stop(root)
         alive = [pid for pid, state in descendants(root).items() if state not in _DEAD]
         if not alive:
             return True
         for pid in alive:
             send(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
     return False
 
 
