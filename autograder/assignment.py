@@ -27,7 +27,7 @@ import re
 import tarfile
 import tomllib
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -318,12 +318,19 @@ def evaluate(formula: str, names: Mapping[str, float]) -> float:
         raise ValueError(f"{formula!r} has no value: {error}") from None
 
 
-def pack(folders: Mapping[str, Path]) -> bytes:
-    """Pack folders into one tar whose bytes depend on names and contents only (no times, owners or modes)."""
+def pack(folders: Mapping[str, Path], *, only: Mapping[str, Collection[str]] | None = None) -> bytes:
+    """Pack folders into one tar whose bytes depend on names and contents only (no times, owners or modes).
+
+    Args:
+        folders: where each comes from, by its name in the tar.
+        only: by that name, the files and folders at a folder's top that are packed; all, where nothing is said.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for prefix, folder in sorted(folders.items()):
             for path in sorted(_files(folder)):
+                if only and prefix in only and path.relative_to(folder).parts[0] not in only[prefix]:
+                    continue
                 info = tarfile.TarInfo(f"{prefix}/{path.relative_to(folder).as_posix()}")
                 info.size = path.stat().st_size
                 info.mode = 0o644

@@ -248,6 +248,8 @@ class AssignmentVersion(Base):
     assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id", ondelete="CASCADE"))
     number: Mapped[int]
     bundle_hash: Mapped[str] = mapped_column(ForeignKey("bundles.hash"))
+    grading_hash: Mapped[str] = mapped_column(String(80))
+    """Of what decides verdicts and ratios: results of versions that share it are ranked together."""
     manifest: Mapped[dict[str, Any]]
     """`codec.to_json(autograder.assignment.Assignment)`."""
     handout: Mapped[str]

@@ -53,7 +53,7 @@ class BoardRead(Read):
     assignment: str
     title: str
     lane: Lane
-    version: Annotated[int, Field(description="Of the assignment; ratios of two versions are never mixed.")]
+    version: Annotated[int, Field(description="The current one; earlier ones stand if graded the same way.")]
     ranks: Annotated[bool, Field(description="Whether the lane has a leaderboard.")]
     practice: Annotated[bool, Field(description="Whether its times are practice and give no points.")]
     entries: list[EntryRead]

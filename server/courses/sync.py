@@ -17,6 +17,7 @@ from autograder.contract import Language
 from autograder.errors import ManifestError
 from server.audit import service as audit
 from server.config import Config
+from server.courses import content
 from server.courses.service import AssignmentDetail
 from server.errors import InvalidInputError
 from server.models import Assignment, AssignmentVersion, Bundle, Course, User
@@ -40,10 +41,11 @@ class _Folder:
     starters: dict[str, str]
     milestones: list[dict[str, str]]
     bundle: bytes
+    grading_hash: str
 
 
 def sync_assignments(session: Session, config: Config, course: Course, actor: User | None = None) -> list[Change]:
-    """Read the assignment folders into `course`; a folder whose content is unchanged makes no new version.
+    """Read the assignment folders into `course`; one whose bundle is unchanged makes no new version.
 
     Raises:
         InvalidInputError: a manifest is malformed (the message has file, line and key) or a file is missing; nothing
@@ -96,7 +98,8 @@ def _read(config: Config, slug: str) -> _Folder:
         handout=_text(public / "README.md"),
         starters={language.value: _text(_starter(public, language)) for language in spec.languages},
         milestones=_milestones(public),
-        bundle=rungs.pack({f"assignments/{slug}": public, f"reference/{slug}": staff}),
+        bundle=content.bundle(slug, public, staff),
+        grading_hash=content.grading_hash(spec, public, staff),
     )
 
 
@@ -131,6 +134,7 @@ def _store(session: Session, course: Course, folder: _Folder) -> Change | None:
         assignment_id=row.id,
         number=_next_number(session, row),
         bundle_hash=_bundle(session, digest, folder.bundle),
+        grading_hash=folder.grading_hash,
         manifest=codec.to_json(folder.spec),
         handout=folder.handout,
         starters=folder.starters,

@@ -1,7 +1,8 @@
 """The one ranking query.
 
-A student's best valid result per assignment version and lane, by ratio to the reference. Ratios of two versions are
-never mixed: each version has its own reference and its own cases.
+A student's best valid result per assignment and lane, by ratio to the reference. Versions that differ in what they tell
+people only (`AssignmentVersion.grading_hash`) are ranked together; ratios to two references, or over two sets of cases,
+are never mixed.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Board:
 
 
 def board(session: Session, *, assignment: Assignment, lane: Lane, viewer_id: int | None = None) -> Board:
-    """The leaderboard of an assignment's current version on one lane."""
+    """The leaderboard on one lane: of the current version, and of those before it that grade the same way."""
     version = session.get(AssignmentVersion, assignment.version_id) if assignment.version_id is not None else None
     policy = manifest_of(version).policy(lane) if version else None
     if version is None or policy is None or not policy.ranks:
@@ -110,9 +111,10 @@ def _best(assignment: Assignment, version: AssignmentVersion, lane: Lane) -> Sel
             func.row_number().over(partition_by=Submission.user_id, order_by=order).label("own_place"),
         )
         .join(Result, Result.id == Submission.result_id)
+        .join(AssignmentVersion, AssignmentVersion.id == Submission.version_id)
         .where(
             Submission.assignment_id == assignment.id,
-            Submission.version_id == version.id,
+            AssignmentVersion.grading_hash == version.grading_hash,
             Submission.lane == lane,
             Submission.mode == Mode.submission,
             Submission.review.in_((Review.none, Review.cleared)),

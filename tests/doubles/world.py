@@ -33,6 +33,7 @@ from autograder.contract import (
 )
 from broker.envelope import Message, seal
 from server.config import Config, load_config
+from server.courses.content import grading_hash
 from server.db import Database
 from server.grading.service import Outcome, claim_next, record, sweep
 from server.ids import public_id, trace_id
@@ -93,6 +94,12 @@ def files(content: Manifest) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "manifest.json").write_text(codec.dumps(content), encoding="utf-8")
         return pack({f"assignments/{content.slug}": Path(folder), f"reference/{content.slug}": Path(folder)})
+
+
+def graded_by(content: Manifest) -> str:
+    """The grading hash of a rung that has a manifest only."""
+    with tempfile.TemporaryDirectory() as folder:
+        return grading_hash(content, Path(folder), Path(folder))
 
 
 def case(name: str, verdict: Verdict | None = Verdict.passed, **changes: object) -> CaseResult:
@@ -203,6 +210,7 @@ class World:
             assignment_id=row.id,
             number=number,
             bundle_hash=content_hash(data),
+            grading_hash=graded_by(content),
             manifest=codec.to_json(content),
             handout="",
             starters={},

@@ -173,6 +173,7 @@ def upgrade() -> None:
         sa.Column("assignment_id", sa.Integer(), nullable=False),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("bundle_hash", sa.String(length=80), nullable=False),
+        sa.Column("grading_hash", sa.String(length=80), nullable=False),
         sa.Column("manifest", sa.JSON(), nullable=False),
         sa.Column("handout", sa.Text(), nullable=False),
         sa.Column("starters", sa.JSON(), nullable=False),

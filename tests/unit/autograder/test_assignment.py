@@ -210,6 +210,18 @@ def test_compiled_files_are_not_packed(folder: Path) -> None:
     assert pack({"a": folder}) == before
 
 
+def test_a_folder_may_be_packed_in_part(folder: Path, tmp_path: Path) -> None:
+    (folder / "solutions").mkdir()
+    (folder / "solutions" / "triton.py").write_text("x = 1\n")
+    (folder / "notes.md").write_text("Said among staff.\n")
+    (folder / "solutions.md").write_text("Said among staff.\n")
+    bundle = pack({"a": folder, "b": folder}, only={"b": ("solutions", "hidden.toml")})
+    unpack(bundle, tmp_path / "out")
+    assert (tmp_path / "out/a/notes.md").is_file()
+    found = [path for path in (tmp_path / "out/b").rglob("*") if path.is_file()]
+    assert found == [tmp_path / "out/b/solutions/triton.py"]
+
+
 def test_another_content_has_another_name(folder: Path) -> None:
     before = content_hash(pack({"a": folder}))
     edit(folder, "Double a matrix", "Double the matrix")

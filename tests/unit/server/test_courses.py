@@ -25,6 +25,17 @@ def _update(database, **values):
             setattr(row, name, value)
 
 
+def _synced(database, config, people):
+    """Read the folders again; the numbers of the new versions."""
+    with database.transaction() as session:
+        return [change.number for change in sync.sync_assignments(session, config, people.course)]
+
+
+def _grading_hashes(database):
+    with database.reading() as session:
+        return session.scalars(select(AssignmentVersion.grading_hash).order_by(AssignmentVersion.number)).all()
+
+
 def _visible(database, user):
     with database.reading() as session:
         member = courses.membership(session, user, COURSE)
@@ -112,6 +123,63 @@ def test_only_changed_files_make_a_new_version(database, config, people):
         assert session.get(AssignmentVersion, row.version_id).number == 2
         assert session.scalar(select(func.count()).select_from(Bundle)) == 2
         assert session.scalar(select(func.count()).where(AuditEntry.action == "assignment.versioned")) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "same"),
+    [
+        ("assignments/add_one/README.md", True),
+        ("assignments/add_one/starters/triton.py", True),
+        ("assignments/add_one/milestones/1_naive.py", True),
+        ("assignments/add_one/problem.py", False),
+        ("reference/add_one/hidden.toml", False),
+        ("reference/add_one/solutions/triton.py", False),
+    ],
+)
+def test_a_new_version_grades_the_same_way_unless_what_decides_changed(*, database, config, people, file, same):
+    path = config.assignments.parent / file
+    path.write_text(path.read_text() + "\n# A note.\n")
+    assert _synced(database, config, people) == [2]
+    before, after = _grading_hashes(database)
+    assert (before == after) is same
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ('title = "', 'title = "A new ', True),
+        ('summary = "', 'summary = "In short: ', True),
+        ("correctness = 60", "correctness = 70", True),
+        ("what to add one to", "one is added to it", True),
+        ('entry = "add_one"', 'entry = "plus_one"', False),
+        ("n = 16", "n = 17", False),
+        ('kind = "exact"', 'kind = "bounded"\nfactor = 1.0', False),
+    ],
+)
+def test_what_the_manifest_only_tells_people_decides_nothing(*, database, config, people, old, new, same):
+    path = config.assignments / RUNG / "assignment.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert _synced(database, config, people) == [2]
+    before, after = _grading_hashes(database)
+    assert (before == after) is same
+
+
+def test_what_staff_note_makes_no_version_and_travels_nowhere(database, config, people):
+    staff = config.reference / RUNG
+    (staff / "notes.md").write_text("Measured on Tuesday.\n")
+    (staff / "mutants.toml").write_text("# none yet\n")
+    (staff / "submissions").mkdir()
+    (staff / "submissions" / "passed_other.py").write_text("x = 1\n")
+    assert _synced(database, config, people) == []
+    (config.assignments / RUNG / "README.md").write_text("# Another handout\n")
+    assert _synced(database, config, people) == [2]
+    with database.reading() as session:
+        for bundle in session.scalars(select(Bundle)):
+            with tarfile.open(fileobj=io.BytesIO(bundle.data)) as tar:
+                names = {name for name in tar.getnames() if not name.startswith(f"assignments/{RUNG}/")}
+            assert names == {f"reference/{RUNG}/hidden.toml", f"reference/{RUNG}/solutions/triton.py"}
 
 
 def test_files_that_went_back_to_an_earlier_content_use_its_bundle_again(database, config, people):

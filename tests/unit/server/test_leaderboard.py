@@ -7,7 +7,7 @@ import io
 import pytest
 from sqlalchemy import select, update
 
-from autograder.assignment import LanePolicy
+from autograder.assignment import LanePolicy, Tolerance
 from autograder.contract import Lane, Mode, Review
 from server.leaderboard import service as leaderboard
 from server.models import Assignment, Enrolment, Role, Submission, User
@@ -96,16 +96,37 @@ def test_a_held_result_leaves_the_one_before_it_and_comes_when_it_is_cleared(wor
         assert board(world).entries[0].ratio == pytest.approx(ratio)
 
 
-def test_lanes_and_versions_are_never_mixed(world):
+def test_lanes_and_versions_that_grade_otherwise_are_never_mixed(world):
     world.add_node("forge", lanes=(Lane.h200,))
     world.grade(passed(), "Alice")
     world.grade(passed(), "Bob", lane=Lane.h200, node="forge")
     assert standing(world) == [(1, "quiet-alice")]
     assert standing(world, lane=Lane.h200) == [(1, "quiet-bob")]
     with world.database.transaction() as session:
-        world.publish(session, manifest(title="Vector add, again"))
+        world.publish(session, manifest(tolerance={"out": Tolerance("bounded", 1.0)}))
     assert standing(world) == []
     assert board(world).version == 2
+
+
+def test_versions_that_grade_the_same_way_share_the_board(world):
+    world.grade(passed(2.0), "Alice")
+    world.grade(passed(0.5), "Bob")
+    with world.database.transaction() as session:
+        world.publish(session, manifest(title="Vector add, again"))
+    assert board(world).version == 2
+    assert standing(world) == [(1, "quiet-bob"), (2, "quiet-alice")]
+    world.grade(passed(0.1), "Alice")
+    assert standing(world) == [(1, "quiet-alice"), (2, "quiet-bob")]
+
+
+def test_a_board_comes_back_with_what_graded_it(world):
+    world.grade(passed(), "Alice")
+    boards = []
+    for content in (manifest(tolerance={"out": Tolerance("bounded", 1.0)}), manifest()):
+        with world.database.transaction() as session:
+            world.publish(session, content)
+        boards.append(standing(world))
+    assert boards == [[], [(1, "quiet-alice")]]
 
 
 def test_the_cpu_lane_is_practice_and_a_lane_may_have_no_board(world):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from server.courses import sync
 from server.grading.results import write_result
 from server.models import Attempt, AttemptState, State, Submission
 from server.nodes import service as nodes
@@ -50,6 +51,25 @@ def test_the_board_names_no_submission_of_others_but_to_staff(site, people, grad
     staff = site.bearer(people.tom).get(URL).json()
     assert [item["submission"] for item in staff["entries"]] == [own, other]
     assert (staff["ranks"], staff["practice"], staff["lane"]) == (True, True, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"),
+    [
+        ("assignments/add_one/README.md", True),
+        ("reference/add_one/hidden.toml", False),
+        ("reference/add_one/solutions/triton.py", False),
+    ],
+)
+def test_a_new_version_keeps_the_board_unless_grading_changed(*, site, database, config, people, graded, file, kept):
+    own = graded(people.alice, 0.5)
+    path = config.assignments.parent / file
+    path.write_text(path.read_text() + "\n# A note.\n")
+    with database.transaction() as session:
+        sync.sync_assignments(session, config, people.course)
+    seen = site.bearer(people.alice).get(URL).json()
+    assert seen["version"] == 2
+    assert [item["submission"] for item in seen["entries"]] == ([own] if kept else [])
 
 
 def test_the_export_is_the_same_table(site, people, graded):
