@@ -18,6 +18,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.contract import GradeTask
@@ -26,7 +27,7 @@ from broker.app import GRADE, grade_queue, make_app, send
 from server.config import Config, load_config
 from server.db import Database, after_commit
 from server.grading.service import WAITING, claim_next, sweep
-from server.models import Submission
+from server.models import Node, Submission
 from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Dispatcher:
         self._app = app
         self._config = config
         self._next_sweep = 0.0
+        self._resting: set[int] = set()
 
     def step(self) -> int:
         """Sweep if it is time, then fill every free slot once; how many attempts were sent."""
@@ -65,7 +67,18 @@ class Dispatcher:
                 return []
             working = nodes.working_nodes(session, now=datetime.now(UTC))
             matching = [node for node in working if waiting.intersection(node.lanes)]
-            return [(node.id, node.name) for node in matching if nodes.free_slots(session, node) > 0]
+            awake = [node for node in matching if not self._rests(session, node)]
+            return [(node.id, node.name) for node in awake if nodes.free_slots(session, node) > 0]
+
+    def _rests(self, session: Session, node: Node) -> bool:
+        """Whether the node rests; when it begins to, the log says why, once."""
+        reason = nodes.why_resting(session, node, datetime.now(UTC))
+        if not reason:
+            self._resting.discard(node.id)
+        elif node.id not in self._resting:
+            self._resting.add(node.id)
+            logger.warning("node %s rests up to %.0f s: %s", node.name, nodes.REST_S, reason)
+        return bool(reason)
 
     def _dispatch(self, node_id: int, name: str) -> bool:
         with self._database.transaction() as session:

@@ -70,7 +70,8 @@ def make_recorder(config: Config, database: Database) -> Celery:
             time.sleep(DATABASE_PAUSE_S)
             raise Reject("the database did not answer", requeue=True) from error
 
-    # Acknowledged when it is in the database: a recorder that is killed in between leaves the message to the next one.
+    # Acknowledged when it is in the database. If a recorder is killed in between, Redis gives its message to the next
+    # one; files have given it away by then, and the sweeper ends the attempt that nothing more is heard of.
     serve(app, RECORD, record_envelope, acks_late=True)
     return app
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import and_, delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
@@ -26,7 +26,9 @@ _KEPT = timedelta(hours=1)
 _SEEN_EVERY = timedelta(minutes=5)
 """How old `last_seen_at` and `last_used_at` may grow: a write per request would make every reader a writer."""
 _PER_EMAIL = 3
-"""An e-mail address may fail so many times as often as a network address: one stranger cannot lock somebody out."""
+"""An e-mail address may fail so many times as often as from one network address: no stranger can lock somebody out."""
+_PER_ADDRESS = 10
+"""So many times as often may a network address fail in all: a campus may have only one for everybody."""
 
 
 def create_user(
@@ -98,14 +100,16 @@ def authenticate(session: Session, *, email: str, password: str, address: str, c
 
     Raises:
         UnauthenticatedError: there is no such person, or the password is another.
-        TooManyError: too many failures from this address, or for this e-mail address.
+        TooManyError: too many failures from this address for this e-mail address, or for either of them in all.
     """
     email, now = email.strip().lower()[:254], datetime.now(UTC)
     if not email.isprintable():
         # A zero byte or half a surrogate pair is in nobody's address, and no database can be asked for it.
         email = ""
-    _refuse_too_many(session, LoginAttempt.address == address, config.login_quota_per_minute, now)
-    _refuse_too_many(session, LoginAttempt.email == email, config.login_quota_per_minute * _PER_EMAIL, now)
+    from_here, for_them = LoginAttempt.address == address, LoginAttempt.email == email
+    _refuse_too_many(session, and_(from_here, for_them), config.login_quota_per_minute, now)
+    _refuse_too_many(session, from_here, config.login_quota_per_minute * _PER_ADDRESS, now)
+    _refuse_too_many(session, for_them, config.login_quota_per_minute * _PER_EMAIL, now)
     user = session.scalar(select(User).where(User.email == email))
     stored = user.password_hash if user and user.disabled_at is None else None
     if not passwords.is_right(password, stored) or user is None or stored is None:

@@ -16,7 +16,7 @@ from server.nodes import service as nodes
 
 
 def claim_next(session: Session, *, node_id: int, now: datetime, config: Config) -> GradeTask | None:
-    """Claim the next submission that the node can grade; `None` if there is none, or if the node has no free slot.
+    """Claim the next submission that the node can grade; `None` if there is none, or no slot is free or the node rests.
 
     The order is priority, place, id. Any number of dispatchers may ask at once: the node's row is locked, so that its
     slots are counted once, and a submission's row that another transaction holds is passed over.
@@ -24,7 +24,7 @@ def claim_next(session: Session, *, node_id: int, now: datetime, config: Config)
     locked = session.scalar(
         select(Node).where(Node.id == node_id).with_for_update().execution_options(populate_existing=True)
     )
-    if locked is None or not nodes.takes_work(locked, now) or nodes.free_slots(session, locked) < 1:
+    if locked is None or not nodes.takes_work(session, locked, now) or nodes.free_slots(session, locked) < 1:
         return None
     submission = _next_submission(session, locked)
     if submission is None:

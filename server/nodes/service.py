@@ -17,12 +17,17 @@ from server.models import Attempt, AttemptState, Bundle, Node
 
 SILENCE_S = 15.0
 """A node that has not reported for so long gets nothing; nodes report every 3 s."""
+REST_AFTER = 3
+"""So many attempts in a row without a result make a node rest."""
+REST_S = 60.0
+"""How long it rests, before it is tried again."""
 MAX_SLOTS = 64
 MAX_FACTS = 64
 MAX_FACT_CHARS = 500
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _LIVE = (AttemptState.dispatched, AttemptState.running)
+_WITHOUT_RESULT = (AttemptState.failed, AttemptState.lost)
 
 
 def create_node(session: Session, *, name: str, now: datetime) -> tuple[Node, str]:
@@ -102,13 +107,36 @@ def is_alive(node: Node, now: datetime) -> bool:
     return node.last_seen_at is not None and now - node.last_seen_at <= timedelta(seconds=SILENCE_S)
 
 
-def takes_work(node: Node, now: datetime) -> bool:
-    """It is alive, in service and not draining."""
-    return is_alive(node, now) and node.disabled_at is None and not node.draining
+def takes_work(session: Session, node: Node, now: datetime) -> bool:
+    """It is alive, in service and not draining, and does not rest (`why_resting`)."""
+    in_service = node.disabled_at is None and not node.draining
+    return is_alive(node, now) and in_service and not why_resting(session, node, now)
+
+
+def why_resting(session: Session, node: Node, now: datetime) -> str:
+    """Why the node gets nothing for now although it says it is well; empty if it does not rest.
+
+    A node on which everything fails would use up the attempts of the whole queue, and quickly. So it rests for
+    `REST_S` after its last `REST_AFTER` attempts that ended were all `failed` or `lost`, counted from the newest end.
+    They have to be of two submissions at least: one source on which every node fails is no node's illness, and must
+    not stop one either.
+    """
+    ended = session.execute(
+        select(Attempt.state, Attempt.submission_id, Attempt.finished_at, Attempt.reason)
+        .where(Attempt.node_id == node.id, Attempt.finished_at.is_not(None))
+        .order_by(Attempt.id.desc())
+        .limit(REST_AFTER)
+    ).all()
+    if len(ended) < REST_AFTER or len({row.submission_id for row in ended}) < 2:  # noqa: PLR2004  # "two at least"
+        return ""
+    newest = max(ended, key=lambda row: row.finished_at)
+    if any(row.state not in _WITHOUT_RESULT for row in ended) or now >= newest.finished_at + timedelta(seconds=REST_S):
+        return ""
+    return f"its last {REST_AFTER} attempts all failed or were lost, the newest because: {newest.reason or 'unknown'}"
 
 
 def working_nodes(session: Session, *, now: datetime) -> Sequence[Node]:
-    """The nodes that take work, by name."""
+    """The nodes that take work, by name; one that rests for a minute is among them: its lanes stay in service."""
     heard = now - timedelta(seconds=SILENCE_S)
     query = select(Node).where(Node.last_seen_at >= heard, Node.disabled_at.is_(None), Node.draining.is_(False))
     return session.scalars(query.order_by(Node.name)).all()

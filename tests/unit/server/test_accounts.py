@@ -111,7 +111,7 @@ def test_a_failed_login_is_written_down_although_its_transaction_is_undone(datab
         assert (row.email, row.address) == (email, "192.0.2.1")
 
 
-def test_too_many_failures_from_one_address_stop_even_the_right_password(database, config, people):
+def test_too_many_failures_of_one_person_from_one_address_stop_even_the_right_password(database, config, people):
     strict = dataclasses.replace(config, login_quota_per_minute=2)
     for _ in range(2):
         with pytest.raises(UnauthenticatedError):
@@ -119,6 +119,17 @@ def test_too_many_failures_from_one_address_stop_even_the_right_password(databas
     with pytest.raises(TooManyError) as caught:
         _log_in(database, strict)
     assert 0 < caught.value.retry_after_s <= 60
+    _log_in(database, strict, address="192.0.2.2")
+
+
+def test_people_behind_one_address_do_not_stop_each_other_before_its_own_limit(database, config, people):
+    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    for number in range(10):
+        _log_in(database, strict)
+        with pytest.raises(UnauthenticatedError):
+            _log_in(database, strict, email=f"student{number}@example.org", password="wrong password")
+    with pytest.raises(TooManyError):
+        _log_in(database, strict)
     _log_in(database, strict, address="192.0.2.2")
 
 

@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from autograder import codec
-from autograder.contract import MAX_SOURCE_BYTES, GradeTask
+from autograder.contract import MAX_SOURCE_BYTES, AttemptFailure, GradeTask, Kind
 from broker.app import make_app
 from server import dispatcher as module
 from server.dispatcher import Dispatcher, run
 from server.models import AttemptState, State
+from server.nodes import service as nodes
 from tests.doubles.world import World
 
 
@@ -79,6 +80,21 @@ def test_a_submission_that_fits_into_no_message_keeps_nobody_else_waiting(world)
     world.wait(world.config.lease_s + 1)
     assert world.sweep() == 3
     assert world.attempts(poison)[0].state is AttemptState.lost
+
+
+def test_why_a_node_rests_is_logged_once(world, caplog):
+    world.add_node("sick", slots=3)
+    with world.database.transaction() as session:
+        nodes.set_disabled(session, name="anvil", disabled=True, now=world.now)
+    for _ in range(3):
+        world.submit()
+    for task in [world.take("sick") for _ in range(3)]:
+        world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "the GPU fell off the bus"), "sick")
+    dispatcher = Dispatcher(world.database, make_app("test", world.config.broker_url), world.config)
+    assert [dispatcher.step() for _ in range(3)] == [0, 0, 0]
+    (line,) = [text for text in caplog.messages if "rests" in text]
+    assert "node sick" in line
+    assert "the GPU fell off the bus" in line
 
 
 def test_it_sweeps_about_once_a_second(world, monkeypatch):

@@ -325,6 +325,78 @@ def test_after_the_last_attempt_a_submission_has_failed_and_it_was_us(world):
     assert world.claim() is None
 
 
+def fail(world, task, node="anvil"):
+    world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "the GPU fell off the bus"), node)
+
+
+def failing_node(world, submissions):
+    """A node `sick` on which one attempt at each of so many submissions failed; their ids."""
+    world.add_node("sick", slots=submissions)
+    names = [world.submit() for _ in range(submissions)]
+    for task in [world.take("sick") for _ in names]:
+        fail(world, task, "sick")
+    return names
+
+
+def test_a_node_on_which_three_submissions_failed_rests_for_a_minute(world):
+    failed = failing_node(world, 3)
+    # Before all others, as soon as the node takes anything.
+    fourth = world.submit(priority=-1)
+    assert world.claim("sick") is None
+    world.wait(nodes.REST_S - 1)
+    assert world.claim("sick") is None
+    assert (world.submission(fourth).attempts_made, world.attempts(fourth)) == (0, [])
+    assert [world.submission(name).attempts_made for name in failed] == [1, 1, 1]
+    world.wait(1)
+    world.finish(world.take("sick"), node="sick")
+    assert world.submission(fourth).state is State.done
+
+
+def test_another_node_works_on_while_one_rests(world):
+    failing_node(world, 3)
+    assert world.claim("sick") is None
+    assert world.claim("anvil") is not None
+
+
+def test_lost_attempts_make_a_node_rest_as_failed_ones_do(world):
+    world.add_node("sick", slots=3)
+    submissions = [world.submit() for _ in range(3)]
+    for _ in submissions:
+        world.take("sick")
+    world.wait(world.config.lease_s + 1)
+    assert world.sweep() == 3
+    assert world.claim("sick") is None
+    world.wait(nodes.REST_S)
+    assert world.claim("sick") is not None
+
+
+def test_a_node_that_still_fails_after_its_rest_rests_again(world):
+    failing_node(world, 3)
+    world.wait(nodes.REST_S)
+    fail(world, world.take("sick"), "sick")
+    assert world.claim("sick") is None
+
+
+def test_a_result_among_the_failures_keeps_a_node_at_work(world):
+    failing_node(world, 2)
+    world.submit(priority=-1)
+    world.finish(world.take("sick"), node="sick")
+    world.submit(priority=-1)
+    fail(world, world.take("sick"), "sick")
+    assert world.claim("sick") is not None
+
+
+def test_one_poisonous_submission_fails_as_ours_and_makes_no_node_rest(world):
+    poison = world.submit()
+    for _ in range(world.config.max_attempts):
+        fail(world, world.take())
+    row = world.submission(poison)
+    assert (row.state, row.verdict) == (State.failed, Verdict.grader_error)
+    other = world.submit()
+    assert world.finish(world.take()) is Outcome.applied
+    assert world.submission(other).state is State.done
+
+
 def test_an_attempt_that_outlives_its_deadline_is_ended_although_it_says_it_is_alive(world):
     submission = world.submit()
     task = world.take()
