@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every test. Most share the machine's cores, two at a time, as a judge and its runner take turns; what runs a whole
-# installation or a browser comes after them, alone. Arguments go to pytest instead.
+# installation, a browser, or attacks that look for each other's traces comes after them, alone. Arguments go to pytest instead.
 set -u
 
 PATH="$(pwd)/.venv/bin:$PATH"
@@ -12,7 +12,7 @@ fi
 
 sh scripts/get_browser.sh
 
-alone="tests/browser tests/e2e"
+alone="tests/browser tests/e2e tests/hostile"
 ignored=""
 for folder in $alone; do ignored="$ignored --ignore=$folder"; done
 
