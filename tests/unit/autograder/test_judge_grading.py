@@ -279,9 +279,9 @@ def test_writing_an_input_is_a_rule_violation(bench: Bench) -> None:
 
 
 def test_two_calls_that_differ_in_a_bit_are_nondeterministic(bench: Bench) -> None:
-    result = bench.grade(kernel(after="out[0, 0] *= 1 + random.choice((0, 1e-7))\nout[0, 0] += 1e-7 * random.random()"))
-    assert result.verdict in {Verdict.nondeterministic, Verdict.wrong_answer}
-    assert Verdict.nondeterministic in verdicts(result)
+    every_second = "calls.append(m)\nif len(calls) % 2 == 0: out[0, 0] = torch.nextafter(out[0, 0], out[0, 0] + 1)"
+    result = bench.grade(kernel(after=every_second, top="calls = []"))
+    assert result.verdict is Verdict.nondeterministic
 
 
 def test_a_second_call_that_does_nothing_is_nondeterministic(bench: Bench) -> None:
