@@ -178,6 +178,7 @@ class LanePolicy:
         speed_points: the lane's ratio gives speed points.
         r_full, r_zero: ratio to the reference at which speed points are full, and gone.
         pairs: how many timed pairs the first stage takes.
+        apart: correctness is found in an attempt of its own, and what passed is measured in another.
     """
 
     ranks: bool = True
@@ -185,6 +186,7 @@ class LanePolicy:
     r_full: float = 1.2
     r_zero: float = 10.0
     pairs: int = 7
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -497,6 +499,16 @@ def _check_lanes(assignment: Assignment, reader: _Reader) -> None:
             raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}")
         if policy.r_full >= policy.r_zero:
             raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
+        if policy.apart:
+            _check_apart(assignment, Lane(lane), policy, reader)
+
+
+def _check_apart(assignment: Assignment, lane: Lane, policy: LanePolicy, reader: _Reader) -> None:
+    """An attempt that only measures needs something to measure."""
+    if not policy.ranks:
+        raise reader.error(f"lane.{lane}.apart", "needs `ranks`: there is nothing to measure apart")
+    if not any(case.ranked for case in assignment.cases_for(lane)):
+        raise reader.error(f"lane.{lane}.apart", "needs a ranked case: there is nothing to measure apart")
 
 
 def _check_cost(assignment: Assignment, sizes: set[str], reader: _Reader) -> None:

@@ -16,7 +16,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CONTRACT_VERSION = 1
+CONTRACT_VERSION = 2
 """Raised whenever a message changes shape; both sides refuse another version than their own."""
 
 MAX_SOURCE_BYTES = 2**20
@@ -84,6 +84,15 @@ class Mode(StrEnum):
 
     run = "run"
     submission = "submission"
+
+
+class Work(StrEnum):
+    """What of a grading one attempt does. On lanes that measure apart a submission is checked first, then measured."""
+
+    all = "all"
+    check = "check"
+    measure = "measure"
+    """Ranked cases only, every timed call checked as always; for what a `check` attempt found to pass."""
 
 
 class Language(StrEnum):
@@ -157,6 +166,7 @@ class GradeRequest:
         mode: `run` meets the public cases only.
         source: the submission's text.
         filename: the name the student's own frames are shown under.
+        work: all of it, or one of its two halves.
     """
 
     slug: str
@@ -166,6 +176,7 @@ class GradeRequest:
     mode: Mode
     source: str
     filename: str
+    work: Work = Work.all
 
 
 @dataclass(frozen=True)
@@ -481,6 +492,8 @@ class NodeReport:
         slots: how many attempts it takes at once.
         draining: it finishes what it has and takes no more.
         facts: names and versions, for the node page and the receipts.
+        at: by its own clock, seconds since 1970.
+        works: what of a grading it does.
     """
 
     lanes: tuple[Lane, ...]
@@ -488,6 +501,7 @@ class NodeReport:
     draining: bool
     facts: dict[str, str]
     at: float
+    works: tuple[Work, ...] = tuple(Work)
 
 
 @dataclass(frozen=True)
@@ -520,11 +534,17 @@ class AttemptResult:
 
 @dataclass(frozen=True)
 class AttemptFailure:
-    """An attempt that ended without a result: ours, never charged."""
+    """An attempt that ended without a result: ours, never charged.
+
+    Attributes:
+        handed_back: its node gave it back, such as because it was stopped; it does not count as one of the
+            submission's attempts.
+    """
 
     attempt: str
     fence: int
     reason: str
+    handed_back: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The tree, each with when it is raised:
     ├── ContractError            a message does not have the shape, size or type that the contract gives it
     ├── ManifestError            an assignment's files are wrong: says the file, the key, the line and a suggestion
     ├── SandboxError             the sandbox could not start, freeze or remove a runner
+    ├── GpuError                 there is no such GPU, or its driver refused something of ours
     └── ProtocolError            the judge itself broke the protocol (a runner that breaks it gets a verdict instead)
 """
 
@@ -24,6 +25,10 @@ class ContractError(HarnessError):
 
 class SandboxError(HarnessError):
     """The sandbox could not start, freeze or remove a runner."""
+
+
+class GpuError(HarnessError):
+    """There is no such GPU, or its driver refused something of ours."""
 
 
 class ProtocolError(HarnessError):

@@ -1,6 +1,8 @@
-"""Memory for one call: a fresh memfd per tensor, guarded, poisoned, sealed, and copied before it is believed.
+"""Memory for one call: fresh for every tensor, guarded, poisoned, sealed, and copied before it is believed.
 
     | guard, 16 KiB | offset | first element … last element | guard, ≥ 16 KiB, to the end of the page |
+
+It is the same on every device; a page is 4 KiB of the host or 2 MiB of a GPU (`autograder.judge.devices`).
 
 The padding between rows is guard too. Guards are NaN for floating types, so that a load past the end shows in the
 result; outputs have other bits than inputs, so that a copied input guard shows in an output's. Drawn per tensor.
@@ -8,9 +10,6 @@ result; outputs have other bits than inputs, so that a copied input guard shows 
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,16 +19,14 @@ import torch
 from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, Layout
 from autograder.judge.compare import bits
 from autograder.judge.defences import Defences
+from autograder.judge.devices import Device, Memory
+from autograder.judge.host import HOST
 from autograder.judge.problem import Tensors, dtype_of
 from autograder.protocol import TensorSpec
 
 GUARD_BYTES = 16 * 1024
 """On either side of a tensor; a multiple of every alignment that a kernel may count on."""
 
-F_SEAL_FUTURE_WRITE = 0x10
-"""Nobody maps it for writing any more; mappings that exist stay. Python names it from 3.13 on."""
-
-_SIZE_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _PATTERNS = random.SystemRandom()
 _QUIET_NAN = {
     "float64": (0x7FF8 << 48, 51),
@@ -53,41 +50,39 @@ class SharedTensor:
     """One tensor in memory that a runner will map.
 
     Attributes:
-        descriptor: of the memfd; closed by `close`.
-        memory: the judge's mapping of all of it, uint8.
         image: for an input, what has to stand there, byte for byte, in private memory.
     """
 
     spec: TensorSpec
-    descriptor: int
-    memory: torch.Tensor
+    memory: Memory
     filling: Filling
     image: torch.Tensor | None
+
+    @property
+    def descriptor(self) -> int:
+        """What lets a runner map it."""
+        return self.memory.descriptor
 
     def fill(self) -> None:
         """Write an input's bytes, or an output's guards and poison."""
         if self.image is not None:
-            self.memory.copy_(self.image)
+            self.memory.view.copy_(self.image)
         else:
-            view = typed(self.memory, self.spec)
+            view = typed(self.memory.view, self.spec)
             view.fill_(self.filling.guard)
             elements(view, self.spec).fill_(self.filling.poison)
 
     def seal(self, *, size: bool, writing: bool) -> None:
         """Fix the size; if `writing`, refuse new writable mappings as well."""
-        seals = (_SIZE_SEALS if size else 0) | (F_SEAL_FUTURE_WRITE if writing else 0)
-        if seals and not fcntl.fcntl(self.descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SEAL:
-            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | fcntl.F_SEAL_SEAL)
+        self.memory.seal(size=size, writing=writing)
 
     def snapshot(self) -> Snapshot:
         """Copy all of it to private memory."""
-        return Snapshot(self, self.memory.clone())
+        return Snapshot(self, self.memory.view.clone())
 
     def close(self) -> None:
-        """Let the descriptor go; mappings end with their last user."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        """Let the memory go."""
+        self.memory.close()
 
 
 @dataclass
@@ -135,9 +130,10 @@ class Snapshot:
 class Buffers:
     """Makes a call's memory, and in a test without fresh buffers keeps it."""
 
-    def __init__(self, assignment: Assignment, defences: Defences) -> None:
+    def __init__(self, assignment: Assignment, defences: Defences, device: Device = HOST) -> None:
         self._assignment = assignment
         self._defences = defences
+        self._device = device
         self._kept: dict[tuple[str, int], SharedTensor] = {}
 
     def make(self, case: Case, inputs: Tensors) -> tuple[SharedTensor, ...]:
@@ -158,34 +154,33 @@ class Buffers:
         self._kept.clear()
 
     def _one(self, argument: Argument, case: Case, values: torch.Tensor | None) -> SharedTensor:
-        spec = layout_of(argument, self._assignment, case)
+        spec = layout_of(argument, self._assignment, case, self._device.granularity)
         filling = draw_filling(spec, poison=self._defences.poison)
         image = image_of(values, spec, filling) if values is not None else None
         key = (argument.name, spec.bytes)
         if (kept := self._kept.get(key)) is not None:
-            return SharedTensor(spec, kept.descriptor, kept.memory, filling, image)
-        descriptor, memory = new_memory(spec.bytes)
-        made = SharedTensor(spec, descriptor, memory, filling, image)
+            return SharedTensor(spec, kept.memory, filling, image)
+        made = SharedTensor(spec, self._device.memory(spec.bytes), filling, image)
         if not self._defences.fresh_buffers:
             self._kept[key] = made
         return made
 
 
-def layout_of(argument: Argument, assignment: Assignment, case: Case) -> TensorSpec:
-    """Where the elements of a tensor lie in its memory."""
+def layout_of(argument: Argument, assignment: Assignment, case: Case, page: int = HOST.granularity) -> TensorSpec:
+    """Where the elements of a tensor lie in its memory, which is whole pages of `page` bytes."""
     layout = case.layout.get(argument.name, Layout())
     dtype = assignment.dtype_of(argument, case)
     shape = assignment.shape_of(argument, case)
     stride = _strides(shape, layout.pad)
     offset = GUARD_BYTES + layout.offset * DTYPE_BYTES[dtype]
     used = offset + _span(shape, stride) * DTYPE_BYTES[dtype] + GUARD_BYTES
-    size = -(-used // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = -(-used // page) * page
     return TensorSpec(argument.name, dtype, shape, stride, offset, size, writable=argument.role == "output")
 
 
 def image_of(values: torch.Tensor, spec: TensorSpec, filling: Filling) -> torch.Tensor:
     """An input's whole memory as bytes: guards, padding and values."""
-    image = torch.empty(spec.bytes, dtype=torch.uint8)
+    image = torch.empty(spec.bytes, dtype=torch.uint8, device=values.device)
     view = typed(image, spec)
     view.fill_(filling.guard)
     elements(view, spec).copy_(bits(values))
@@ -198,13 +193,6 @@ def draw_filling(spec: TensorSpec, *, poison: bool) -> Filling:
     while (filling := _pattern(spec.dtype, negative=spec.writable)) == guard:
         pass
     return Filling(guard, filling if poison else 0)
-
-
-def new_memory(size: int) -> tuple[int, torch.Tensor]:
-    """A memfd of `size` zero bytes and the judge's mapping of it."""
-    descriptor = os.memfd_create("tensor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(descriptor, size)
-    return descriptor, torch.frombuffer(mmap.mmap(descriptor, size), dtype=torch.uint8)
 
 
 def typed(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:

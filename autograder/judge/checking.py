@@ -16,7 +16,9 @@ from autograder.judge.buffers import Buffers, SharedTensor, Snapshot, strides_of
 from autograder.judge.compare import Comparison, compare, same_bits
 from autograder.judge.conversation import Conversation, Finished
 from autograder.judge.defences import Defences
+from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
+from autograder.judge.host import HOST
 from autograder.judge.problem import Problem, Tensors, Truth
 
 
@@ -26,8 +28,8 @@ class Checked:
 
     Attributes:
         ended: the runner is gone, or must go.
-        finished: the call itself, where it came back.
-        outputs: private copies, by name, where the call came back.
+        finished: the call itself, where it came back, without its snapshots: those of a large case are not kept.
+        outputs: private copies, by name, of the calls of a case that has to agree with itself bit for bit.
         seconds: from the reveal to the end of the comparison.
     """
 
@@ -49,11 +51,12 @@ class Checked:
 class Checker:
     """Checks calls of one assignment."""
 
-    def __init__(self, assignment: Assignment, problem: Problem, defences: Defences) -> None:
+    def __init__(self, assignment: Assignment, problem: Problem, defences: Defences, device: Device = HOST) -> None:
         self._assignment = assignment
         self._problem = problem
         self._defences = defences
-        self._buffers = Buffers(assignment, defences)
+        self._device = device
+        self._buffers = Buffers(assignment, defences, device)
 
     def case(self, runner: Conversation, case: Case) -> Checked:
         """Call twice on the same fresh inputs, in fresh memory: right, and right again in the same way."""
@@ -65,15 +68,16 @@ class Checker:
         return self._repeated(first, second)
 
     def call(self, runner: Conversation, case: Case) -> Checked:
-        """One checked and timed call on inputs that were never seen."""
-        return self._call(runner, case, self._inputs(case), record=False)
+        """One checked and timed call on inputs that were never seen; nothing of its memory is kept."""
+        return dataclasses.replace(self._call(runner, case, self._inputs(case), record=False), outputs={})
 
     def close(self) -> None:
         """Let go of memory that was kept."""
         self._buffers.close()
 
     def _inputs(self, case: Case) -> Tensors:
-        return self._problem.inputs(case, seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED)
+        seed = seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED
+        return self._problem.inputs(case, seed, self._device.where)
 
     def _call(self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True) -> Checked:
         tensors = self._buffers.make(case, inputs)
@@ -85,7 +89,8 @@ class Checker:
             checked = self._verified(case, inputs, called)
         finally:
             self._buffers.release(tensors)
-        return dataclasses.replace(checked, finished=called, seconds=time.monotonic() - start)
+        seconds = time.monotonic() - start
+        return dataclasses.replace(checked, finished=dataclasses.replace(called, snapshots=()), seconds=seconds)
 
     def _scalars(self, case: Case, tensors: Sequence[SharedTensor]) -> dict[str, int]:
         """Sizes and strides, by argument."""

@@ -69,7 +69,7 @@ def _exact(got: torch.Tensor, expected: torch.Tensor) -> Comparison:
     right = got == rounded
     if got.dtype.is_floating_point:
         right |= got.isnan() & rounded.isnan()
-    return Comparison(~right, torch.zeros(got.shape, dtype=torch.float64))
+    return Comparison(~right, torch.zeros(got.shape, dtype=torch.float64, device=got.device))
 
 
 def _bounded(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor, rule: Tolerance) -> Comparison:

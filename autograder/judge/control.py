@@ -7,7 +7,7 @@ import mmap
 import os
 import secrets
 
-from autograder.judge.buffers import F_SEAL_FUTURE_WRITE
+from autograder.judge.host import F_SEAL_FUTURE_WRITE
 from autograder.protocol import WORD, WORD_BYTES
 
 

@@ -21,7 +21,9 @@ from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
 from autograder.judge.defences import Defences
+from autograder.judge.devices import Device
 from autograder.judge.failure import Failure, clean, from_exit, from_raised, out_of_time, out_of_total, violation
+from autograder.judge.host import HOST
 from autograder.protocol import (
     MAX_PACKET,
     RUNNER_SAYS,
@@ -50,6 +52,8 @@ MAX_NAME = 200
 Said = TypeVar("Said")
 
 _READY_S = 60.0
+_SHOWN = 1000
+"""Characters of what a runner printed that stand in an error of ours."""
 _SEND_S = 5.0
 _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
@@ -93,8 +97,11 @@ class Conversation:
         versions: of the toolchain, as the runner named them before it had seen a byte of the student's.
     """
 
-    def __init__(self, runner: Runner, limits: Limits, budget: Budget, defences: Defences) -> None:
+    def __init__(
+        self, runner: Runner, limits: Limits, budget: Budget, defences: Defences, device: Device = HOST
+    ) -> None:
         self._runner = runner
+        self._device = device
         self._limits = limits
         self._budget = budget
         self._defences = defences
@@ -112,9 +119,10 @@ class Conversation:
         """Wait until the toolchain is there; `SandboxError` if it is not."""
         answer = self._receive(Ready, 0, time.monotonic() + _READY_S, "starting")
         if not isinstance(answer, Ready):
+            printed = self.log()[-_SHOWN:].strip()
             self.close()
             reason = answer.message if isinstance(answer, Failure) else "it took too long"
-            raise SandboxError(f"a runner did not start: {reason}")
+            raise SandboxError(f"a runner did not start: {reason} It printed: {printed or 'nothing'}")
         self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
 
     def load(self, load: Load) -> Failure | None:
@@ -133,11 +141,17 @@ class Conversation:
     def call(
         self, tensors: Sequence[SharedTensor], scalars: dict[str, int], *, record: bool = True
     ) -> Finished | Failure:
-        """Make one call: fill, seal, reveal, wait, freeze, copy."""
+        """Make one call: fill, seal, reveal, wait, freeze, copy.
+
+        The interval begins when nothing of the filling is left to do, and ends when the outputs' copy is complete.
+        Inputs are copied after it: what stands in them says nothing about the speed.
+        """
         nonce = self._nonces.next()
         for tensor in tensors:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
+        self._device.cool()
+        self._device.settle()
         message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record)
         start = time.monotonic()
         self._judge_word.write(nonce)
@@ -151,8 +165,10 @@ class Conversation:
         if not self._defences.snapshot:
             self._runner.thaw()
             time.sleep(self._defences.late_read_s)
-        snapshots = tuple(tensor.snapshot() for tensor in tensors)
+        outputs = {id(tensor): tensor.snapshot() for tensor in tensors if tensor.spec.writable}
+        self._device.settle()
         sealed_us = (time.monotonic() - start) * 1e6
+        snapshots = tuple(outputs.get(id(tensor)) or tensor.snapshot() for tensor in tensors)
         return self._limits_kept("the call") or self._finished(answer, snapshots, sealed_us)
 
     def alive(self) -> bool:

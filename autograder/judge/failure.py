@@ -15,6 +15,8 @@ MAX_LINE = 300
 
 _ACCESS = {signal.SIGSEGV, signal.SIGBUS}
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
+_GPU_ACCESS = ("illegal memory access", "misaligned address", "an illegal instruction", "invalid program counter")
+"""What the driver says when a kernel touched what is not mapped. The context is of no use after it."""
 _ALLOCATION = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -50,6 +52,8 @@ def from_raised(raised: Raised, source: str | None = None) -> Failure:
     if error.kind in _OUT_OF_MEMORY or any(words in error.message for words in _ALLOCATION):
         message = f"{_stop(short)} It asked for more memory than there is."
         return Failure(Verdict.out_of_memory, message, error, ended=False)
+    if any(words in error.message for words in _GPU_ACCESS):
+        return Failure(Verdict.illegal_access, f"{_stop(short)} Check the masks of loads and stores.", error)
     if raised.stage == "call":
         return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
     return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)

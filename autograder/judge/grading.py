@@ -1,4 +1,17 @@
-"""One grading, phase by phase: prepare, compile, check public and hidden cases, measure, look for the kernel."""
+"""One grading, phase by phase, whole or in its two halves.
+
+    phase        all   check   measure
+    preparing     x      x        x      read the assignment, draw the hidden cases
+    compiling     x      x        x      load the submission in a runner of its own
+    checking      x      x               public cases, then hidden ones in a fresh runner
+    measuring     x               x      ranked cases beside the reference, every timed call a checked call; the clocks
+    profiling     x      x               look for the kernel: the record of the public cases, and the ghost replay
+    reporting     x      x        x
+
+Looking for the kernel belongs to the check: it needs the record of what ran in the public cases, and no clock. So it
+never takes time on a GPU that somebody waits to measure on, and staff have its findings before anything is measured.
+A `measure` attempt knows the ranked cases only: the hidden ones were met in the check, and are not drawn again.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +24,8 @@ from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
-    CaseFinished,
-    CaseResult,
-    Event,
     Finding,
+    FindingKind,
     GradeRequest,
     GradeResult,
     Measurement,
@@ -22,18 +33,21 @@ from autograder.contract import (
     Phase,
     Verdict,
     Visibility,
+    Work,
 )
 from autograder.errors import HarnessError
-from autograder.judge import ghost, summary
+from autograder.judge import clocks, devices, ghost, summary
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
 from autograder.judge.failure import Failure, clean
+from autograder.judge.measure import measurement
 from autograder.judge.phases import Emit, Phases
 from autograder.judge.problem import load_problem
-from autograder.judge.references import References, find_reference
+from autograder.judge.references import Reference, References, find_reference
+from autograder.judge.results import Results
 from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Stopwatch
 from autograder.sandbox import Sandbox
@@ -99,10 +113,10 @@ class Grading:
         self._references = references
         self._defences = defences
         self._assignment = _assignment_for(request, folders[0])
-        self._checker = Checker(self._assignment, load_problem(self._assignment, folders[0]), defences)
-        self._runners = Runners(request, self._assignment, sandbox, defences)
-        self._cases = self._assignment.cases_for(request.lane) + self._hidden_cases()
-        self._results = [_result(case, None, "This case was not run.") for case in self._cases]
+        self._device = devices.of(request.lane)
+        self._checker = Checker(self._assignment, load_problem(self._assignment, folders[0]), defences, self._device)
+        self._runners = Runners(request, self._assignment, sandbox, defences, self._device)
+        self._results = Results(self._cases(), phases.emit)
         self._record = ghost.Record()
         self._log = ""
 
@@ -122,78 +136,95 @@ class Grading:
         self._log = self._runners.log()
         if isinstance(runner, Failure):
             return self._report(failed=runner)
-        self._phases.enter(Phase.checking)
-        self._check_public(runner)
-        self._check_hidden()
-        measurements = self._measure() if self._goes_on() else ()
-        findings = self._look_for_the_kernel() if self._goes_on() else ()
+        checks, measures = self._work is not Work.measure, self._work is not Work.check
+        if checks:
+            self._check(runner)
+        measurements = self._measure() if measures and self._goes_on() else ()
+        findings = clocks.disagreements(measurements)
+        if checks and self._goes_on():
+            findings += self._look_for_the_kernel()
         return self._report(measurements=measurements, findings=findings)
+
+    @property
+    def _work(self) -> Work:
+        return self._request.work
+
+    def _cases(self) -> tuple[Case, ...]:
+        public = self._assignment.cases_for(self._request.lane)
+        if self._work is Work.measure:
+            return tuple(case for case in public if case.ranked)
+        return public + self._hidden_cases()
 
     def _hidden_cases(self) -> tuple[Case, ...]:
         folder = self._folders[1]
         wanted = self._request.mode is Mode.submission and self._defences.hidden_cases
         return hidden_cases(folder, self._assignment, self._request.lane, SYSTEM_RANDOM) if folder and wanted else ()
 
-    def _numbers(self, visibility: Visibility) -> list[int]:
-        return [number for number, case in enumerate(self._cases) if case.visibility is visibility]
-
     def _goes_on(self) -> bool:
-        """Whether a submission has passed everything so far."""
-        passed = all(result.verdict is Verdict.passed for result in self._results)
-        return passed and self._request.mode is Mode.submission
+        """Whether nothing was wrong with a submission so far."""
+        return self._results.none_failed() and self._request.mode is Mode.submission
+
+    def _check(self, runner: Conversation) -> None:
+        self._phases.enter(Phase.checking)
+        self._check_public(runner)
+        self._check_hidden()
 
     def _check_public(self, runner: Conversation) -> None:
-        for number in self._numbers(Visibility.public):
-            checked = self._checker.case(runner, self._cases[number])
+        for number in self._results.of(Visibility.public):
+            checked = self._checker.case(runner, self._results.cases[number])
             self._record.add(checked)
-            self._finish(number, checked)
+            self._results.finish(number, checked)
             if checked.ended:
                 break
         self._log = runner.log()
 
     def _check_hidden(self) -> None:
         """In a runner that has seen nothing; not at all if no public case passed."""
-        numbers = self._numbers(Visibility.hidden)
-        if not numbers or not any(result.verdict is Verdict.passed for result in self._results):
+        numbers = self._results.of(Visibility.hidden)
+        if not numbers or not self._results.any_passed():
             return
         runner = self._runners.another()
         if isinstance(runner, Failure):
-            self._finish(numbers[0], as_checked(runner))
+            self._results.finish(numbers[0], as_checked(runner))
             return
         found: dict[int, Checked] = {}
         for number in numbers:
-            found[number] = self._checker.case(runner, self._cases[number])
+            found[number] = self._checker.case(runner, self._results.cases[number])
             if found[number].ended:
                 break
         for number, checked in found.items():  # Said together: when each one came would tell its size.
-            self._finish(number, checked)
-
-    def _finish(self, number: int, checked: Checked) -> None:
-        """Keep a case's result and say it; a timed call may replace what the checked ones had shown."""
-        result = _result(self._cases[number], checked.verdict, checked.message, checked)
-        self._results[number] = result
-        self._phases.emit(Event(case=CaseFinished(number, len(self._cases), result)))
+            self._results.finish(number, checked)
 
     def _measure(self) -> tuple[Measurement, ...]:
-        """Time the ranked cases beside the reference; a timed call that fails replaces its case's result."""
+        """Time the ranked cases beside the reference, if the lane ranks and there is one."""
         policy = self._assignment.policy(self._request.lane)
         reference = find_reference(*self._folders, self._request.language)
-        ranked = [number for number, case in enumerate(self._cases) if case.ranked]
+        ranked = self._results.numbers(lambda case: case.ranked)
         if not ranked or policy is None or not policy.ranks or reference is None:
             return ()
         self._phases.enter(Phase.measuring)
-        ours = self._runners.another()
-        watch = Stopwatch(self._checker, self._references, self._assignment)
+        # A `measure` attempt's runner has made no call yet.
+        ours = self._runners.present() if self._work is Work.measure else self._runners.another()
+        if isinstance(ours, Failure):
+            self._results.finish(ranked[0], as_checked(ours))
+            return ()
+        return self._timed(ours, ranked, reference, policy.pairs)
+
+    def _timed(
+        self, ours: Conversation, ranked: list[int], reference: Reference, pairs: int
+    ) -> tuple[Measurement, ...]:
+        """The speed of each ranked case; a timed call that fails is its case's result, and the end of measuring."""
         taken: list[Measurement] = []
-        for number in ranked:
-            if isinstance(ours, Failure):
-                found: Measurement | Checked = as_checked(ours)
-            else:
-                found = watch.case(ours, self._cases[number], reference, self._request, policy.pairs)
-            if isinstance(found, Checked):
-                self._finish(number, found)
-                break
-            taken.append(found)
+        with self._references.lent(self._assignment, self._request, reference) as theirs:
+            watch = Stopwatch(self._checker, ours, theirs, reference)
+            for number in ranked:
+                case = self._results.cases[number]
+                last, samples = watch.case(case, pairs)
+                if not last.passed or self._work is Work.measure:
+                    self._results.finish(number, last)
+                if not last.passed:
+                    break
+                taken.append(measurement(self._assignment, case, samples, self._device.clock))
         return tuple(taken)
 
     def _look_for_the_kernel(self) -> tuple[Finding, ...]:
@@ -201,7 +232,8 @@ class Grading:
         self._phases.enter(Phase.profiling)
         runner = self._runners.fresh(ghost=True)
         replays: dict[str, Checked] = {}
-        firsts = {case.group: case for case in reversed(self._cases) if case.visibility is Visibility.public}
+        public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
+        firsts = {case.group: case for case in reversed(public)}
         for case in firsts.values():
             if isinstance(runner, Failure) or any(checked.ended for checked in replays.values()):
                 break
@@ -218,18 +250,20 @@ class Grading:
         """Put everything together."""
         self._phases.enter(Phase.reporting)
         self._runners.close()
-        mode = self._request.mode
+        cases = self._results.all()
         return GradeResult(
-            verdict=failed.verdict if failed else summary.verdict_of(self._results),
-            explanation=failed.message if failed else summary.explanation(self._results, mode),
-            cases=tuple(self._results),
-            error=failed.error if failed else summary.error_of(self._results),
+            verdict=failed.verdict if failed else summary.verdict_of(cases),
+            explanation=failed.message if failed else summary.explanation(cases, self._request),
+            cases=cases,
+            error=failed.error if failed else summary.error_of(cases),
             measurements=measurements,
             findings=findings,
+            held=any(finding.kind is FindingKind.clock_disagreement for finding in findings),
+            held_reason=next((one.summary for one in findings if one.kind is FindingKind.clock_disagreement), ""),
             launches=self._record.as_launches(),
             log=clean(self._log, MAX_LOG_CHARS),
             phases=self._phases.times(),
-            environment=environment(self._sandbox, self._runners.versions),
+            environment=environment(self._sandbox, self._runners.versions) | self._device.facts(),
             promises=tuple(sorted(self._sandbox.promises)),
         )
 
@@ -245,6 +279,8 @@ def _assignment_for(request: GradeRequest, folder: Path) -> Assignment:
         raise HarnessError(f"{assignment.slug} is not graded in {request.language}")
     if assignment.policy(request.lane) is None:
         raise HarnessError(f"{assignment.slug} is not graded on the lane {request.lane}")
+    if request.work is Work.measure and request.mode is Mode.run:
+        raise HarnessError("a run is not measured")
     return assignment
 
 
@@ -257,18 +293,3 @@ def _refused(request: GradeRequest) -> Failure | None:
     if size > MAX_SOURCE_BYTES:
         return Failure(Verdict.compile_error, f"The file has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted.")
     return None
-
-
-def _result(case: Case, verdict: Verdict | None, message: str, checked: Checked | None = None) -> CaseResult:
-    return CaseResult(
-        name=case.name,
-        category=case.category or case.name,
-        group=case.group,
-        visibility=case.visibility,
-        ranked=case.ranked,
-        verdict=verdict,
-        message=message,
-        mismatch=checked.mismatch if checked else None,
-        error=checked.error if checked else None,
-        seconds=checked.seconds if checked else None,
-    )

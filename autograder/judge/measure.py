@@ -20,13 +20,13 @@ _SEED = 20261121
 Call = Callable[[], Checked]
 
 
-def timed_pairs(submission: Call, reference: Call, count: int) -> list[tuple[Checked, Checked]] | Checked:
+def timed_pairs(submission: Call, reference: Call, count: int) -> tuple[Checked, tuple[Pair, ...]]:
     """Take `count` pairs in the order A B, B A, A B …, after one call of each that is not kept.
 
     Returns:
-        The pairs; or the submission's call that did not pass, with which the measuring ends.
+        The submission's last call, which ends the measuring if it did not pass; and the pairs until then.
     """
-    taken: list[tuple[Checked, Checked]] = []
+    taken: list[Pair] = []
     for number in range(-1, count):
         if number % 2:
             theirs, ours = reference(), submission()
@@ -34,34 +34,40 @@ def timed_pairs(submission: Call, reference: Call, count: int) -> list[tuple[Che
             ours = submission()
             theirs = reference() if ours.passed else ours
         if not ours.passed:
-            return ours
+            break
         if number >= 0:
-            taken.append((ours, theirs))
-    return taken
+            taken.append(_pair(ours, theirs))
+    return ours, tuple(taken)
 
 
-def measurement(assignment: Assignment, case: Case, taken: Sequence[tuple[Checked, Checked]]) -> Measurement:
-    """Put the pairs of one ranked case together; the sealed clock ranks on the CPU lane."""
-    pairs = tuple(_pair(ours, theirs) for ours, theirs in taken)
-    ratios = [pair.submission_sealed_us / pair.reference_sealed_us for pair in pairs]
-    times = [pair.submission_sealed_us for pair in pairs]
+def measurement(assignment: Assignment, case: Case, pairs: Sequence[Pair], clock: str) -> Measurement:
+    """Put the pairs of one ranked case together, by the clock that ranks on their lane."""
+    times, references = zip(*(by_clock(pair, clock) for pair in pairs), strict=True)
+    ratios = [ours / theirs for ours, theirs in zip(times, references, strict=True)]
     ratio_low, ratio_high = interval(ratios)
     time_low, time_high = interval(times)
     flops, bytes_moved = assignment.cost_of(case)
     return Measurement(
         case=case.name,
-        clock="sealed",
+        clock=clock,
         ratio=statistics.median(ratios),
         ratio_low=ratio_low,
         ratio_high=ratio_high,
         time_us=statistics.median(times),
         time_low_us=time_low,
         time_high_us=time_high,
-        reference_us=statistics.median(pair.reference_sealed_us for pair in pairs),
+        reference_us=statistics.median(references),
         flops=flops,
         bytes_moved=bytes_moved,
-        pairs=pairs,
+        pairs=tuple(pairs),
     )
+
+
+def by_clock(pair: Pair, clock: str) -> tuple[float, float]:
+    """Submission's and reference's microseconds on the `event` or the `sealed` clock."""
+    if clock == "event":
+        return pair.submission_event_us, pair.reference_event_us
+    return pair.submission_sealed_us, pair.reference_sealed_us
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:

@@ -21,6 +21,7 @@ from autograder.errors import HarnessError
 from autograder.judge import seeds
 
 Tensors = dict[str, torch.Tensor]
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,13 @@ class Problem:
         self._error_scale: Callable[..., Tensors] | None = getattr(module, "error_scale", None)
         self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = getattr(module, "check", None)
 
-    def inputs(self, case: Case, seed: int) -> Tensors:
-        """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes."""
+    def inputs(self, case: Case, seed: int, where: torch.device = _CPU) -> Tensors:
+        """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`."""
         made = self._make_inputs(
-            generator=seeds.generator(seed), dtype=dtype_of(case.dtype), distribution=case.distribution, **case.size
+            generator=seeds.generator(seed, where),
+            dtype=dtype_of(case.dtype),
+            distribution=case.distribution,
+            **case.size,
         )
         return {argument.name: self._shaped(made, argument, case).contiguous() for argument in self.assignment.inputs}
 

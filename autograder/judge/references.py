@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.assignment import EXTENSIONS, Assignment
-from autograder.contract import Language
+from autograder.contract import GradeRequest, Lane, Language
 from autograder.errors import HarnessError
+from autograder.judge import devices
 from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
@@ -19,6 +22,9 @@ from autograder.sandbox import RunnerLimits, Sandbox
 
 KEPT = 4
 """Warm runners that are kept; the one that was used longest ago goes first."""
+
+MOST_ATTEMPTS = 100
+"""How many attempts one runner serves: what leaks in a toolchain stays small, and nothing grows old unnoticed."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,15 @@ def find_reference(assignment_folder: Path, reference_folder: Path | None, langu
     return Reference(starter.name, starter.read_text(encoding="utf-8"), right=False) if starter.is_file() else None
 
 
-def limits_of(assignment: Assignment) -> RunnerLimits:
+GPU_HOST_BYTES = 6 * 2**30
+"""What a CUDA context and its libraries may take of the host's memory, beside what the manifest allows."""
+
+
+def limits_of(assignment: Assignment, lane: Lane) -> RunnerLimits:
     """The manifest's limits in the sandbox's units."""
     limits = assignment.limits
     return RunnerLimits(
-        memory_bytes=limits.memory_mib * 2**20,
+        memory_bytes=limits.memory_mib * 2**20 + (0 if lane is Lane.cpu else GPU_HOST_BYTES),
         processes=limits.processes,
         output_bytes=limits.output_kib * 2**10,
         tmp_bytes=limits.tmp_mib * 2**20,
@@ -63,51 +73,79 @@ def load_of(assignment: Assignment, language: Language, source: str, filename: s
     return Load(source.removeprefix("\ufeff"), filename, language, assignment.entry, arguments, ghost)
 
 
+@dataclass
+class Kept:
+    """A warm runner and how many attempts it has served."""
+
+    conversation: Conversation
+    attempts: int = 0
+
+    def fit(self) -> bool:
+        """Whether it may serve one more."""
+        return self.attempts < MOST_ATTEMPTS and self.conversation.alive()
+
+
 class References:
     """Warm runners with a reference loaded, by assignment version and source."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._kept: OrderedDict[str, Conversation] = OrderedDict()
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
 
-    def get(self, assignment: Assignment, bundle: str, language: Language, reference: Reference) -> Conversation:
-        """A runner with `reference` loaded, started if there is none.
+    @contextmanager
+    def lent(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Iterator[Conversation]:
+        """A runner with `reference` loaded, for one attempt. If anything of ours fails meanwhile, it is ended.
 
         Raises:
             HarnessError: it does not load.
         """
-        key = _key(assignment, bundle, language, reference)
-        if key in self._kept and not self._kept[key].alive():
-            self._kept.pop(key).close()
-        if key not in self._kept:
-            self._kept[key] = self._started(assignment, language, reference)
-        self._kept.move_to_end(key)
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)[1].close()
-        return self._kept[key]
+        key = _key(assignment, request, reference)
+        kept = self._fit(key) or self._start(key, assignment, request, reference)
+        kept.attempts += 1
+        try:
+            yield kept.conversation
+        except BaseException:
+            # Nobody knows what it was in the middle of.
+            self._end(key)
+            raise
 
-    def drop(self, conversation: Conversation) -> None:
-        """End a reference's runner: it erred, and is not to be trusted again."""
-        for key in [key for key, kept in self._kept.items() if kept is conversation]:
-            del self._kept[key]
-        conversation.close()
+    def _fit(self, key: str) -> Kept | None:
+        """The runner that is kept, if it may serve on."""
+        kept = self._kept.get(key)
+        if kept is not None and not kept.fit():
+            self._end(key)
+            return None
+        if kept is not None:
+            self._kept.move_to_end(key)
+        return kept
+
+    def _start(self, key: str, assignment: Assignment, request: GradeRequest, reference: Reference) -> Kept:
+        self._kept[key] = kept = Kept(self._started(assignment, request, reference))
+        while len(self._kept) > KEPT:
+            self._end(next(iter(self._kept)))
+        return kept
+
+    def _end(self, key: str) -> None:
+        self._kept.pop(key).conversation.close()
 
     def close(self) -> None:
         """End them all."""
         while self._kept:
-            self._kept.popitem()[1].close()
+            self._end(next(iter(self._kept)))
 
-    def _started(self, assignment: Assignment, language: Language, reference: Reference) -> Conversation:
-        runner = self._sandbox.start(limits_of(assignment), language)
-        conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON)
+    def _started(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Conversation:
+        runner = self._sandbox.start(limits_of(assignment, request.lane), request.language, request.lane)
+        device = devices.of(request.lane)
+        conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, device)
         conversation.hello()
-        failed = conversation.load(load_of(assignment, language, reference.source, reference.name))
+        failed = conversation.load(load_of(assignment, request.language, reference.source, reference.name))
         if isinstance(failed, Failure):
             conversation.close()
             raise HarnessError(f"the reference of {assignment.slug} does not load: {failed.message}")
         return conversation
 
 
-def _key(assignment: Assignment, bundle: str, language: Language, reference: Reference) -> str:
+def _key(assignment: Assignment, request: GradeRequest, reference: Reference) -> str:
     """Where there is no bundle's hash, the manifest itself tells versions apart."""
-    return hashlib.sha256(repr((bundle, language, reference, assignment)).encode()).hexdigest()
+    version = (request.bundle, request.language, request.lane, reference, assignment)
+    return hashlib.sha256(repr(version).encode()).hexdigest()

@@ -6,6 +6,7 @@ from autograder.assignment import Assignment
 from autograder.contract import GradeRequest
 from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import Defences
+from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.references import limits_of, load_of
 from autograder.sandbox import Sandbox
@@ -18,11 +19,14 @@ class Runners:
         versions: of the toolchain, as the first runner named them.
     """
 
-    def __init__(self, request: GradeRequest, assignment: Assignment, sandbox: Sandbox, defences: Defences) -> None:
+    def __init__(
+        self, request: GradeRequest, assignment: Assignment, sandbox: Sandbox, defences: Defences, device: Device
+    ) -> None:
         self._request = request
         self._assignment = assignment
         self._sandbox = sandbox
         self._defences = defences
+        self._device = device
         self._budget = Budget(assignment.limits.total_s)
         self._present: Conversation | None = None
         self.versions: dict[str, str] = {}
@@ -30,8 +34,9 @@ class Runners:
     def fresh(self, *, ghost: bool = False) -> Conversation | Failure:
         """End the present runner, start another, and load the submission into it."""
         self.close()
-        runner = self._sandbox.start(limits_of(self._assignment), self._request.language)
-        self._present = Conversation(runner, self._assignment.limits, self._budget, self._defences)
+        lane = self._request.lane
+        runner = self._sandbox.start(limits_of(self._assignment, lane), self._request.language, lane)
+        self._present = Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
         self._present.hello()
         self.versions = self.versions or self._present.versions
         request = self._request
@@ -45,6 +50,10 @@ class Runners:
         if self._defences.fresh_runner or self._present is None:
             return self.fresh()
         return self._present
+
+    def present(self) -> Conversation | Failure:
+        """The runner that is there, or a fresh one."""
+        return self._present or self.fresh()
 
     def log(self) -> str:
         """What the present runner has printed."""

@@ -17,6 +17,7 @@ from autograder.errors import HarnessError
 KNOWN_SEED = 0
 """What every call gets where a test has switched fresh inputs off."""
 
+_CPU = torch.device("cpu")
 _WORDS = 624
 _HEADER = struct.Struct("<QiiQ")
 """The state's first fields: seed as given, draws left before the next twist, seeded, next word."""
@@ -29,9 +30,11 @@ def fresh_seed() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
-def generator(seed: int) -> torch.Generator:
-    """A CPU generator whose whole state follows from `seed`, 64 bits of it."""
-    made = torch.Generator()
+def generator(seed: int, where: torch.device = _CPU) -> torch.Generator:
+    """A generator whose whole state follows from `seed`, 64 bits of it; on a GPU they are the key of Philox."""
+    made = torch.Generator(where)
+    if where.type != "cpu":
+        return made.manual_seed(seed)
     state = made.get_state()
     if state.numel() != _STATE_BYTES:
         raise HarnessError(f"this torch keeps {state.numel()} bytes of generator state, {_STATE_BYTES} are known")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autograder.contract import CaseResult, Mode, StudentError, Verdict, Visibility
+from autograder.contract import CaseResult, GradeRequest, Mode, StudentError, Verdict, Visibility, Work
 
 NAMES: dict[Verdict, str] = {
     Verdict.passed: "Passed",
@@ -29,11 +29,11 @@ def verdict_of(cases: Sequence[CaseResult]) -> Verdict:
     return next((case.verdict for case in cases if case.verdict not in {Verdict.passed, None}), None) or Verdict.passed
 
 
-def explanation(cases: Sequence[CaseResult], mode: Mode) -> str:
+def explanation(cases: Sequence[CaseResult], request: GradeRequest) -> str:
     """What was found, in which case, and what to do next."""
     failed = [case for case in cases if case.verdict not in {Verdict.passed, None}]
     if not failed:
-        return _passed(cases, mode)
+        return _passed(cases, request)
     first = failed[0]
     name = NAMES[first.verdict or Verdict.grader_error]
     if first.visibility is Visibility.hidden:
@@ -48,8 +48,10 @@ def error_of(cases: Sequence[CaseResult]) -> StudentError | None:
     return first.for_student().error if first else None
 
 
-def _passed(cases: Sequence[CaseResult], mode: Mode) -> str:
-    hidden = sum(case.visibility is Visibility.hidden for case in cases)
-    if mode is Mode.run:
+def _passed(cases: Sequence[CaseResult], request: GradeRequest) -> str:
+    if request.work is Work.measure:
+        return f"All {len(cases)} ranked cases were measured." if cases else "There was nothing to measure."
+    if request.mode is Mode.run:
         return f"All {len(cases)} public cases passed. Submit to meet the hidden ones."
+    hidden = sum(case.visibility is Visibility.hidden for case in cases)
     return f"All {len(cases)} cases passed, {hidden} of them hidden." if hidden else f"All {len(cases)} cases passed."

@@ -60,6 +60,9 @@ class Mapped:
         given = _map(self._descriptor, self.spec.bytes, mmap.MAP_PRIVATE, _BOTH)
         return not _equal(_from_buffer(self._memory, dtype=torch.int8), _from_buffer(given, dtype=torch.int8))
 
+    def close(self) -> None:
+        """The mapping ends with its last user, who may be the submission."""
+
 
 def _map_writable(descriptor: int, spec: TensorSpec) -> mmap.mmap:
     if not spec.writable:

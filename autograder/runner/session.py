@@ -11,8 +11,8 @@ from typing import Any
 
 from autograder.protocol import Call, Load
 from autograder.runner import wire
-from autograder.runner.languages import Entry, Loader
-from autograder.runner.memory import Mapped, Words
+from autograder.runner.languages import Entry, Loader, Mapped
+from autograder.runner.memory import Words
 from autograder.runner.report import SubmissionError, describe
 
 
@@ -36,6 +36,7 @@ class Session:
 
     def run(self) -> None:
         """Answer the judge."""
+        self._loader.begin()
         self._line.send("Ready", {"versions": self._loader.versions()})
         received = self._line.receive()
         if received is None:
@@ -61,7 +62,7 @@ class Session:
         return entry[0]
 
     def _answer(self, entry: Entry, load: Load, words: Words, call: Call, descriptors: list[int]) -> None:
-        mapped = [Mapped(spec, number) for spec, number in zip(call.tensors, descriptors, strict=True)]
+        mapped = [self._loader.map(spec, number) for spec, number in zip(call.tensors, descriptors, strict=True)]
         values: dict[str, Any] = {one.spec.name: one.tensor for one in mapped} | call.scalars
         arguments = [values[name] for name in load.arguments]
         while words.allowed() != call.nonce:
@@ -70,13 +71,20 @@ class Session:
         problem = self._guard(lambda: event_ns.append(entry.call(arguments, record=call.record)))
         if problem is not None:
             self._line.send("Raised", {"nonce": call.nonce, "stage": "call", **problem})
+            self._let_go(mapped, descriptors)
             return
         seen = entry.seen() if call.record else {}
         if call.record:
             seen["written"] = [one.spec.name for one in mapped if one.was_written()]
         words.finish(call.nonce, event_ns[0])
         self._line.send("Returned", {"nonce": call.nonce, **seen})
+        self._let_go(mapped, descriptors)
+
+    def _let_go(self, mapped: list[Mapped], descriptors: list[int]) -> None:
+        """The judge has its answer: nothing is waited for."""
         wire.close(descriptors)
+        for one in mapped:
+            one.close()
 
     def _guard(self, work: Callable[[], None]) -> dict[str, Any] | None:
         """Run the student's code; what went wrong, if anything did."""

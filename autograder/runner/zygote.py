@@ -14,7 +14,7 @@ import socket
 from contextlib import suppress
 
 from autograder import codec
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 from autograder.runner import languages, session
 from autograder.sandbox import kernel, shut_in, tree
 from autograder.sandbox.plan import Plan
@@ -24,17 +24,19 @@ _DESCRIPTORS = 3
 _LOOK_S = 1.0
 
 
-def main(language: Language, control: socket.socket) -> None:
+def main(language: Language, lane: Lane, control: socket.socket) -> None:
     """Serve until the judge closes `control` or dies."""
     parent = os.getppid()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    loader = languages.get(language)
+    loader = languages.get(language, lane)
     loader.warm()
     gc.collect()
     gc.freeze()
+    looked = select.poll()
+    looked.register(control, select.POLLIN)
     while os.getppid() == parent:
-        readable, _, _ = select.select([control], [], [], _LOOK_S)
+        readable = looked.poll(1000 * _LOOK_S)
         _reap()
         if readable and not _serve(control, loader):
             break

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 
 
 class Promise(StrEnum):
@@ -90,8 +90,10 @@ class Sandbox(Protocol):
     def promises(self) -> frozenset[Promise]:
         """What this driver keeps on this machine, found out by trying when it was made."""
 
-    def start(self, limits: RunnerLimits, language: Language) -> Runner:
+    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> Runner:
         """Start a runner that will load one source in `language`; its toolchain may be imported already.
+
+        On another lane than the CPU's it is given the GPU's device nodes.
 
         Raises:
             SandboxError: it could not be started.

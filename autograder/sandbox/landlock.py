@@ -19,7 +19,7 @@ import ctypes
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from autograder.sandbox import kernel
@@ -53,6 +53,7 @@ def restrict(
     readable: Iterable[str],
     writable: Iterable[str],
     devices: Iterable[str],
+    gpu: Sequence[str] = (),
     files: bool = True,
     network: bool = False,
     signals: bool = False,
@@ -60,6 +61,8 @@ def restrict(
     """Forbid this thread, and all that it starts, everything but the paths given; needs `no_new_privs`.
 
     Args:
+        gpu: devices that are worked with by `ioctl`. With them files of `/proc` may be written: CUDA does not start if
+            it cannot name its threads. What a process may write of its own there is for the kernel to say.
         files: whether files are restricted at all.
         network, signals: leave these alone.
     """
@@ -76,7 +79,11 @@ def restrict(
     ruleset = kernel.syscall("landlock_create_ruleset", _CREATE, ctypes.c_char_p(attributes), size, ctypes.c_uint(0))
     try:
         if files:
-            for paths, rights in ((readable, _READABLE), (writable, everything), (devices, _DEVICE)):
+            written = ("/proc",) if gpu else ()
+            for paths, rights in (
+                (readable, _READABLE), (writable, everything), (devices, _DEVICE), (gpu, _DEVICE | _IOCTL),
+                (written, _WRITE | _TRUNCATE),
+            ):  # fmt: skip
                 for path in paths:
                     _allow(ruleset, path, rights & everything)
         kernel.syscall("landlock_restrict_self", _RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint(0))

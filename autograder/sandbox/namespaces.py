@@ -29,11 +29,12 @@ def become_user_namespace() -> None:
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
 
-def enter_new_root(folder: str, readable: Iterable[str], uid: int, tmp_bytes: int) -> None:
+def enter_new_root(folder: str, readable: Iterable[str], devices: Iterable[str], uid: int, tmp_bytes: int) -> None:
     """Replace the file system by one with the toolchain to read, a few devices, this namespace's processes and `/tmp`.
 
     Args:
         folder: an empty folder to build it in.
+        devices: nodes to have beside `DEVICES`.
         uid: who owns `/tmp`.
         tmp_bytes: how much it holds.
     """
@@ -41,7 +42,7 @@ def enter_new_root(folder: str, readable: Iterable[str], uid: int, tmp_bytes: in
     kernel.mount("runner", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={_ROOT_BYTES},mode=755")
     for path in readable:
         _show(path, folder, _READ_ONLY | kernel.MOUNT_ATTR_NODEV)
-    for path in DEVICES:
+    for path in (*DEVICES, *devices):
         _show(path, folder, _READ_ONLY)
     _mount_processes(f"{folder}/proc")
     tmp = folder + TMP

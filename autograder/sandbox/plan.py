@@ -44,6 +44,8 @@ class Plan:
         processes: how many it may have, itself included.
         tmp_bytes: of its own folder, and of any one file.
         data_bytes: `RLIMIT_DATA` above what the zygote has, where no control group limits memory; 0 to set none.
+        watched_bytes: what the tree may have of memory where it is watched instead; 0 to watch nothing.
+        devices: of a GPU, beside those that every runner has.
         cgroups: folders of the control groups it enters before it does anything else.
         readable: the toolchain; nothing else of the machine's files is there for it.
         without: promises that are not to be kept. Tests switch one off to show what it stops.
@@ -58,6 +60,8 @@ class Plan:
     readable: tuple[str, ...]
     features: Features
     without: tuple[Promise, ...] = ()
+    watched_bytes: int = 0
+    devices: tuple[str, ...] = ()
 
     def keeps(self, promise: Promise) -> bool:
         """Whether this promise is to be kept."""

@@ -31,6 +31,9 @@ for its folder (tmpfs in the new root, otherwise `RLIMIT_FSIZE` per file and the
 output, an own session. If the judge is killed, the zygote notices and ends every runner; if that is killed too, the
 supervisors do; if those are, the kernel ends every init.
 
+On a GPU lane a runner also has one GPU's device nodes and a unix socket of its own, and may write files of its own
+`/proc`; memory is not limited by `RLIMIT_DATA`. It needs namespaces (docs/gpu.md says what CUDA needs, and why).
+
 This sandbox shares the kernel with the submission. A node that takes strangers' code uses the Docker driver.
 """
 
@@ -41,13 +44,13 @@ import os
 import tempfile
 from contextlib import suppress
 
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, RunnerLimits, cgroups, kernel, landlock, toolchain, uids
+from autograder.sandbox import Promise, RunnerLimits, cgroups, gpu, kernel, landlock, toolchain, uids
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process_runner import ProcessRunner
-from autograder.sandbox.zygote import ENVIRONMENT, Zygote
+from autograder.sandbox.zygote import Zygote, environment_of
 
 _LANDLOCK_TRUNCATES = 3
 _numbers = itertools.count()
@@ -73,8 +76,8 @@ class ProcessSandbox:
         self._without = without
         self._features = found.features
         self._layout = _used(found.cgroups, without)
-        self._environment = ENVIRONMENT if environment is None else environment
-        self._zygotes: dict[Language, Zygote] = {}
+        self._environment = environment
+        self._zygotes: dict[tuple[Language, Lane], Zygote] = {}
         self._runners: list[ProcessRunner] = []
         self.promises = promises(self._features, self._layout) - without
         cgroups.sweep(self._layout)
@@ -82,24 +85,29 @@ class ProcessSandbox:
         with suppress(OSError):
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
-    def start(self, limits: RunnerLimits, language: Language) -> ProcessRunner:
+    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> ProcessRunner:
         """Start a runner that will load one source in `language`; the first of a language imports its toolchain.
 
         Raises:
             SandboxError: it could not be started.
         """
-        zygote = self._zygote(language)
+        devices = self._devices(lane)
+        zygote = self._zygote(language, lane)
         group = self._group(limits)
         uid = uids.take() if self._features.own_uid and Promise.other_uid not in self._without else None
         folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-")
         if uid is not None:
             os.chown(folder, uid.number, uid.number)
+        watched = 0 if self._layout.memory or Promise.memory_limit in self._without else limits.memory_bytes
         plan = Plan(
             folder=folder,
             uid=None if uid is None else uid.number,
             processes=limits.processes,
             tmp_bytes=limits.tmp_bytes,
-            data_bytes=0 if self._layout.memory or Promise.memory_limit in self._without else limits.memory_bytes,
+            # A CUDA context reserves far more address space than it has memory.
+            data_bytes=0 if devices else watched,
+            watched_bytes=watched,
+            devices=devices,
             cgroups=group.folders,
             readable=toolchain.readable(),
             features=self._features,
@@ -110,12 +118,21 @@ class ProcessSandbox:
         self._runners.append(runner)
         return runner
 
-    def _zygote(self, language: Language) -> Zygote:
-        zygote = self._zygotes.get(language)
+    def _devices(self, lane: Lane) -> tuple[str, ...]:
+        if lane is Lane.cpu:
+            return ()
+        if self._features.namespaces is Namespaces.none:
+            # CUDA needs a unix socket, which is the runner's own in its own network namespace only.
+            raise SandboxError("a runner on a GPU needs namespaces, and there are none here")
+        return gpu.nodes()
+
+    def _zygote(self, language: Language, lane: Lane) -> Zygote:
+        zygote = self._zygotes.get((language, lane))
         if zygote is None or not zygote.alive():
             if zygote is not None:
                 zygote.close()
-            zygote = self._zygotes[language] = Zygote(language, self._environment)
+            environment = environment_of(lane) if self._environment is None else self._environment
+            zygote = self._zygotes[language, lane] = Zygote(language, lane, environment)
         return zygote
 
     def _group(self, limits: RunnerLimits) -> cgroups.Group:

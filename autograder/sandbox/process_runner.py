@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from autograder import codec
 from autograder.errors import SandboxError
@@ -35,6 +35,9 @@ class ProcessRunner:
         self.closed = False
         self.channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # `select.select` takes no descriptor above 1023, and a judge may have many.
+        self._looked = select.poll()
+        self._looked.register(self._status, select.POLLIN)
         self._init = -1
         self._watch: Watch | None = None
         try:
@@ -48,7 +51,7 @@ class ProcessRunner:
             self.close()
             raise
         tmp_bytes = 0 if plan.new_root else limits.tmp_bytes
-        self._watch = Watch(self.pid, plan.folder, memory_bytes=plan.data_bytes, tmp_bytes=tmp_bytes)
+        self._watch = Watch(self.pid, plan.folder, memory_bytes=plan.watched_bytes, tmp_bytes=tmp_bytes)
 
     def _started(self) -> tuple[int, int]:
         """The descriptor and the id of its init."""
@@ -98,9 +101,7 @@ class ProcessRunner:
         if self._group.out_of_memory() or (self._watch is not None and self._watch.exceeded()):
             self._kill()
             return Exit(signal=signal.SIGKILL, out_of_memory=True)
-        if select.select([self._status], [], [], 0)[0]:
-            return self._read_end()
-        return None
+        return self._read_end() if self._looked.poll(0) else None
 
     def _read_end(self) -> Exit:
         data = self._status.recv(_PACKET)
@@ -141,17 +142,23 @@ class ProcessRunner:
                 self.poll()
         self._exit = self._exit or Exit(signal=signal.SIGKILL)
         self.closed = True
-        self._kill()
-        self._wait_for_supervisor()
-        self._output.close()
-        self.channel.close()
-        self._status.close()
-        self._group.close()
-        if self._init >= 0:
-            os.close(self._init)
-        if self._uid is not None:
-            self._uid.release()
+        with ExitStack() as last:  # From the last line to the first, whatever fails.
+            last.callback(self._let_go)
+            last.callback(self._wait_for_supervisor)
+            self._kill()
         return self._exit
+
+    def _let_go(self) -> None:
+        """Close what this process has of it."""
+        with ExitStack() as last:
+            if self._uid is not None:
+                last.callback(self._uid.release)
+            if self._init >= 0:
+                last.callback(os.close, self._init)
+            last.callback(self._group.close)
+            last.callback(self._status.close)
+            last.callback(self.channel.close)
+            last.callback(self._output.close)
 
     def _wait_for_supervisor(self) -> None:
         """Hang up; the supervisor cleans up and ends."""
@@ -162,6 +169,8 @@ class ProcessRunner:
             while not self._hung_up and self._status.recv(_PACKET):
                 pass
         # It did this already, unless it was never started or was killed.
-        if self._plan.keeps(Promise.whole_tree):
-            cgroups.end(self._plan.cgroups)
-        removal.remove(self._plan.folder)
+        try:
+            if self._plan.keeps(Promise.whole_tree):
+                cgroups.end(self._plan.cgroups)
+        finally:
+            removal.remove(self._plan.folder)

@@ -74,6 +74,8 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "sched_setscheduler": (144, 119), "sched_setattr": (314, 274),
     },
 }  # fmt: skip
+_CUDA_CALLS: Final = frozenset({"socket", "bind", "listen", "accept", "accept4"})
+"""What CUDA calls when it starts; `socket` for unix sockets only."""
 _ONLY_X86: Final = {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "uselib": 134}
 _SIGNALS: Final = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 _PIDFD_SEND_SIGNAL: Final = 424
@@ -107,14 +109,16 @@ class Step:
     no: int = 0
 
 
-def install(*, network: bool, signals_to: int | None) -> None:
+def install(*, network: bool, signals_to: int | None, gpu: bool = False) -> None:
     """Put the filter on this thread and all that it starts, for good; needs `no_new_privs`.
 
     Args:
         network: leave the socket calls alone.
         signals_to: if set, the only process that may be signalled.
+        gpu: allow what CUDA does when it starts: it listens on a unix socket. Only where a network namespace keeps that
+            to the runner itself.
     """
-    steps = program(kernel.MACHINE, network=network, signals_to=signals_to)
+    steps = program(kernel.MACHINE, network=network, signals_to=signals_to, gpu=gpu)
     code = b"".join(struct.pack("=HBBI", step.code, step.yes, step.no, step.value) for step in steps)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, padding, a pointer.
@@ -122,7 +126,7 @@ def install(*, network: bool, signals_to: int | None) -> None:
     kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_char_p(filters))
 
 
-def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step]:
+def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = False) -> list[Step]:
     """The filter for a machine."""
     column = 1 if machine == "aarch64" else 0
     steps = [
@@ -134,7 +138,9 @@ def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step
     if machine == "x86_64":
         steps += [Step(_AT_LEAST, _X32, no=1), Step(_RETURN, _KILL)]
     steps += [
-        step for number in _refused(column, network=network, signals=signals_to is None) for step in _refuse(number)
+        step
+        for number in _refused(column, network=network, signals=signals_to is None, gpu=gpu)
+        for step in _refuse(number)
     ]
     steps += [Step(_EQUAL, _CLONE3, no=1), Step(_RETURN, _ENOSYS)]
     by_argument = {name: numbers[column] for name, numbers in _BY_ARGUMENT.items()}
@@ -144,6 +150,8 @@ def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
     steps += _block(by_argument["prlimit64"], _unless_value(0, 0))
     steps += _block(by_argument["sched_setaffinity"], _unless_value(0, 0))
+    if gpu and not network:
+        steps += _block(REFUSED["sockets"]["socket"][column], _unless_value(0, socket.AF_UNIX))
     if not network:
         steps += _block(by_argument["socketpair"], _only_stream_pairs())
     if signals_to is not None:
@@ -152,10 +160,10 @@ def program(machine: str, *, network: bool, signals_to: int | None) -> list[Step
     return [*steps, Step(_RETURN, _ALLOW)]
 
 
-def _refused(column: int, *, network: bool, signals: bool) -> Iterator[int]:
+def _refused(column: int, *, network: bool, signals: bool, gpu: bool) -> Iterator[int]:
     for group, calls in REFUSED.items():
         if not (network and group == "sockets"):
-            yield from (numbers[column] for numbers in calls.values())
+            yield from (numbers[column] for name, numbers in calls.items() if not (gpu and name in _CUDA_CALLS))
     if column == 0:
         yield from _ONLY_X86.values()
     if not signals:

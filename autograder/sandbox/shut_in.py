@@ -137,7 +137,7 @@ def _enter_namespaces(plan: Plan) -> None:
     socket.sethostname("runner")
     if plan.new_root:
         uid = os.getuid() if plan.uid is None else plan.uid
-        namespaces.enter_new_root(plan.folder, plan.readable, uid, plan.tmp_bytes)
+        namespaces.enter_new_root(plan.folder, plan.readable, plan.devices, uid, plan.tmp_bytes)
 
 
 def _be_runner(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> None:
@@ -215,7 +215,9 @@ def _give_up_rights(plan: Plan, own: str) -> None:
     if plan.features.seccomp and plan.keeps(Promise.syscall_filter):
         alone = plan.pid_namespace or plan.features.landlock >= landlock.ABI_SCOPE
         free = alone or not plan.keeps(Promise.private_processes)
-        seccomp.install(network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid())
+        seccomp.install(
+            network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid(), gpu=bool(plan.devices)
+        )
 
 
 def _become_nobody(plan: Plan) -> None:
@@ -236,6 +238,7 @@ def _restrict_files(plan: Plan, own: str) -> None:
         readable=(*plan.readable, "/proc") if plan.new_root else plan.readable,
         writable=(own,),
         devices=namespaces.DEVICES,
+        gpu=plan.devices,
         files=plan.keeps(Promise.private_files),
         network=not plan.keeps(Promise.no_network),
         signals=not plan.keeps(Promise.private_processes),

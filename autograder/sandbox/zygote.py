@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 from contextlib import suppress
 
 from autograder import codec
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
 from autograder.sandbox import toolchain
+from autograder.sandbox.namespaces import TMP
 from autograder.sandbox.plan import Plan
 
 _END_S = 10.0
@@ -29,15 +31,29 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
 }
-"""The whole environment of a zygote and its runners; `HOME` and `TMPDIR` are set per runner."""
+"""The whole environment of a zygote and its runners on the CPU; `HOME` and `TMPDIR` are set per runner."""
+
+_FINDS_DRIVER = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CUDA_VISIBLE_DEVICES")
+"""What a GPU's runner has of the judge's own environment."""
+
+
+def environment_of(lane: Lane) -> dict[str, str]:
+    """The environment on a lane: on a GPU kernels are compiled, and the driver's libraries have to be found."""
+    if lane is Lane.cpu:
+        return ENVIRONMENT
+    kept = {name: value for name, value in os.environ.items() if name in _FINDS_DRIVER}
+    own = {name: value for name, value in ENVIRONMENT.items() if name != "TRITON_INTERPRET"}
+    # Triton asks once, when it is imported, where its cache is to be.
+    return own | kept | {"HOME": TMP}
 
 
 class Zygote:
-    """One language's zygote. It ends, with all its runners, when `close` is called or this process dies."""
+    """One language's zygote on one lane. It ends, with all its runners, when `close` is called or this process dies."""
 
-    def __init__(self, language: Language, environment: dict[str, str]) -> None:
+    def __init__(self, language: Language, lane: Lane, environment: dict[str, str]) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote", language]
+        command = [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote"]
+        command += [language, lane]
         with theirs:
             self._process = subprocess.Popen(
                 command,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-from autograder.contract import Language
-from autograder.protocol import Load
+from autograder.contract import Lane, Language
+from autograder.protocol import Load, TensorSpec
 
 
 class Entry(Protocol):
@@ -24,8 +24,26 @@ class Entry(Protocol):
         """What the last recorded call launched, as `launches` and `operations` of `protocol.Returned`."""
 
 
+class Mapped(Protocol):
+    """One tensor of a call, in memory that the judge has revealed."""
+
+    @property
+    def spec(self) -> TensorSpec:
+        """What the judge said of it."""
+
+    @property
+    def tensor(self) -> Any:
+        """As the entry gets it."""
+
+    def was_written(self) -> bool:
+        """Whether an input differs from what the judge gave."""
+
+    def close(self) -> None:
+        """The call is over."""
+
+
 class Loader(Protocol):
-    """What a language has to offer."""
+    """What a language has to offer on a lane."""
 
     @property
     def wrappers(self) -> tuple[type[BaseException], ...]:
@@ -34,6 +52,12 @@ class Loader(Protocol):
     def warm(self) -> None:
         """Import the toolchain; runs in the zygote, so it starts no thread and opens nothing."""
 
+    def begin(self) -> None:
+        """Get ready for one submission, shut in already; here a GPU is first used."""
+
+    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
+        """Map a tensor of a call."""
+
     def versions(self) -> dict[str, str]:
         """Names and versions of the toolchain."""
 
@@ -41,13 +65,16 @@ class Loader(Protocol):
         """Execute the source; raises whatever it raises, or `SubmissionError` where its entry is not right."""
 
 
-_LOADERS: Mapping[Language, tuple[str, str]] = {
+_INTERPRETED: Mapping[Language, tuple[str, str]] = {
     Language.triton: ("autograder.runner.languages.triton", "TritonLoader"),
+}
+_COMPILED: Mapping[Language, tuple[str, str]] = {
+    Language.triton: ("autograder.runner.languages.triton_gpu", "TritonGpuLoader"),
 }
 
 
-def get(language: Language) -> Loader:
-    """The loader of a language."""
-    module, name = _LOADERS[language]
+def get(language: Language, lane: Lane) -> Loader:
+    """The loader of a language: interpreted on the CPU, compiled on every other lane."""
+    module, name = (_INTERPRETED if lane is Lane.cpu else _COMPILED)[language]
     make: Callable[[], Loader] = getattr(import_module(module), name)
     return make()

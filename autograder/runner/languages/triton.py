@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from autograder.protocol import Load
+from autograder.protocol import Load, TensorSpec
 from autograder.runner import source
+from autograder.runner.memory import Mapped
 
 _clock = time.perf_counter_ns
 """Taken before a submission can replace it."""
@@ -44,6 +45,13 @@ class TritonLoader:
         self._kernels = (KernelInterface,)
         self._versions = {"torch": torch.__version__, "triton": triton.__version__, "numpy": np.__version__}
         warm.run()
+
+    def begin(self) -> None:
+        """The processor is ready."""
+
+    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
+        """Map a memfd."""
+        return Mapped(spec, descriptor)
 
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and numpy."""

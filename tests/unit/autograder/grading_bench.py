@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.contract import CaseResult, Event, GradeRequest, GradeResult, Lane, Language, Mode
+from autograder.contract import CaseResult, Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
 from autograder.judge import ALL_ON, Defences, References, grade
 from autograder.sandbox.process import ProcessSandbox
 
@@ -32,6 +33,18 @@ def _indented(lines: str) -> str:
     return "".join(f"    {line}\n" for line in lines.splitlines())
 
 
+def edited(tmp_path: Path, *edits: tuple[str, str]) -> Path:
+    """A copy of the assignment with edits of its manifest."""
+    folder = tmp_path / "double"
+    shutil.copytree(ASSIGNMENT, folder)
+    text = (folder / "assignment.toml").read_text(encoding="utf-8")
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "assignment.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
 @dataclass
 class Bench:
     """Grades sources, and keeps the events of the last grading."""
@@ -48,9 +61,10 @@ class Bench:
         assignment: Path = ASSIGNMENT,
         reference: Path | None = REFERENCE,
         defences: Defences = ALL_ON,
+        work: Work = Work.all,
     ) -> GradeResult:
         self.events.clear()
-        request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py")
+        request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py", work)
         return grade(
             request,
             assignment_folder=assignment,

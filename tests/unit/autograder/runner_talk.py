@@ -81,7 +81,9 @@ class Talk:
         return wait_for(self._look)
 
     def _look(self) -> Any:
-        if not select.select([self.runner.channel], [], [], 0.005)[0]:
+        poll = select.poll()
+        poll.register(self.runner.channel, select.POLLIN)
+        if not poll.poll(5):
             return self.runner.poll()
         data = b""
         with suppress(ConnectionResetError):

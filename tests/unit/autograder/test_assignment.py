@@ -93,6 +93,8 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ("[tolerance.negative]", "[tolerance.positive]", "needs one entry per output and no other"),
         ("[lane.cpu]", "[lane.gpu]", "is none of cpu"),
         ("pairs = 3", "pairs = 3\nr_full = 20.0", "has to be below r_zero"),
+        ("pairs = 3", "pairs = 3\nranks = false\napart = true", "apart: needs `ranks`"),
+        ("pairs = 3", "pairs = 3\n[lane.b200]\napart = 1", "apart: has to be bool, not int"),
         ('flops = "m * n"', 'flops = "m * k"', "cannot be evaluated"),
         ('flops = "m * n"', 'flops = "m *"', "cannot be evaluated"),
         ('flops = "m * n"', 'flops = "m / (n - n)"', "cannot be evaluated"),
@@ -106,6 +108,16 @@ def test_what_is_wrong_is_said(folder: Path, old: str, new: str, words: str) -> 
         load_assignment(folder)
     assert words in str(caught.value)
     assert "assignment.toml" in str(caught.value)
+
+
+def test_a_lane_that_measures_apart_needs_a_case_to_measure(folder: Path) -> None:
+    edit(folder, "pairs = 3", "pairs = 3\napart = true")
+    policy = load_assignment(folder).policy(Lane.cpu)
+    assert policy is not None
+    assert policy.apart
+    edit(folder, "ranked = true", "ranked = true\nlanes = ['h200']")
+    with pytest.raises(ManifestError, match="needs a ranked case"):
+        load_assignment(folder)
 
 
 def test_the_line_of_a_wrong_key_is_given(folder: Path) -> None:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, kernel
+from grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, edited, kernel
 
 from autograder import codec
 from autograder.assignment import Case
@@ -33,18 +33,6 @@ PASSED, NOT_RUN = Verdict.passed, None
 
 def verdicts(result: GradeResult) -> list[Verdict | None]:
     return [case.verdict for case in result.cases]
-
-
-def edited(tmp_path: Path, *edits: tuple[str, str]) -> Path:
-    """A copy of the assignment with edits of its manifest."""
-    folder = tmp_path / "double"
-    shutil.copytree(ASSIGNMENT, folder)
-    text = (folder / "assignment.toml").read_text(encoding="utf-8")
-    for old, new in edits:
-        assert old in text
-        text = text.replace(old, new)
-    (folder / "assignment.toml").write_text(text, encoding="utf-8")
-    return folder
 
 
 def test_a_right_submission_passes_every_case_and_is_measured(bench: Bench) -> None:
@@ -350,17 +338,6 @@ def test_what_an_assignment_does_not_offer_is_not_graded(bench: Bench, language:
     request = GradeRequest("double", "", language, lane, Mode.run, GOOD, "double.py")
     result = grade(request, assignment_folder=ASSIGNMENT, reference_folder=REFERENCE, sandbox=bench.sandbox)
     assert result.verdict is Verdict.grader_error
-
-
-def test_a_warm_reference_is_used_again_and_replaced_when_it_is_gone(bench: Bench) -> None:
-    bench.references.close()
-    bench.grade(GOOD)
-    first = next(iter(bench.references._kept.values()))
-    bench.grade(GOOD)
-    assert list(bench.references._kept.values()) == [first]
-    first.close()
-    assert bench.grade(GOOD).verdict is PASSED
-    assert next(iter(bench.references._kept.values())) is not first
 
 
 def test_a_sandbox_that_cannot_start_a_runner_is_our_fault(bench: Bench) -> None:

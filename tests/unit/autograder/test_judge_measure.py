@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.assignment import load_assignment
-from autograder.contract import Verdict
+from autograder.contract import Pair, Verdict
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import Finished
 from autograder.judge.measure import interval, measurement, timed_pairs
@@ -51,25 +51,35 @@ def test_pairs_are_taken_in_the_order_a_b_b_a_after_a_warm_up() -> None:
         order.append(name)
         return timed(us)
 
-    taken = timed_pairs(lambda: call("A", 3), lambda: call("B", 2), 4)
-    assert isinstance(taken, list)
-    assert len(taken) == 4
+    last, pairs = timed_pairs(lambda: call("A", 3), lambda: call("B", 2), 4)
+    assert last.passed
+    assert pairs == (Pair(1.5, 3, 1, 2),) * 4
     assert "".join(order) == "BA" + "ABBA" * 2
 
 
-@pytest.mark.parametrize("failing", [0, 1, 4])
-def test_a_timed_call_that_fails_ends_the_measuring(failing: int) -> None:
+@pytest.mark.parametrize(("failing", "kept"), [(0, 0), (1, 0), (4, 3)])
+def test_a_timed_call_that_fails_ends_the_measuring(failing: int, kept: int) -> None:
     wrong = Checked(Verdict.wrong_answer, "no")
     answers = [timed(1.0)] * failing + [wrong] + [timed(1.0)] * 9
     calls = iter(answers)
-    assert timed_pairs(lambda: next(calls), lambda: timed(1.0), 7) is wrong
+    last, pairs = timed_pairs(lambda: next(calls), lambda: timed(1.0), 7)
+    assert last is wrong
+    assert len(pairs) == kept
 
 
 def test_a_measurement_is_the_median_of_the_pairwise_ratios() -> None:
-    taken = [(timed(ours), timed(theirs)) for ours, theirs in [(30, 10), (20, 10), (40, 10), (10, 10), (10, 5)]]
-    found = measurement(DOUBLE, RANKED, taken)
+    pairs = [Pair(1, ours, 1, theirs) for ours, theirs in [(30, 10), (20, 10), (40, 10), (10, 10), (10, 5)]]
+    found = measurement(DOUBLE, RANKED, pairs, "sealed")
     assert (found.ratio, found.time_us, found.reference_us, found.clock) == (2.0, 20.0, 10.0, "sealed")
     assert found.ratio_low <= found.ratio <= found.ratio_high
     assert found.time_low_us <= found.time_us <= found.time_high_us
     assert len(found.pairs) == 5
     assert (found.flops, found.bytes_moved) == (64 * 128, 2 * 64 * 128 * 4 + 4 * 64)
+
+
+@pytest.mark.parametrize(("clock", "ratio"), [("event", 3.0), ("sealed", 1.5)])
+def test_the_lane_says_which_clock_ranks(clock: str, ratio: float) -> None:
+    pairs = [Pair(submission_event_us=30, submission_sealed_us=60, reference_event_us=10, reference_sealed_us=40)] * 3
+    found = measurement(DOUBLE, RANKED, pairs, clock)
+    assert (found.clock, found.ratio) == (clock, ratio)
+    assert (found.time_us, found.reference_us) == ((30, 10) if clock == "event" else (60, 40))

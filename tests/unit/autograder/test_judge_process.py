@@ -14,17 +14,19 @@ import pytest
 from grading_bench import ASSIGNMENT, FIXTURES, GOOD, REFERENCE, body
 
 from autograder import codec
-from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict
+from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
 
 COMMAND = [sys.executable, "-m", "autograder.judge"]
 ROOTS = ["--assignments", str(FIXTURES / "assignments"), "--reference", str(FIXTURES / "reference")]
 HERE = Path(__file__).parents[3]
 
 
-def attempt(folder: Path, source: str = GOOD, *, bundle: bool = True, mode: Mode = Mode.run) -> Path:
+def attempt(
+    folder: Path, source: str = GOOD, *, bundle: bool = True, mode: Mode = Mode.run, work: Work = Work.all
+) -> Path:
     """An attempt's folder as a worker stages it."""
     folder.mkdir()
-    request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py")
+    request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py", work)
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
     if bundle:
         shutil.copytree(ASSIGNMENT, folder / "bundle" / "assignments" / "double")
@@ -107,6 +109,14 @@ def test_a_job_that_is_none_is_ours_and_the_next_one_is_graded(judge: Judge, tmp
     assert result is not None
     assert result.verdict is Verdict.grader_error
     assert judge.grade(attempt(tmp_path / "1")).verdict is Verdict.passed
+
+
+@pytest.mark.parametrize(("work", "cases", "measured"), [(Work.check, 5, 0), (Work.measure, 1, 1), (Work.all, 5, 1)])
+def test_a_request_says_which_half_is_wanted(
+    judge: Judge, tmp_path: Path, work: Work, cases: int, measured: int
+) -> None:
+    result = judge.grade(attempt(tmp_path / "1", mode=Mode.submission, work=work))
+    assert (result.verdict, len(result.cases), len(result.measurements)) == (Verdict.passed, cases, measured)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[" * 10_000])

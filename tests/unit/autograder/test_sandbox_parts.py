@@ -52,8 +52,10 @@ def run(steps: list[seccomp.Step], number: int, arguments: tuple[int, ...] = (),
             place += step.yes if holds[step.code] else step.no
 
 
-def ask(machine: str, number: int, *arguments: int, network: bool = False, signals_to: int | None = None) -> int:
-    steps = seccomp.program(machine, network=network, signals_to=signals_to)
+def ask(
+    machine: str, number: int, *arguments: int, network: bool = False, signals_to: int | None = None, gpu: bool = False
+) -> int:
+    steps = seccomp.program(machine, network=network, signals_to=signals_to, gpu=gpu)
     return run(steps, number, arguments, architecture=ARCHITECTURES[machine])
 
 
@@ -77,6 +79,20 @@ def test_calls_are_refused_by_their_arguments(machine: str, clone: int, pair: in
     assert ask(machine, pair, 1, 3) == EPERM
     assert ask(machine, pair, 2, 1) == EPERM
     assert ask(machine, pair, 1, 2, network=True) == ALLOW
+
+
+@pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
+def test_on_a_gpu_unix_sockets_are_the_only_other_thing(machine: str, column: int) -> None:
+    calls = seccomp.REFUSED["sockets"]
+    open_call, connect = calls["socket"][column], calls["connect"][column]
+    assert ask(machine, open_call, 1, 2, gpu=True) == ALLOW
+    for other in (2, 10, 16, 17, 40):
+        assert ask(machine, open_call, other, 1, gpu=True) == EPERM
+    assert ask(machine, connect, gpu=True) == EPERM
+    assert [ask(machine, calls[name][column], gpu=True) for name in ("bind", "listen", "accept4")] == [ALLOW] * 3
+    for group, members in seccomp.REFUSED.items():
+        if group != "sockets":
+            assert {ask(machine, numbers[column], gpu=True) for numbers in members.values()} == {EPERM}
 
 
 @pytest.mark.parametrize(("machine", "kill", "tkill"), [("x86_64", 62, 200), ("aarch64", 129, 130)])
@@ -215,10 +231,12 @@ def test_descendants_are_found_whatever_their_session() -> None:
         os.read(ready, 1)
         assert len(tree.descendants(pid)) == 1
         assert pid in tree.descendants(os.getpid())
-        assert tree.stop(os.getpid())
+        # Below the child, not below this process: what other tests left running is none of this one's.
+        assert tree.stop(pid)
         assert set(tree.descendants(pid).values()) <= {"T"}
     finally:
-        assert tree.kill(os.getpid())
+        assert tree.kill(pid)
+        os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(ready)
         os.close(writer)
@@ -226,26 +244,29 @@ def test_descendants_are_found_whatever_their_session() -> None:
 
 def test_a_process_whose_first_thread_has_ended_is_stopped_and_killed_like_any_other() -> None:
     ready, writer = os.pipe()
-    command = [sys.executable, "-c", ONLY_ITS_SECOND_THREAD_LIVES, str(writer)]
-    with subprocess.Popen(command, pass_fds=[writer]) as process:
+    # Below a shell, not below this process: what other tests left running is none of this one's.
+    command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", ONLY_ITS_SECOND_THREAD_LIVES, str(writer)]
+    with subprocess.Popen(command, pass_fds=[writer]) as shell:
         os.close(writer)
         try:
             os.read(ready, 1)
-            while _state_of_the_first_thread(process.pid) != "Z":
+            (pid,) = tree.descendants(shell.pid)
+            while _state_of_the_first_thread(pid) != "Z":
                 pass
-            assert tree.stop(os.getpid())
-            assert tree.descendants(os.getpid())[process.pid] == "T"
+            assert tree.stop(shell.pid)
+            assert tree.descendants(shell.pid) == {pid: "T"}
             os.set_blocking(ready, False)
             _drain(ready)
             time.sleep(0.05)
             assert not _drain(ready)
-            tree.resume(os.getpid())
+            tree.resume(shell.pid)
             os.set_blocking(ready, True)
             assert os.read(ready, 1)
-            assert tree.kill(os.getpid())
-            assert process.wait(10) == -signal.SIGKILL
+            assert tree.kill(shell.pid)
+            assert shell.wait(10) == 128 + signal.SIGKILL
         finally:
-            process.kill()
+            tree.kill(shell.pid)
+            shell.kill()
             os.close(ready)
 
 

@@ -19,7 +19,7 @@ import pytest
 from runner_talk import LIMITS, Talk, Tensor, talking, wait_for
 
 from autograder import protocol
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
 from autograder.sandbox import Exit, Promise, RunnerLimits
 from autograder.sandbox.cgroups import Layout
@@ -412,6 +412,7 @@ def test_nothing_is_left_of_a_closed_runner(sandbox: ProcessSandbox) -> None:
 
 JUDGE = """
 import json, os, sys, time
+from autograder.contract import Lane
 from runner_talk import *
 sandbox = ProcessSandbox()
 talk = Talk(sandbox.start(LIMITS, Language.triton))
@@ -420,7 +421,8 @@ talk.call(record=False)
 if sys.argv[1] == "frozen":
     talk.runner.freeze()
 plan = talk.runner._plan
-print(json.dumps([sandbox._zygotes[Language.triton].pid, talk.runner.pid, plan.folder, list(plan.cgroups)]), flush=True)
+zygote = sandbox._zygotes[Language.triton, Lane.cpu]
+print(json.dumps([zygote.pid, talk.runner.pid, plan.folder, list(plan.cgroups)]), flush=True)
 time.sleep(600)
 """
 
@@ -447,9 +449,11 @@ def test_a_runner_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sandbox = ProcessSandbox(on=Machine(Features(), Layout()))
     try:
-        sandbox._zygote(Language.triton)._process.kill()
+        sandbox._zygote(Language.triton, Lane.cpu)._process.kill()
         with pytest.raises(SandboxError):
-            ProcessRunner(sandbox._zygotes[Language.triton], _plan(tmp_path), LIMITS, sandbox._group(LIMITS), None)
+            ProcessRunner(
+                sandbox._zygotes[Language.triton, Lane.cpu], _plan(tmp_path), LIMITS, sandbox._group(LIMITS), None
+            )
     finally:
         sandbox.close()
     assert list(tmp_path.iterdir()) == []
@@ -465,11 +469,11 @@ def test_a_zygote_that_died_is_replaced() -> None:
     sandbox = ProcessSandbox()
     try:
         with talking(sandbox):
-            first = sandbox._zygotes[Language.triton].pid
+            first = sandbox._zygotes[Language.triton, Lane.cpu].pid
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: None if sandbox._zygotes[Language.triton].alive() else True)
+        wait_for(lambda: None if sandbox._zygotes[Language.triton, Lane.cpu].alive() else True)
         with talking(sandbox) as talk:
-            assert sandbox._zygotes[Language.triton].pid != first
+            assert sandbox._zygotes[Language.triton, Lane.cpu].pid != first
             assert talk.run("print('here')") == "here\n"
     finally:
         sandbox.close()

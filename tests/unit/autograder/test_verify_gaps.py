@@ -83,7 +83,7 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
         (_edit(f"{STAFF}/solutions/triton.py", "column < cols)", "column<cols)"), "occurs 0 times"),
         (_write(f"{STAFF}/mutants.toml", ""), "has 0 mutants in triton"),
         (
-            _edit(f"{PUBLIC}/assignment.toml", "ranked = true", "ranked = false"),
+            _edit(f"{PUBLIC}/assignment.toml", 'ranked = true\nlanes = ["cpu"]', 'ranked = false\nlanes = ["cpu"]'),
             "the lane cpu ranks and has no",
         ),
         (_edit(f"{PUBLIC}/assignment.toml", "rows = 1, cols = 1 ", "rows = 2, cols = 2 "), "case of size 1"),

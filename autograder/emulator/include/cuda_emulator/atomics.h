@@ -1,0 +1,58 @@
+// Atomics. Threads take turns only where they wait, so that a plain read and write is atomic. What spins on an atomic has to
+// let others run: exchanges and compare-and-swaps give the turn away every time, the others now and then.
+#pragma once
+
+#include "cuda_emulator/block.h"
+#include "cuda_emulator/half.h"
+
+namespace cuda_emulator {
+
+constexpr unsigned turns_between_yields = 64;
+
+inline void let_others_run(bool always) {
+  static unsigned calls = 0;
+  if (machine.current != nullptr && (always || ++calls % turns_between_yields == 0)) wait_as(State::ready);
+}
+
+template <class T, class Change>
+T atomically(T* address, Change change, bool always = false) {
+  let_others_run(always || machine.order == Order::shuffled);
+  const T old = *address;
+  *address = change(old);
+  return old;
+}
+
+template <class T>
+struct Same {
+  using type = T;
+};
+template <class T>
+using Exactly = typename Same<T>::type;  // Deduced from the address alone, as CUDA's overloads are chosen.
+
+}  // namespace cuda_emulator
+
+#define CUDA_EMULATOR_ATOMIC(name, expression)                                                                   \
+  template <class T>                                                                                             \
+  T name(T* address, ::cuda_emulator::Exactly<T> value) {                                                        \
+    return ::cuda_emulator::atomically(address, [&](T old) -> T { return static_cast<T>(expression); });         \
+  }
+CUDA_EMULATOR_ATOMIC(atomicAdd, old + value)
+CUDA_EMULATOR_ATOMIC(atomicSub, old - value)
+CUDA_EMULATOR_ATOMIC(atomicMin, value < old ? value : old)
+CUDA_EMULATOR_ATOMIC(atomicMax, value > old ? value : old)
+CUDA_EMULATOR_ATOMIC(atomicAnd, old & value)
+CUDA_EMULATOR_ATOMIC(atomicOr, old | value)
+CUDA_EMULATOR_ATOMIC(atomicXor, old ^ value)
+CUDA_EMULATOR_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
+CUDA_EMULATOR_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
+CUDA_EMULATOR_ATOMIC(atomicAdd_block, old + value)
+#undef CUDA_EMULATOR_ATOMIC
+
+template <class T>
+T atomicExch(T* address, ::cuda_emulator::Exactly<T> value) {
+  return ::cuda_emulator::atomically(address, [&](T) { return value; }, true);
+}
+template <class T>
+T atomicCAS(T* address, ::cuda_emulator::Exactly<T> compare, ::cuda_emulator::Exactly<T> value) {
+  return ::cuda_emulator::atomically(address, [&](T old) { return old == compare ? value : old; }, true);
+}

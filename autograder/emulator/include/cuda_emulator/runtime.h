@@ -1,0 +1,123 @@
+// The part of the runtime's host API that launchers use. There is one device, and everything is done when a call returns.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+
+#include "cuda_emulator/block.h"
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorLaunchFailure = 719,
+};
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaDeviceAttr {
+  cudaDevAttrMaxThreadsPerBlock = 1,
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrWarpSize = 10,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
+};
+constexpr int cudaSharedmemCarveoutMaxShared = 100;
+
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin;
+  int multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, major, minor;
+};
+
+namespace cuda_emulator {
+constexpr int multiprocessors = 8;  // Few, so that persistent kernels meet several tiles per block.
+
+inline cudaError_t state() { return machine.trouble.empty() ? cudaSuccess : cudaErrorLaunchFailure; }
+}  // namespace cuda_emulator
+
+inline cudaError_t cudaGetLastError() { return cuda_emulator::state(); }
+inline cudaError_t cudaPeekAtLastError() { return cuda_emulator::state(); }
+inline cudaError_t cudaDeviceSynchronize() { return cuda_emulator::state(); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_emulator::state(); }
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? cuda_emulator_trouble() : "an error";
+}
+inline const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
+
+template <class T>
+cudaError_t cudaMalloc(T** address, size_t bytes) {
+  void* memory = nullptr;
+  // Not one byte more than was asked for: the sanitizer then sees the first one beyond.
+  if (posix_memalign(&memory, 256, bytes) != 0) return cudaErrorMemoryAllocation;
+  std::memset(memory, cuda_emulator::poison, bytes);
+  *address = static_cast<T*>(memory);
+  return cudaSuccess;
+}
+template <class T>
+cudaError_t cudaMallocAsync(T** address, size_t bytes, cudaStream_t) {
+  return cudaMalloc(address, bytes);
+}
+inline cudaError_t cudaFree(void* address) { return std::free(address), cudaSuccess; }
+inline cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return cudaFree(address); }
+inline cudaError_t cudaMemset(void* address, int value, size_t bytes) {
+  return std::memset(address, value, bytes), cuda_emulator::state();
+}
+inline cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t = nullptr) {
+  return cudaMemset(address, value, bytes);
+}
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  return std::memmove(to, from, bytes), cuda_emulator::state();
+}
+inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+template <class T>
+cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0,
+                               cudaMemcpyKind = cudaMemcpyHostToDevice) {
+  if (offset + bytes > sizeof(T)) return cudaErrorInvalidValue;
+  std::memcpy(reinterpret_cast<char*>(&symbol) + offset, from, bytes);
+  return cuda_emulator::state();
+}
+
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || static_cast<size_t>(value) > cuda_emulator::max_shared_bytes) return cudaErrorInvalidValue;
+  cuda_emulator::machine.dynamic_limit = std::max(cuda_emulator::machine.dynamic_limit, static_cast<size_t>(value));
+  return cudaSuccess;
+}
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {
+  return *blocks = 1, cudaSuccess;
+}
+inline cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+inline cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidValue; }
+inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock: return *value = 1024, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return *value = 48 * 1024, cudaSuccess;
+    case cudaDevAttrWarpSize: return *value = 32, cudaSuccess;
+    case cudaDevAttrMultiProcessorCount: return *value = cuda_emulator::multiprocessors, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: return *value = 9, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: return *value = 0, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return *value = 227 * 1024, cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"SIMT emulator", size_t{1} << 30, 48 * 1024, 227 * 1024, cuda_emulator::multiprocessors, 32, 1024, 2048, 9, 0};
+  return cudaSuccess;
+}

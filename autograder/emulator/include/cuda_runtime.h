@@ -1,0 +1,44 @@
+// What a .cu file sees instead of CUDA's own header. docs/cuda_emulator.md lists what is there.
+#pragma once
+
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __managed__
+#define __grid_constant__
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+#define __CUDACC__ 1
+#define __CUDA_ARCH__ 900
+#define CUDA_EMULATOR 1
+
+#include "cuda_emulator/atomics.h"
+#include "cuda_emulator/block.h"
+#include "cuda_emulator/half.h"
+#include "cuda_emulator/math.h"
+#include "cuda_emulator/runtime.h"
+#include "cuda_emulator/vectors.h"
+#include "cuda_emulator/warp.h"
+
+#define threadIdx (::cuda_emulator::current().index)
+#define blockIdx (::cuda_emulator::machine.block)
+#define blockDim (::cuda_emulator::machine.block_dim)
+#define gridDim (::cuda_emulator::machine.grid_dim)
+#define warpSize 32
+
+inline long long clock64() { static long long calls = 0; return ++calls; }
+inline void __nanosleep(unsigned) { ::cuda_emulator::let_others_run(true); }
+[[noreturn]] inline void cuda_emulator_trap(int line) {
+  ::cuda_emulator::fail("%s of %s: __trap() at line %d.", ::cuda_emulator::block_name(::cuda_emulator::machine.block).c_str(),
+                        ::cuda_emulator::machine.kernel, line);
+  ::cuda_emulator::stop_thread();
+}
+#define __trap() cuda_emulator_trap(__LINE__)

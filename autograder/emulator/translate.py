@@ -1,0 +1,328 @@
+"""Rewrite what of CUDA C++ is no C++: launches and shared memory. Lines stay where they are, so that errors name them.
+
+A tokenizer, not a parser: it knows comments, strings, preprocessor lines and brackets. What it rewrites:
+
+    kernel<T><<<grid, block, bytes, stream>>>(a, b);     a call of `launch`, each argument evaluated once
+    __shared__ float tile[32][33];                       a static variable that is poisoned when a block begins
+    extern __shared__ float tile[];                      a pointer to the launch's dynamic shared memory
+
+What cannot run here is refused by name, with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> //(?:[^\n\\]|\\.|\\\n)* | /\*.*?\*/ )
+    | (?P<raw> (?:u8|[uUL])?R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)" )
+    | (?P<text> (?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" | (?:u8|[uUL])?'(?:[^'\\\n]|\\.)*' )
+    | (?P<directive> ^[ \t]*\#(?:[^\n\\/]|\\\n|\\.|/(?![/*]))* )
+    | (?P<word> [A-Za-z_]\w* )
+    | (?P<number> \.?\d(?:[eEpP][+-]|'?[\w.])* )
+    | (?P<launch> <<< | >>> )
+    | (?P<space> \s+ )
+    | (?P<other> :: | . )
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_SILENT = frozenset({"space", "comment"})
+_OPEN = {"(": ")", "[": "]", "{": "}"}
+_CLOSE = frozenset(_OPEN.values())
+
+REFUSED_WORDS: Mapping[str, str] = {
+    "asm": "inline PTX",
+    "__asm__": "inline PTX",
+    "cudaLaunchKernel": "cudaLaunchKernel (write kernel<<<…>>>(…))",
+    "cudaLaunchKernelEx": "launches with attributes",
+    "cudaLaunchCooperativeKernel": "cooperative launches",
+    "__cluster_dims__": "thread-block clusters",
+    "__pipeline_memcpy_async": "asynchronous copies",
+    "tex1Dfetch": "textures",
+    "tex2D": "textures",
+}
+REFUSED_HEADERS: Mapping[str, str] = {
+    "cuda/": "libcu++",
+    "cub/": "CUB",
+    "thrust/": "Thrust",
+    "cutlass/": "CUTLASS",
+    "cute/": "CuTe",
+    "cuda_pipeline": "asynchronous copies",
+    "cudaTypedefs": "the driver API",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+}
+_INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
+
+
+class UnsupportedError(Exception):
+    """The file needs something that runs on a GPU only; `line` counts from 1."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(f"line {line}: {what} cannot run on the CPU lane. It can on a GPU lane.")
+        self.line = line
+
+
+class MalformedError(Exception):
+    """A launch or a shared variable that cannot be read; `line` counts from 1."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(f"line {line}: {what}")
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the source: `kind` is a group of the tokenizer, `line` where it begins."""
+
+    kind: str
+    text: str
+    line: int
+
+
+def translate(source: str) -> str:
+    """C++ that g++ compiles with the emulator's headers; every line keeps its number.
+
+    Raises:
+        UnsupportedError: it needs something that only a GPU has.
+        MalformedError: a launch or a shared variable that cannot be read.
+    """
+    tokens = list(_tokens(source))
+    for token in tokens:
+        _refuse(token)
+    return "".join(_Rewriter(tokens).rewritten())
+
+
+def _tokens(source: str) -> Iterator[Token]:
+    line = 1
+    for match in _TOKEN.finditer(source):
+        text = match.group()
+        yield Token(str(match.lastgroup if match.lastgroup != "mark" else "raw"), text, line)
+        line += text.count("\n")
+
+
+def _refuse(token: Token) -> None:
+    if token.kind == "word" and token.text in REFUSED_WORDS:
+        raise UnsupportedError(token.line, REFUSED_WORDS[token.text])
+    if token.kind == "directive" and (include := _INCLUDE.search(token.text)):
+        for start, what in REFUSED_HEADERS.items():
+            if include[1].startswith(start):
+                raise UnsupportedError(token.line, what)
+
+
+class _Rewriter:
+    """One walk over the tokens; `_at` is the next one."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._out: list[str] = []
+        self._depth = 0
+        """Of braces; those of a namespace or an `extern "C"` block do not count."""
+        self._transparent: list[bool] = []
+
+    def rewritten(self) -> list[str]:
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            if token.kind == "word" and token.text == "__shared__":
+                self._shared()
+            elif token.text == "<<<":
+                self._launch()
+            else:
+                self._follow(token)
+                self._out.append(token.text)
+                self._at += 1
+        return self._out
+
+    def _follow(self, token: Token) -> None:
+        """Know whether what comes next stands inside of a function."""
+        if token.text == "{":
+            self._transparent.append(self._opens_a_namespace())
+            self._depth += not self._transparent[-1]
+        elif token.text == "}" and self._transparent:
+            self._depth -= not self._transparent.pop()
+
+    def _opens_a_namespace(self) -> bool:
+        words = []
+        for token in reversed(self._tokens[: self._at]):
+            if token.text in {";", "}", "{", ")"} or token.kind == "directive":
+                break
+            if token.kind not in _SILENT:
+                words.append(token.text)
+        return "namespace" in words or (len(words) == 2 and words[1] == "extern")  # noqa: PLR2004  (extern "C")
+
+    # --- shared memory -----------------------------------------------------------------------------------------------
+
+    def _shared(self) -> None:
+        line = self._tokens[self._at].line
+        is_extern = self._take_back("extern")
+        self._take_back("static")
+        self._at += 1
+        declaration = self._until(";", line, "a __shared__ variable has no semicolon at its end")
+        text = "".join(token.text for token in declaration)
+        if is_extern or self._starts("extern", declaration):
+            self._dynamic(declaration, line)
+            return
+        names = list(_declared(declaration))
+        if not names:
+            raise MalformedError(line, "a __shared__ variable without a name")
+        if any(token.text == "=" for token in declaration):
+            raise MalformedError(line, f"{names[0]} is __shared__ and cannot have an initial value")
+        begins = "".join(
+            f" static ::cuda_emulator::SharedOwner {name}_owner_;"
+            f' ::cuda_emulator::shared_begins({name}, {name}_owner_, "{name}", {line});'
+            for name in names
+        )
+        self._out.append(f"static {text.lstrip()};{begins}")
+
+    def _starts(self, word: str, declaration: list[Token]) -> bool:
+        first = next((token for token in declaration if token.kind not in _SILENT), None)
+        return first is not None and first.text == word
+
+    def _dynamic(self, declaration: list[Token], line: int) -> None:
+        names = list(_declared(declaration))
+        if len(names) != 1:
+            raise MalformedError(line, "extern __shared__ declares one array")
+        kind = _type_of(declaration, names[0])
+        if self._depth == 0:
+            self._out.append(f"static const ::cuda_emulator::DynamicShared<{kind}> {names[0]};")
+        else:
+            memory = "::cuda_emulator::dynamic_shared_memory()"
+            self._out.append(f"{kind}* const {names[0]} = static_cast<{kind}*>({memory});")
+        self._out.append("\n" * sum(token.text.count("\n") for token in declaration))
+
+    def _take_back(self, word: str) -> bool:
+        """Remove `word` from the end of what was written."""
+        for index in range(len(self._out) - 1, -1, -1):
+            if self._out[index].isspace():
+                continue
+            if self._out[index] == word:
+                del self._out[index]
+                return True
+            return False
+        return False
+
+    # --- launches ----------------------------------------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        line = self._tokens[self._at].line
+        callee = self._callee(line)
+        self._at += 1
+        configuration = self._until(">>>", line, "a launch has <<< without >>>")
+        after = self._next_meaning()
+        if after is None or after.text != "(":
+            raise MalformedError(line, "after >>> come the kernel's arguments in parentheses")
+        gap = self._skip_to_meaning()
+        self._at += 1
+        arguments = self._until(")", line, "the arguments of a launch have no closing parenthesis")
+        inside = _Rewriter(arguments).rewritten()
+        passed = "".join(inside)
+        comma = ", " if passed.strip() else ""
+        config = "".join(token.text for token in configuration)
+        name = callee.strip().replace('"', "'").replace("\n", " ")
+        self._out.append(
+            f'::cuda_emulator::launch("{name}", {line}, ::cuda_emulator::Configuration({config}), '
+            f"[](auto... arguments_) {{ {callee.strip()}(arguments_...); }}{gap}{comma}{passed})"
+        )
+
+    def _callee(self, line: int) -> str:
+        """Take the kernel's name, with its template arguments, back from what was written."""
+        taken: list[str] = []
+        while self._out and self._out[-1].isspace():
+            taken.append(self._out.pop())
+        if self._out and self._out[-1] == ">":
+            self._take_template_arguments(taken, line)
+        expect_name = True
+        while self._out:
+            text = self._out[-1]
+            if expect_name and re.fullmatch(r"[A-Za-z_]\w*", text):
+                taken.append(self._out.pop())
+                expect_name = False
+            elif not expect_name and text == "::":
+                taken.append(self._out.pop())
+                expect_name = True
+            else:
+                break
+        callee = "".join(reversed(taken))
+        if not re.search(r"\w", callee):
+            raise MalformedError(line, "a launch needs a kernel's name before <<<")
+        return callee
+
+    def _take_template_arguments(self, taken: list[str], line: int) -> None:
+        depth = 0
+        while self._out:
+            text = self._out.pop()
+            taken.append(text)
+            depth += (text == ">") - (text == "<")
+            if depth == 0:
+                while self._out and self._out[-1].isspace():
+                    taken.append(self._out.pop())
+                return
+        raise MalformedError(line, "the template arguments before <<< have no beginning")
+
+    # --- walking -----------------------------------------------------------------------------------------------------
+
+    def _until(self, end: str, line: int, trouble: str) -> list[Token]:
+        """The tokens up to `end` outside of all brackets; `_at` is behind it then."""
+        taken: list[Token] = []
+        depth = 0
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            self._at += 1
+            if token.text == end and depth == 0:
+                return taken
+            depth += (token.text in _OPEN) - (token.text in _CLOSE)
+            if depth < 0:
+                break
+            taken.append(token)
+        raise MalformedError(line, trouble)
+
+    def _next_meaning(self) -> Token | None:
+        rest = self._tokens[self._at :]
+        return next((token for token in rest if token.kind not in _SILENT), None)
+
+    def _skip_to_meaning(self) -> str:
+        gap = ""
+        while self._tokens[self._at].kind in _SILENT:
+            gap += self._tokens[self._at].text
+            self._at += 1
+        return gap
+
+
+def _declared(declaration: list[Token]) -> Iterator[str]:
+    """The names that a declaration declares: the last word before `[`, `,`, `=` or the end, outside of brackets."""
+    depth, name = 0, ""
+    for token in declaration:
+        if token.kind in _SILENT:
+            continue
+        if depth == 0 and token.text in {"[", ",", "="} and name:
+            yield name
+            name = ""
+        depth += (token.text in _OPEN) + (token.text == "<") - (token.text in _CLOSE) - (token.text == ">")
+        if depth == 0 and token.kind == "word":
+            name = token.text
+    if name and depth == 0:
+        yield name
+
+
+def _type_of(declaration: list[Token], name: str) -> str:
+    """What stands before the name, less what says where the variable lives and how it is aligned."""
+    words: list[str] = []
+    skip = 0
+    for index, token in enumerate(declaration):
+        if token.kind == "word" and token.text == name and not skip:
+            break
+        if skip:
+            skip += (token.text == "(") - (token.text == ")")
+            skip -= token.text == ")" and skip == 1
+            continue
+        if token.text in {"__align__", "alignas"}:
+            skip = 1 if declaration[index + 1].text == "(" else 0
+            continue
+        if token.text in {"extern", "static", "volatile"}:
+            continue
+        words.append(token.text if token.kind not in _SILENT else " ")
+    return "".join(words).strip()

@@ -1,0 +1,117 @@
+"""Memory of a GPU, by CUDA's virtual-memory API: an allocation per tensor, exported as a descriptor, never used again.
+
+What differs from the host, and what follows:
+
+- Nothing can be sealed, and a descriptor carries no rights: an importer maps it as it likes. So nothing that was
+  revealed is believed: the oracle works on private inputs, what is compared is a snapshot in the judge's own memory,
+  and an input that is not what was written is a broken rule.
+- Sizes are whole pages of 2 MiB. The slack belongs to the guard bands and is filled and checked like them.
+- Work is asynchronous: `settle` stands before t0, so that nothing of the filling is left to do, and before t1, so that
+  the snapshot is complete.
+- What was just written may still be in the L2 cache: `cool` writes over it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from autograder.contract import Lane
+from autograder.errors import GpuError
+from autograder.gpu.driver import VirtualMemory, load_driver
+from autograder.gpu.tensors import as_bytes
+
+NAMES = {Lane.h100: "H100", Lane.h200: "H200", Lane.b200: "B200"}
+"""What stands in the name of a lane's device."""
+
+CAPABILITIES = {Lane.h100: (9, 0), Lane.h200: (9, 0), Lane.b200: (10, 0)}
+COOLING_L2S = 4
+"""How many times the L2 cache is written over."""
+
+
+class GpuMemory:
+    """One allocation, mapped for the judge, exported for one runner."""
+
+    def __init__(self, driver: VirtualMemory, size: int) -> None:
+        self._driver = driver
+        self._size = size
+        with ExitStack() as undo:
+            handle = driver.create(size)
+            undo.callback(driver.release, handle)
+            self._address = driver.map(handle, size, writable=True)
+            undo.callback(driver.unmap, self._address, size)
+            self.descriptor = driver.export(handle)
+            undo.pop_all()
+        # The mapping and the descriptor keep the memory.
+        driver.release(handle)
+        self._view: torch.Tensor | None = as_bytes(self._address, size)
+
+    @property
+    def view(self) -> torch.Tensor:
+        """All of it, uint8."""
+        if self._view is None:
+            raise GpuError("memory was used after it was closed")
+        return self._view
+
+    def seal(self, *, size: bool, writing: bool) -> None:
+        """Device memory knows no seals; the module says what is done instead."""
+
+    def close(self) -> None:
+        """Unmap it. The memory is gone when the runner has unmapped it too, or has ended."""
+        if self._view is not None:
+            self._view = None
+            os.close(self.descriptor)
+            self.descriptor = -1
+            self._driver.unmap(self._address, self._size)
+
+
+class GpuDevice:
+    """The first GPU that this process sees.
+
+    Raises:
+        GpuError: there is none, or it does not belong to the lane.
+    """
+
+    clock = "event"
+
+    def __init__(self, lane: Lane, driver: Any = None) -> None:
+        if not torch.cuda.is_available():
+            raise GpuError("torch sees no GPU")
+        self._properties = torch.cuda.get_device_properties(0)
+        check(lane, self._properties.name, (self._properties.major, self._properties.minor))
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        self.where = torch.device("cuda", 0)
+        self._scratch = torch.empty(COOLING_L2S * self._properties.L2_cache_size, dtype=torch.uint8, device=self.where)
+        self._driver = VirtualMemory(0, driver or load_driver())
+        self.granularity = self._driver.granularity
+
+    def memory(self, size: int) -> GpuMemory:
+        """New memory of `size` bytes."""
+        return GpuMemory(self._driver, size)
+
+    def cool(self) -> None:
+        """Write over the L2 cache."""
+        self._scratch.zero_()
+
+    def settle(self) -> None:
+        """Wait for the device."""
+        torch.cuda.synchronize(self.where)
+
+    def facts(self) -> dict[str, str]:
+        """The GPU and what drives it."""
+        found = self._properties
+        return {
+            "gpu": found.name,
+            "gpu memory": f"{found.total_memory // 2**20} MiB",
+            "compute capability": f"{found.major}.{found.minor}",
+            "cuda": str(torch.version.cuda),
+        }
+
+
+def check(lane: Lane, name: str, capability: tuple[int, int]) -> None:
+    """Refuse a device of another lane: results of two lanes are never mixed."""
+    if NAMES[lane] not in name or capability != CAPABILITIES[lane]:
+        raise GpuError(f"{name} ({capability[0]}.{capability[1]}) is no device of the lane {lane}")

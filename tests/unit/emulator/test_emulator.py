@@ -1,0 +1,430 @@
+"""Kernels of every kind on the emulator, right ones and wrong ones, compiled by g++ and called as the runner does."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from autograder.emulator.build import CompileError, build, sanitizer_library
+from autograder.emulator.translate import UnsupportedError
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+FORWARD, REVERSE, SHUFFLED = range(3)
+
+
+class Kernel:
+    """A compiled file whose launcher `go` is called with tensors and integers."""
+
+    def __init__(self, source: str, folder: Path) -> None:
+        self._library = ctypes.CDLL(str(build(source, folder).path))
+        self._library.cuda_emulator_trouble.restype = ctypes.c_char_p
+
+    def __call__(self, *arguments: torch.Tensor | int, order: int = FORWARD, seed: int = 0) -> str:
+        """What went wrong, or an empty text."""
+        self._library.cuda_emulator_forget()
+        self._library.cuda_emulator_set_order(order, seed)
+        self._library.go(
+            *(
+                ctypes.c_void_p(item.data_ptr()) if isinstance(item, torch.Tensor) else ctypes.c_int(item)
+                for item in arguments
+            )
+        )
+        return self._library.cuda_emulator_trouble().decode()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path):
+    return lambda source: Kernel(source, tmp_path)
+
+
+def test_threads_of_many_blocks_add_two_vectors(kernel):
+    add = kernel("""
+        __global__ void add(const float* x, const float* y, float* out, int n) {
+          int i = blockIdx.x * blockDim.x + threadIdx.x;
+          if (i < n) out[i] = x[i] + y[i];
+        }
+        extern "C" void go(const float* x, const float* y, float* out, int n) {
+          add<<<(n + 255) / 256, 256>>>(x, y, out, n);
+        }
+    """)
+    x, y, out = torch.randn(100_003), torch.randn(100_003), torch.full((100_003,), torch.nan)
+    assert add(x, y, out, 100_003) == ""
+    assert torch.equal(out, x + y)
+
+
+TILED = """
+    constexpr int T = 16;
+    __global__ void matmul(const float* a, const float* b, float* c, int n) {
+      __shared__ float as[T][T + 1], bs[T][T];
+      int row = blockIdx.y * T + threadIdx.y, col = blockIdx.x * T + threadIdx.x;
+      float sum = 0.0f;
+      for (int k = 0; k < n; k += T) {
+        as[threadIdx.y][threadIdx.x] = a[row * n + k + threadIdx.x];
+        bs[threadIdx.y][threadIdx.x] = b[(k + threadIdx.y) * n + col];
+        __syncthreads();
+        #pragma unroll
+        for (int i = 0; i < T; ++i) sum += as[threadIdx.y][i] * bs[i][threadIdx.x];
+        SECOND
+      }
+      c[row * n + col] = sum;
+    }
+    extern "C" void go(const float* a, const float* b, float* c, int n) {
+      dim3 grid(n / T, n / T), block(T, T);
+      matmul<<<grid, block>>>(a, b, c, n);
+    }
+"""
+
+
+@pytest.mark.parametrize("order", [FORWARD, REVERSE, SHUFFLED])
+def test_a_block_shares_tiles_in_every_order_of_its_threads(kernel, order):
+    matmul = kernel(TILED.replace("SECOND", "__syncthreads();"))
+    a, b, c = torch.randn(64, 64), torch.randn(64, 64), torch.full((64, 64), torch.nan)
+    assert matmul(a, b, c, 64, order=order) == ""
+    torch.testing.assert_close(c, a @ b)
+
+
+def test_a_missing_barrier_shows_in_another_order(kernel):
+    matmul = kernel(TILED.replace("SECOND", ""))
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    wrong = 0
+    for order in (FORWARD, REVERSE, SHUFFLED):
+        c = torch.full((64, 64), torch.nan)
+        assert matmul(a, b, c, 64, order=order) == ""
+        wrong += not torch.allclose(c, a @ b, atol=1e-4)
+    assert wrong > 0
+
+
+def test_threads_that_leave_before_a_barrier_are_counted(kernel):
+    leaves = kernel("""__global__ void k(float* out, int n) {
+          if (threadIdx.x >= n) return;
+          __syncthreads();
+          out[threadIdx.x] = 1.0f;
+        }
+        extern "C" void go(float* out, int n) { k<<<1, 64>>>(out, n); }""")
+    assert leaves(torch.zeros(64), 64) == ""
+    assert leaves(torch.zeros(64), 52).startswith(
+        "block (0,0,0) of k: 12 of 64 threads never reach the __syncthreads() at line 3."
+    )
+
+
+def test_two_barriers_are_not_one(kernel):
+    branches = kernel("""__global__ void k(int n) {
+          if (threadIdx.x < n) {
+            __syncthreads();
+          } else {
+            __syncthreads();
+          }
+        }
+        extern "C" void go(int n) { k<<<2, 64>>>(n); }""")
+    assert branches(64) == ""
+    trouble = branches(48)
+    assert "16 of 64 at line 5 and others at line 3" in trouble
+    assert "different barriers" in trouble
+
+
+def test_shared_memory_is_poisoned_for_every_block(kernel):
+    stale = kernel("""__global__ void k(float* out) {
+          __shared__ float sum;
+          if (blockIdx.x == 0) sum = 1.0f;
+          __syncthreads();
+          if (threadIdx.x == 0) out[blockIdx.x] = sum;
+        }
+        extern "C" void go(float* out) { k<<<2, 32>>>(out); }""")
+    out = torch.zeros(2)
+    assert stale(out) == ""
+    assert out[0] == 1.0
+    assert out[1] < -1e6
+
+
+def test_dynamic_shared_memory_inside_and_outside_of_functions(kernel):
+    dynamic = kernel("""
+        extern __shared__ float outside[];
+        template <typename T> __global__ void k(T* out, int n) {
+          extern __shared__ __align__(16) float inside[];
+          inside[threadIdx.x] = threadIdx.x;
+          __syncthreads();
+          out[threadIdx.x] = outside[n - 1 - threadIdx.x];
+        }
+        extern "C" void go(float* out, int n) {
+          k<float><<<1, n, n * sizeof(float)>>>(out, n);
+        }""")
+    out = torch.zeros(96)
+    assert dynamic(out, 96) == ""
+    assert torch.equal(out, torch.arange(95, -1, -1, dtype=torch.float32))
+
+
+def test_warps_shuffle_vote_and_reduce(kernel):
+    warps = kernel("""
+        __global__ void k(const float* x, float* out, int* votes) {
+          float v = x[threadIdx.x];
+          for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);
+          float all = x[threadIdx.x];
+          for (int m = 1; m < 32; m *= 2) all = fmaxf(all, __shfl_xor_sync(~0u, all, m));
+          float left = __shfl_up_sync(~0u, x[threadIdx.x], 1, 8);
+          if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = v;
+          out[2 + threadIdx.x] = left;
+          unsigned positive = __ballot_sync(~0u, x[threadIdx.x] > 0);
+          if (threadIdx.x % 32 == 0) {
+            votes[threadIdx.x / 32] = __popc(positive);
+          }
+          votes[2 + threadIdx.x] = all == __shfl_sync(~0u, all, 3);
+        }
+        extern "C" void go(const float* x, float* out, int* votes) {
+          k<<<1, 64>>>(x, out, votes);
+        }""")
+    x, out, votes = torch.randn(64), torch.zeros(66), torch.zeros(66, dtype=torch.int32)
+    assert warps(x, out, votes, order=SHUFFLED, seed=3) == ""
+    torch.testing.assert_close(out[:2], x.view(2, 32).sum(1))
+    assert votes[:2].tolist() == (x.view(2, 32) > 0).sum(1).tolist()
+    assert votes[2:].all()
+    expected = x.clone().view(8, 8)
+    expected[:, 1:] = x.view(8, 8)[:, :-1]
+    assert torch.equal(out[2:], expected.flatten())
+
+
+def test_a_mask_that_names_a_lane_which_never_comes(kernel):
+    hangs = kernel("""__global__ void k(float* out) {
+          if (threadIdx.x < 16)
+            out[threadIdx.x] = __shfl_sync(0xffffffff, out[threadIdx.x], 0);
+        }
+        extern "C" void go(float* out) { k<<<1, 32>>>(out); }""")
+    trouble = hangs(torch.zeros(32))
+    assert "__shfl_sync at line 3 waits for lanes 0xffff0000 (mask 0xffffffff), which never arrive" in trouble
+
+
+def test_a_mask_has_to_name_its_caller(kernel):
+    lies = kernel("""__global__ void k() { __syncwarp(0xf); }
+        extern "C" void go() { k<<<1, 32>>>(); }""")
+    assert "lane 4 with the mask 0x0000000f, which does not name it" in lies()
+
+
+def test_atomics_count_and_a_spin_lock_ends(kernel):
+    counts = kernel("""
+        __device__ int lock = 0;
+        __global__ void k(int* bins, float* sum, int* guarded) {
+          atomicAdd(&bins[threadIdx.x % 7], 1);
+          atomicAdd(sum, 0.5f);
+          while (atomicCAS(&lock, 0, 1) != 0) { }
+          *guarded += 1;
+          atomicExch(&lock, 0);
+        }
+        extern "C" void go(int* bins, float* sum, int* guarded) {
+          k<<<3, 128>>>(bins, sum, guarded);
+        }""")
+    bins, total, guarded = torch.zeros(7, dtype=torch.int32), torch.zeros(1), torch.zeros(1, dtype=torch.int32)
+    assert counts(bins, total, guarded, order=SHUFFLED) == ""
+    assert bins.tolist() == [57, 57, 54, 54, 54, 54, 54]
+    assert total.item() == 192.0
+    assert guarded.item() == 384
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("half", torch.float16), ("__nv_bfloat16", torch.bfloat16)])
+def test_small_floats_round_as_torch_does(kernel, name, dtype):
+    small = kernel(
+        """
+        #include <cuda_fp16.h>
+        #include <cuda_bf16.h>
+        __global__ void k(const TYPE* x, const TYPE* y, TYPE* out, int n) {
+          int i = threadIdx.x;
+          for (; i < n; i += blockDim.x) {
+            out[i] = x[i] + y[i]; out[n + i] = x[i] * y[i]; out[2 * n + i] = x[i] / y[i];
+          }
+        }
+        extern "C" void go(const TYPE* x, const TYPE* y, TYPE* out, int n) {
+          k<<<1, 128>>>(x, y, out, n);
+        }""".replace("TYPE", name)
+    )
+    n = 20_000
+    x = (torch.randn(n) * torch.exp(torch.randn(n) * 4)).to(dtype)
+    y = (torch.randn(n) * torch.exp(torch.randn(n) * 4)).to(dtype)
+    out = torch.zeros(3, n, dtype=dtype)
+    assert small(x, y, out, n) == ""
+    expected = torch.stack([x + y, x * y, x / y])
+    assert torch.equal(out.view(torch.int16), expected.view(torch.int16))
+
+
+def test_vectors_load_four_at_once(kernel):
+    scale = kernel("""
+        __global__ void k(const float4* __restrict__ x, float4* __restrict__ out, float a) {
+          float4 v = __ldg(&x[threadIdx.x]);
+          out[threadIdx.x] = make_float4(a * v.x, a * v.y, a * v.z, a * v.w);
+        }
+        extern "C" void go(const float* x, float* out) {
+          k<<<1, 64>>>(reinterpret_cast<const float4*>(x), (float4*)out, 2.0f);
+        }""")
+    x, out = torch.randn(256), torch.zeros(256)
+    assert scale(x, out) == ""
+    assert torch.equal(out, 2 * x)
+
+
+@pytest.mark.parametrize("layout", ["row_major", "col_major"])
+def test_warps_multiply_small_matrices(kernel, layout):
+    wmma = kernel(
+        """
+        #include <mma.h>
+        using namespace nvcuda;
+        __global__ void k(const half* a, const half* b, float* c) {
+          wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+          wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::LAYOUT> fb;
+          wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+          wmma::fill_fragment(fc, 0.0f);
+          for (int i = 0; i < 2; ++i) {
+            wmma::load_matrix_sync(fa, a + i * 16, 32);
+            wmma::load_matrix_sync(fb, b + i * 16 * STEP, STRIDE);
+            wmma::mma_sync(fc, fa, fb, fc);
+          }
+          wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
+        }
+        extern "C" void go(const half* a, const half* b, float* c) {
+          k<<<1, 32>>>(a, b, c);
+        }""".replace("LAYOUT", layout)
+        .replace("STEP", "16" if layout == "row_major" else "1")
+        .replace("STRIDE", "16" if layout == "row_major" else "32")
+    )
+    a, b, c = torch.randn(16, 32).half(), torch.randn(32, 16).half(), torch.zeros(16, 16)
+    given = b if layout == "row_major" else b.t().contiguous()
+    assert wmma(a, given, c) == ""
+    torch.testing.assert_close(c, a.float() @ b.float(), atol=1e-4, rtol=1e-4)
+
+
+def test_cooperative_groups_reduce_tiles(kernel):
+    groups = kernel("""
+        #include <cooperative_groups.h>
+        #include <cooperative_groups/reduce.h>
+        namespace cg = cooperative_groups;
+        __global__ void k(const float* x, float* out) {
+          auto block = cg::this_thread_block();
+          auto tile = cg::tiled_partition<8>(block);
+          float sum = cg::reduce(tile, x[block.thread_rank()], cg::plus<float>());
+          if (tile.thread_rank() == 0) out[tile.meta_group_rank()] = sum;
+          block.sync();
+        }
+        extern "C" void go(const float* x, float* out) { k<<<1, 64>>>(x, out); }""")
+    x, out = torch.randn(64), torch.zeros(8)
+    assert groups(x, out) == ""
+    torch.testing.assert_close(out, x.view(8, 8).sum(1))
+
+
+@pytest.mark.parametrize(
+    ("launch", "why"),
+    [
+        ("k<<<1, 2048>>>()", "a block has at most 1024 threads"),
+        ("k<<<0, 32>>>()", "at least one of each"),
+        ("k<<<1, 32, 64 * 1024>>>()", "have to be asked for with cudaFuncSetAttribute"),
+        ("k<<<1, 32, 256 * 1024>>>()", "at most 227 KiB"),
+    ],
+)
+def test_a_launch_that_a_gpu_refuses_is_refused(kernel, launch, why):
+    bad = kernel(f"""__global__ void k() {{}}
+        extern "C" void go() {{
+          {launch};
+        }}""")
+    trouble = bad()
+    assert why in trouble
+    assert trouble.startswith("line 3: k<<<")
+
+
+def test_more_shared_memory_can_be_asked_for(kernel):
+    large = kernel("""__global__ void k(int* out) {
+          extern __shared__ int all[];
+          all[25000] = 7;
+          *out = all[25000];
+        }
+        extern "C" void go(int* out) {
+          cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 110000);
+          k<<<1, 1, 110000>>>(out);
+        }""")
+    out = torch.zeros(1, dtype=torch.int32)
+    assert large(out) == ""
+    assert out.item() == 7
+
+
+def test_too_many_shared_variables_are_refused(kernel):
+    large = kernel("""__global__ void k() { __shared__ float a[8192]; __shared__ float b[4097]; }
+        extern "C" void go() { k<<<1, 1>>>(); }""")
+    assert "49156 bytes of __shared__ variables" in large()
+
+
+def test_two_libraries_of_one_process_do_not_share_an_emulator(kernel, tmp_path):
+    source = """__global__ void k(int* out) { if (*out) __trap(); *out = 1; }
+        extern "C" void go(int* out) { k<<<1, 1>>>(out); }"""
+    first, second = (Kernel(source, folder) for folder in _folders(tmp_path))
+    assert "__trap()" in first(torch.ones(1, dtype=torch.int32))
+    assert second._library.cuda_emulator_trouble() == b""
+    assert first._library.cuda_emulator_trouble() != b""
+
+
+def _folders(folder: Path) -> list[Path]:
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    return [folder / "one", folder / "two"]
+
+
+def test_after_a_failure_nothing_more_is_launched(kernel):
+    two = kernel("""__global__ void bad() { __trap(); }
+        __global__ void good(int* out) { *out = 1; }
+        extern "C" void go(int* out, int first) {
+          if (first) bad<<<1, 1>>>();
+          good<<<1, 1>>>(out);
+          if (cudaGetLastError() != cudaSuccess) out[1] = 1;
+        }""")
+    out = torch.zeros(2, dtype=torch.int32)
+    assert "__trap() at line 1" in two(out, 1)
+    assert out.tolist() == [0, 1]
+    assert two(out, 0) == ""
+    assert out.tolist() == [1, 1]
+
+
+def test_an_error_names_the_students_own_line(tmp_path):
+    with pytest.raises(CompileError, match=r"mine\.cu:3:\d+: error: 'nonsense' was not declared"):
+        build("// one\n__global__ void k() {\n  nonsense = 1;\n}\n", tmp_path, filename="mine.cu")
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ('__device__ void f() {\n  asm volatile("mov.u32 %0, %laneid;" : "=r"(x));\n}', r"line 2: inline PTX"),
+        ("#include <cub/cub.cuh>\n", r"line 1: CUB"),
+        ('#include "cutlass/gemm.h"\n', r"line 1: CUTLASS"),
+        ("void f() {\n\n  cudaLaunchCooperativeKernel();\n}", r"line 3: cooperative launches"),
+    ],
+)
+def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, source, what):
+    with pytest.raises(UnsupportedError, match=what):
+        build(source, tmp_path)
+
+
+def test_a_sanitized_build_names_the_line_that_writes_outside(tmp_path):
+    source = """
+__global__ void fill(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = 1.0f;
+}
+extern "C" void go(int n) {
+  float* out;
+  cudaMalloc(&out, n * sizeof(float));
+  fill<<<(n + 31) / 32, 32>>>(out, n);
+  cudaFree(out);
+}
+"""
+    library = build(source, tmp_path, filename="mine.cu", sanitize=True)
+    script = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).go(int(sys.argv[2]))"
+    environ = {"LD_PRELOAD": str(sanitizer_library()), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1"}
+    good, bad = (
+        subprocess.run(
+            [sys.executable, "-S", "-c", script, str(library.path), str(count)],
+            env=environ, capture_output=True, text=True, timeout=120, check=False,
+        )
+        for count in (64, 65)
+    )  # fmt: skip
+    assert good.returncode == 0, good.stderr[-3000:]
+    assert bad.returncode != 0
+    assert "heap-buffer-overflow" in bad.stderr
+    assert "mine.cu:4" in bad.stderr
