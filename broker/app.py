@@ -22,6 +22,8 @@ from kombu.entity import Exchange, Queue
 
 GRADE = "grade"
 RECORD = "record"
+TICK = "tick"
+"""The server's own message through the results queue (`server.grading.heard`)."""
 RESULTS = "results"
 
 SEND_TIMEOUT_S = 5.0
@@ -31,6 +33,14 @@ SEND_TIMEOUT_S = 5.0
 def grade_queue(node: str) -> str:
     """The queue that only this node consumes."""
     return f"grade.{node}"
+
+
+def unacked_keys(queue: str) -> tuple[str, str, str]:
+    """Where Redis keeps what a queue's consumer took and did not acknowledge yet: the messages, an index, a lock.
+
+    Each queue has its own. By default all consumers of a Redis share them, and could read what others were given.
+    """
+    return f"{queue}.unacked", f"{queue}.unacked_index", f"{queue}.unacked_mutex"
 
 
 def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
@@ -50,7 +60,8 @@ def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
         # What came of a task travels on the results queue, signed; Celery keeps no second copy of it.
         task_ignore_result=True,
         result_backend=None,
-        # A slot takes one message at a time: what waits, waits in the database, where its place can still change.
+        # A slot takes one message at a time: what waits, waits in the database, where its place can still change. For
+        # the same reason there are no priorities here.
         worker_prefetch_multiplier=1,
         worker_concurrency=1,
         # No broadcast queues: nobody sends commands to workers, and on a folder each of them would be polled.
@@ -60,34 +71,67 @@ def make_app(name: str, broker_url: str, *, queue: str | None = None) -> Celery:
         # A publisher decides itself how long a message is worth another try (a heartbeat: not at all).
         task_publish_retry=False,
         broker_connection_timeout=SEND_TIMEOUT_S,
-        # Services start in any order and survive a restart of the broker, however long it takes.
+        # Services start in any order and survive a restart of the broker, however long it takes. A Redis that is still
+        # loading, or full, or a replica for a moment, answers with an error: it is asked again like one that is away.
+        broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        broker_channel_error_retry=True,
+        # What is being graded or recorded goes on while the broker is away: its message is acknowledged before
+        # (grading) or changes nothing when it comes again (recording).
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        # After a lost connection Celery would lower a prefetch that is one already.
+        worker_enable_prefetch_count_reduction=False,
+        # A task that raises is done with: the sweeper is the only retry. The recorder says what is to come again.
+        task_acks_on_failure_or_timeout=True,
+        task_reject_on_worker_lost=False,
+        # A grading that is cut short is handed back by the worker, not drawn out by Celery.
+        worker_soft_shutdown_timeout=0.0,
         # Standard output stays what it is (`consume` keeps the logging as well).
         worker_redirect_stdouts=False,
-        **{"broker_url": broker_url, **_transport(broker_url)},
+        **{"broker_url": broker_url, **_transport(broker_url, queue)},
     )
     return app
 
 
-def _transport(broker_url: str) -> dict[str, Any]:
+def _transport(broker_url: str, queue: str | None) -> dict[str, Any]:
     scheme = urlsplit(broker_url).scheme
     if scheme == "filesystem":
         return _filesystem(Path(urlsplit(broker_url).path))
     if scheme in {"redis", "rediss"}:
-        return {"broker_transport_options": _REDIS}
+        return {
+            "broker_transport": "broker.redis:Transport",
+            "broker_transport_options": {**_REDIS, **_own_keys(queue)},
+        }
     return {}
 
 
 _REDIS: dict[str, Any] = {
-    # Only the recorder acknowledges late; its jobs take milliseconds, and a repeated one changes nothing.
-    "visibility_timeout": 120,
-    # A half-open connection is found out instead of waited for.
+    # Only the recorder acknowledges late. Its jobs take milliseconds, and a repeated one changes nothing, so that what
+    # a killed recorder had in its hands may come again soon. The times are those of the consumers' clocks: recorders
+    # whose clocks disagree by more repeat each other's work, and nothing worse.
+    "visibility_timeout": 20,
+    # As shipped, what is overdue is looked for every 100 s, and a lock that a killed consumer held lasts 300 s.
+    "unacked_restore_interval": 5,
+    "unacked_restore_throttle": 1,
+    "unacked_mutex_expire": 20,
+    # A half-open connection is found out instead of waited for: a publisher's after one timeout, a consumer's after
+    # about the time of two checks. A consumer asks anew every second, so that no silence is as long as a timeout.
     "socket_connect_timeout": SEND_TIMEOUT_S,
-    "socket_timeout": 30,
+    "socket_timeout": 8.0,
     "socket_keepalive": True,
-    "health_check_interval": 15,
+    "health_check_interval": 10,
+    # A publisher that finds nobody says so after one more try; waiting is its caller's matter. (0 means for ever.)
+    "max_retries": 1,
+    "interval_start": 0.2,
+    # No `global_keyprefix`: what several installations share is told apart by the number of Redis's database, and what
+    # a node may touch by the names of its keys (`broker.access`).
 }
+
+
+def _own_keys(queue: str | None) -> dict[str, str]:
+    names = ("unacked_key", "unacked_index_key", "unacked_mutex_key")
+    return dict(zip(names, unacked_keys(queue), strict=True)) if queue is not None else {}
 
 
 def _filesystem(folder: Path) -> dict[str, Any]:
@@ -108,15 +152,20 @@ def _filesystem(folder: Path) -> dict[str, Any]:
     }
 
 
-def send(app: Celery, task: str, queue: str, text: str, *, expires_s: float | None = None) -> None:
-    """Publish one task by name; `text` is the JSON it takes.
+_ARGUMENTS = {GRADE: "task", RECORD: "envelope", TICK: "nonce"}
+
+
+def send(app: Celery, task: str, queue: str, text: str) -> None:
+    """Publish one task by name; `text` is its one argument.
+
+    It never expires: Celery would compare the sender's clock with the receiver's. Who receives a message asks whether
+    it is still wanted.
 
     Raises:
         kombu.exceptions.OperationalError, OSError: the broker cannot be reached.
     """
-    argument = {GRADE: "task", RECORD: "envelope"}[task]
     # Declaring nothing: the anonymous exchange routes by the queue's name, on a folder as on Redis.
-    app.send_task(task, kwargs={argument: text}, queue=_queue(queue), declare=[], expires=expires_s)
+    app.send_task(task, kwargs={_ARGUMENTS[task]: text}, queue=_queue(queue), declare=[])
 
 
 def _queue(name: str) -> Queue:

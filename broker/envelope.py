@@ -25,6 +25,11 @@ from autograder.errors import ContractError
 
 Message = NodeReport | Claim | AttemptEvent | AttemptResult | AttemptFailure
 
+
+class ForgedError(ContractError):
+    """The signature is not that of the node which the envelope names."""
+
+
 _CLASSES: Mapping[Kind, type[Message]] = {
     Kind.node: NodeReport,
     Kind.claimed: Claim,
@@ -56,13 +61,14 @@ def unseal(envelope: Envelope, key: str) -> Message:
     """The message inside, of the class that the envelope's kind names.
 
     Raises:
-        ContractError: another contract version, a signature by another key, or a body that does not fit its kind.
+        ForgedError: a signature by another key.
+        ContractError: another contract version, or a body that does not fit its kind.
     """
     if envelope.version != CONTRACT_VERSION:
         raise ContractError(f"contract version {envelope.version}, this side speaks {CONTRACT_VERSION}")
     expected = _signature(envelope.node, key, envelope.kind, envelope.body)
     if not hmac.compare_digest(expected.encode(), envelope.signature.encode()):
-        raise ContractError("the signature is not this node's")
+        raise ForgedError("the signature is not this node's")
     return codec.loads(_CLASSES[envelope.kind], envelope.body)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import secrets
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -14,7 +15,7 @@ import httpx
 import httpx_sse
 
 from client.account import Account
-from client.errors import ClientError, OursError, ReachError, UsageError
+from client.errors import ClientError, NoAnswerError, OursError, ReachError, UsageError
 
 Json = Any
 """What `json.loads` returns: the one place where `Any` is the honest type."""
@@ -22,6 +23,9 @@ Json = Any
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 STREAM_TIMEOUT = httpx.Timeout(30.0, connect=10.0, read=60.0)
 """The server sends a comment to a quiet stream at least every 15 seconds."""
+
+AGAIN_S = 1.0
+"""How long a submission that got no answer waits before it is sent again."""
 
 RECONNECTS = 30
 """Times that a broken stream is opened again before we give up; a stream that says something starts the count anew."""
@@ -81,9 +85,22 @@ class Api:
         return self._request("GET", f"{_assignment(course, slug)}/archive").content
 
     def submit(self, course: str, slug: str, submission: Json) -> Json:
-        """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored."""
+        """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored.
+
+        Where no answer comes it is sent once more, with the same key: the server stores it once.
+        """
         doubt = f" It may be stored all the same: `ladder status {slug}` shows whether it is."
-        return self._json("POST", f"{_assignment(course, slug)}/submissions", doubt=doubt, json=submission)
+        options: dict[str, Any] = {"json": submission, "headers": {"Idempotency-Key": secrets.token_hex(16)}}
+        url = f"{_assignment(course, slug)}/submissions"
+        try:
+            return self._json("POST", url, doubt=doubt, **options)
+        except NoAnswerError as first:
+            time.sleep(AGAIN_S)
+            try:
+                return self._json("POST", url, doubt=doubt, **options)
+            except ReachError:
+                # Not even reached this time: what is in doubt is the first one.
+                raise first from None
 
     def submissions(self, course: str, slug: str | None = None) -> list[Json]:
         """Their newest submissions in the course, or of one assignment of it, newest first."""
@@ -93,6 +110,10 @@ class Api:
     def submission(self, public_id: str) -> Json:
         """One submission with everything that they may see of it."""
         return self._json("GET", f"/submissions/{quote(public_id)}")
+
+    def cancel(self, public_id: str) -> Json:
+        """Take a waiting submission out of the queue; it as it is then."""
+        return self._json("POST", f"/submissions/{quote(public_id)}/cancel")
 
     def leaderboard(self, course: str, slug: str, lane: str | None) -> Json:
         """The ranking on one lane."""
@@ -150,7 +171,7 @@ class Api:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             raise ReachError(f"{self.server} cannot be reached: {str(error) or type(error).__name__}") from None
         except httpx.HTTPError as error:
-            raise ReachError(f"{self.server} did not answer: {str(error) or type(error).__name__}.{doubt}") from None
+            raise NoAnswerError(f"{self.server} did not answer: {str(error) or type(error).__name__}.{doubt}") from None
         if not response.is_success:
             raise _refusal(response)
         return response

@@ -4,6 +4,7 @@
     ├── UsageError       2   something about how the command was called, or about a file on this machine
     ├── OursError        3   our side failed: the server, the judge, a node
     └── ReachError       4   the server cannot be reached, or does not let you in
+        └── NoAnswerError    it was reached, and what it did is not known
 
 A verdict is not an error: 0 is passed, 1 is any other verdict of the student's.
 """
@@ -58,3 +59,7 @@ class ReachError(ClientError):
     """The server cannot be reached, or does not let you in."""
 
     exit_code = REACH
+
+
+class NoAnswerError(ReachError):
+    """A request was sent and no answer came: it may have been done all the same."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
-from client.show import case_name, clean, word
+from client.show import case_name, clean, standing, turn, word
 
 UP_TO_CHECKING = ("preparing", "compiling", "checking")
 
@@ -24,6 +24,7 @@ class Live:
         self._phases = 0
         self._cases = 0
         self._position: int | None = None
+        self._said: list[str] = []
         self._trouble = ""
 
     def submission(self, submission: Json) -> None:
@@ -32,10 +33,18 @@ class Live:
             # Another attempt begins: its phases and cases are new ones.
             self._trouble, self._phases, self._cases = submission["trouble"], 0, 0
             self._out.print(Text(clean(self._trouble), style="magenta"))
-        if submission["position"] is not None and submission["position"] != self._position:
-            self._position = submission["position"]
-            self._out.print(Text(f"queued, {self._position or 'none'} before it", style="dim"))
+        for line in (standing(submission), self._turn(submission)):
+            if line and line not in self._said:
+                self._said.append(line)
+                self._out.print(Text(line, style="dim"))
         self._news(submission["phases"], submission["cases"])
+
+    def _turn(self, submission: Json) -> str:
+        """Its place, if that is another than the last that was printed."""
+        if submission["position"] is None or submission["position"] == self._position:
+            return ""
+        self._position = submission["position"]
+        return turn(submission)
 
     def _news(self, phases: Sequence[Json], cases: Sequence[Json]) -> None:
         """Print what is new in the order in which it came: the cases belong to the phase that checks."""

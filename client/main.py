@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.commands import account, assignments, grading, local, staff
+from client.commands import account, assignments, grading, local, node, staff
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,6 +24,7 @@ for _command in (
     assignments.get,
     grading.check,
     grading.submit,
+    grading.cancel,
     assignments.status,
     assignments.board,
     staff.admin,
@@ -32,6 +33,7 @@ for _command in (
     staff.dispatcher,
     staff.recorder,
     staff.worker,
+    node.node,
     local.start,
     local.stop,
     local.demo,

@@ -8,6 +8,7 @@ Verdicts are told by words and colour, never by colour alone.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -57,6 +58,41 @@ def show_result(out: Console, result: Json) -> None:
     _show_findings(out, result.get("findings", []))
     _show_log(out, result.get("log", ""))
     _show_score(out, result)
+
+
+def turn(submission: Json) -> str:
+    """`12 before you · result in about 3 min (2 to 5)` of one that waits, or why nobody can say when."""
+    ahead = submission["position"]
+    text = f"{ahead:,} before you" if ahead else "you are next"
+    wait = submission.get("wait")
+    if wait is None:
+        return text
+    if not wait["has_node"]:
+        return f"{text}; no node grades {submission['lane']} right now, so nobody can say when. It keeps its place."
+    if wait["likely_s"] is None:
+        return text
+    guess = "" if wait["measured"] else ", a guess"
+    return f"{text} · result in {estimate(wait['low_s'], wait['likely_s'], wait['high_s'])}{guess}"
+
+
+def standing(submission: Json) -> str:
+    """What a submission that waits is beside queued: superseded, or passed and to be measured; else empty."""
+    if submission.get("is_final", False):
+        return ""
+    if submission.get("line") == "measuring" and submission.get("verdict"):
+        return "passed; waiting to be measured" if submission.get("state") == "queued" else ""
+    if submission.get("superseded_by"):
+        return f"superseded by #{submission['superseded_by']}; graded later"
+    return ""
+
+
+def estimate(low_s: float, likely_s: float, high_s: float) -> str:
+    """`about 40 s (25 to 68)`, `about 3 min (2 to 5)`: one unit for all three, the interval rounded outwards."""
+    unit, length = ("s", 1.0) if high_s < 120 else ("min", 60.0) if high_s < 3 * 3600 else ("h", 3600.0)  # noqa: PLR2004
+    low, likely, high = math.floor(low_s / length), max(1, round(likely_s / length)), math.ceil(high_s / length)
+    if high - low <= 1:
+        return f"about {high} {unit}"
+    return f"about {likely} {unit} ({low} to {high})" if low else f"about {likely} {unit} (under {high})"
 
 
 def _blamed(cases: Iterable[Json]) -> Json | None:

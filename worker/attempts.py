@@ -1,6 +1,7 @@
 """Folders of attempts, and which attempts this node has claimed before.
 
     work/claims/<attempt>      exists once the attempt was claimed; holds its fence while it is unfinished
+    work/unsaid/<attempt>      what came of an attempt and could not be sent before the worker was stopped
     work/attempts/<attempt>/   request.json, bundle/, and what the judge writes
 
 A claim is a file that can be made only once, so that a task which the broker delivers again is dropped, even after a
@@ -9,19 +10,24 @@ restart.
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from autograder import codec
 from autograder.assignment import unpack
-from autograder.contract import GradeRequest
+from autograder.contract import AttemptFailure, AttemptResult, GradeRequest, Kind
+from autograder.errors import ContractError
 from worker.errors import WorkerError
 
+logger = logging.getLogger(__name__)
+
 KEPT_CLAIMS_S = 7 * 86_400.0
+_SAID: Mapping[str, type[AttemptResult | AttemptFailure]] = {"result": AttemptResult, "failure": AttemptFailure}
 _PUBLIC_ID = re.compile(r"[0-9A-Z]{26}")
 
 
@@ -30,9 +36,10 @@ class Attempts:
 
     def __init__(self, work: Path, *, keep: bool) -> None:
         self._claims = work / "claims"
+        self._unsaid = work / "unsaid"
         self._folders = work / "attempts"
         self._keep = keep
-        for folder in (work, self._claims, self._folders):
+        for folder in (work, self._claims, self._unsaid, self._folders):
             # Sources, hidden cases and staff solutions: the folder is its owner's alone.
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -65,6 +72,28 @@ class Attempts:
             elif time.time() - path.stat().st_mtime > KEPT_CLAIMS_S:
                 path.unlink()
         return found
+
+    def keep_unsaid(self, kind: Kind, message: AttemptResult | AttemptFailure) -> None:
+        """Keep what came of an attempt for the next worker to say; a disk that is full keeps nothing."""
+        try:
+            (self._unsaid / message.attempt).write_text(f"{kind}\n{codec.dumps(message)}", encoding="utf-8")
+            self.finished(message.attempt)
+        except OSError as error:
+            logger.error("the %s of attempt %s could not be kept: %s", kind, message.attempt, error)  # noqa: TRY400  (the trace says nothing more)
+
+    def unsaid(self) -> Iterator[tuple[Kind, AttemptResult | AttemptFailure]]:
+        """What was kept, oldest first; what cannot be read any more is dropped."""
+        for path in sorted(self._unsaid.iterdir()):
+            name, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
+            try:
+                yield Kind(name), codec.loads(_SAID[name], text)
+            except (ContractError, ValueError, KeyError) as error:
+                logger.error("dropped what was kept of attempt %s: %r", path.name, error)  # noqa: TRY400  (the same)
+                path.unlink()
+
+    def said(self, attempt: str) -> None:
+        """What was kept is sent."""
+        (self._unsaid / attempt).unlink(missing_ok=True)
 
     @contextmanager
     def staged(self, attempt: str, request: GradeRequest, bundle: bytes) -> Iterator[Path]:

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -25,12 +26,19 @@ _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class Bundles:
-    """The node's store of bundles."""
+    """The node's store of bundles.
 
-    def __init__(self, folder: Path, server_url: str, token: str) -> None:
+    Args:
+        wait: sleeps between two tries; what it raises ends them.
+    """
+
+    def __init__(
+        self, folder: Path, server_url: str, token: str, *, wait: Callable[[float], None] = time.sleep
+    ) -> None:
         self._folder = folder
         self._url = f"{server_url}/api/v1/bundles"
         self._headers = {"Authorization": f"Bearer {token}"}
+        self._wait = wait
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def get(self, bundle: str, *, patience_s: float) -> bytes:
@@ -57,7 +65,7 @@ class Bundles:
                 if time.monotonic() >= give_up_at:
                     raise BundleError(f"the server did not answer: {error!r}") from None
                 logger.warning("the server does not answer, asking again: %r", error)
-                time.sleep(PAUSE_S)
+                self._wait(PAUSE_S)
                 continue
             if content_hash(data) != bundle:
                 raise BundleError(f"what the server sent as {bundle} is something else")

@@ -2,6 +2,8 @@
 
 WorkerError
 ├── BundleError              an assignment's files could not be had
+├── FolderTakenError         another worker has the folder
+├── HandedBackError          the attempt is given back untried
 └── JudgeError
     ├── JudgeDiedError       its process ended in the middle of a grading
     ├── JudgeSilentError     it did not end before the attempt's deadline
@@ -17,6 +19,14 @@ class WorkerError(Exception):
 
 class BundleError(WorkerError):
     """An assignment's files could not be had."""
+
+
+class FolderTakenError(WorkerError):
+    """Another worker has the folder; this one does not start."""
+
+
+class HandedBackError(WorkerError):
+    """The attempt is given back: the node is stopped, or has no room. It does not count as one of the submission's."""
 
 
 class JudgeError(WorkerError):

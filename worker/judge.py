@@ -21,8 +21,9 @@ from pathlib import Path
 from autograder import codec
 from autograder.contract import Event
 from autograder.errors import ContractError
-from worker.errors import JudgeBrokenError, JudgeDiedError, JudgeSilentError
+from worker.errors import HandedBackError, JudgeBrokenError, JudgeDiedError, JudgeSilentError
 from worker.processes import end_orphans, kill_tree, tied_to_this_process
+from worker.stopping import STOPPED, Stopping
 
 logger = logging.getLogger(__name__)
 
@@ -44,15 +45,28 @@ class JudgeProcess:
         log: file that its standard error goes to; begun anew when it has grown too long.
         adopt: this process has no other children, and has adopted orphans (`worker.processes`): all of them are ended
             with the judge, its runners' leftovers included.
+        stopping: once it hands back, a grading ends with `HandedBackError`.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, *, adopt: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str], log: Path, *, adopt: bool = False, stopping: Stopping | None = None
+    ) -> None:
         self._command = list(command)
         self._log = log
         self._adopt = adopt
+        self._stopping = stopping
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._pidfd = -1
+
+    @property
+    def log(self) -> Path:
+        """The file that its standard error goes to."""
+        return self._log
+
+    def log_size(self) -> int:
+        """How much it has written so far, in bytes."""
+        return self._log.stat().st_size if self._log.is_file() else 0
 
     @property
     def pid(self) -> int | None:
@@ -65,7 +79,9 @@ class JudgeProcess:
             return
         self.kill()
         too_long = self._log.is_file() and self._log.stat().st_size > MAX_LOG_BYTES
-        with self._log.open("wb" if too_long else "ab") as log:
+        if too_long:
+            self._log.unlink()
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 tied_to_this_process(self._command),
                 stdin=subprocess.PIPE,
@@ -83,7 +99,7 @@ class JudgeProcess:
         Whoever leaves this iterator early has to `kill` the judge: it would go on with the job.
 
         Raises:
-            JudgeDiedError, JudgeSilentError, JudgeBrokenError: it has to be killed too.
+            JudgeDiedError, JudgeSilentError, JudgeBrokenError, HandedBackError: it has to be killed too.
         """
         self.start()
         deadline = time.monotonic() + deadline_s
@@ -120,6 +136,11 @@ class JudgeProcess:
         if self._adopt:
             end_orphans()
 
+    def note(self, text: str) -> None:
+        """Write a line into the judge's log: whose is what it says from here on."""
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{text}\n")
+
     def _ask(self, folder: Path) -> None:
         process = self._running()
         line = json.dumps({"folder": str(folder)}).encode() + b"\n"
@@ -150,7 +171,10 @@ class JudgeProcess:
         stdout = self._stdout(process)
         left_s = deadline - time.monotonic()
         # Its output alone does not show its end: what it started may hold the other end of the pipe.
-        ready = select.select([stdout, self._pidfd], [], [], left_s)[0] if left_s > 0 else []
+        woken = (self._stopping.fileno(),) if self._stopping is not None else ()
+        ready = _ready((stdout, self._pidfd, *woken), left_s)
+        if ready.intersection(woken):
+            raise HandedBackError(STOPPED)
         if not ready:
             raise JudgeSilentError("the judge did not end before the attempt's deadline")
         data = os.read(stdout, 65_536) if stdout in ready else b""
@@ -182,6 +206,14 @@ class JudgeProcess:
         if process.stdout is None:
             raise JudgeDiedError("the judge has no output")
         return process.stdout.fileno()
+
+
+def _ready(descriptors: Sequence[int], left_s: float) -> set[int]:
+    """Which of them can be read, within what is left; unlike `select.select`, whatever their numbers."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll(1000 * left_s)} if left_s > 0 else set()
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

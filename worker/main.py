@@ -3,34 +3,56 @@
 from __future__ import annotations
 
 import logging
-import sys
 
 from celery.signals import worker_shutting_down
 
+from broker import logs
 from broker.app import GRADE, consume, grade_queue, make_app, serve
+from worker.aftermath import Aftermath
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import WorkerConfig, load_config
-from worker.grade import Grader
+from worker.disk import Disk, locked
+from worker.errors import FolderTakenError
+from worker.grade import Around, Grader
 from worker.judge import JudgeProcess
 from worker.processes import adopt_orphans, keep_memory_private
 from worker.reports import Reporter
 from worker.results import Outbox
+from worker.server import Server
+from worker.stopping import Stopping
 
 logger = logging.getLogger(__name__)
 
 
 def run(config: WorkerConfig) -> int:
-    """Grade until SIGTERM, which lets the attempt at hand finish; returns the exit status."""
+    """Grade until SIGTERM, which lets the attempt at hand finish; a second one, or its patience, hands it back.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        FolderTakenError: another worker has this one's folder.
+    """
     keep_memory_private()
     adopt_orphans()
+    with locked(config.work):
+        return _run(config)
+
+
+def _run(config: WorkerConfig) -> int:
     app = make_app("worker", config.broker_url, queue=grade_queue(config.node))
-    outbox = Outbox(app, config.node, config.token)
-    attempts = Attempts(config.work, keep=config.keep_attempts)
-    judge = JudgeProcess(config.judge, config.work / "judge.log", adopt=True)
-    bundles = Bundles(config.work / "bundles", config.server_url, config.token)
-    grader = Grader(attempts=attempts, bundles=bundles, judge=judge, outbox=outbox)
-    reporter = Reporter(outbox, config.lanes)
+    stopping, disk = Stopping(config.drain_s), Disk(config.work, config.min_free_mb)
+    outbox, server = Outbox(app, config.node, config.token), Server(config.server_url, config.token)
+    aftermath = Aftermath(outbox, server)
+    judge = JudgeProcess(config.judge, config.work / "judge.log", adopt=True, stopping=stopping)
+    grader = Grader(
+        attempts=Attempts(config.work, keep=config.keep_attempts),
+        bundles=Bundles(config.work / "bundles", config.server_url, config.token, wait=stopping.sleep),
+        judge=judge,
+        around=Around(outbox, server, aftermath, stopping, disk),
+    )
+    reporter = Reporter(outbox, config.lanes, config.works, stopping=stopping, disk=disk)
 
     def grade(task: str) -> None:
         grader.run(task)
@@ -38,28 +60,35 @@ def run(config: WorkerConfig) -> int:
     # Acknowledged before it runs: what a killed worker had is given back by the sweeper, never by the broker.
     serve(app, GRADE, grade, acks_late=False)
 
-    def drain(**_kwargs: object) -> None:
-        reporter.drain()
+    def stop(**_kwargs: object) -> None:
+        stopping.ask()
 
-    worker_shutting_down.connect(drain)
+    # Celery sends this for every SIGTERM, the second one as well.
+    worker_shutting_down.connect(stop)
     try:
         judge.start()
-        grader.fail_unfinished()
+        grader.say_what_was_left()
+        aftermath.start()
         reporter.start()
         return consume(app)
     finally:
         reporter.stop()
         judge.close()
+        aftermath.stop()
+        server.close()
 
 
 def main() -> int:
     """Run until SIGTERM."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    # Every download would be a line.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         config = load_config()
     except ValueError as error:
+        logs.configure("text")
         logger.error("%s", error)  # noqa: TRY400  (a message for who configures the node, not a trace)
         return 2
-    return run(config)
+    logs.configure(config.log_format)
+    try:
+        return run(config)
+    except FolderTakenError as error:
+        logger.error("%s", error)  # noqa: TRY400  (as above)
+        return 2

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from celery import Celery
-from kombu.exceptions import OperationalError
 
 from autograder.contract import Claim, Kind
+from autograder.errors import ContractError
 from broker.app import RECORD, RESULTS, send
 from broker.envelope import Message, key_of, seal
 
 logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.5
+MAX_MENTIONS = 1000
 
 
 class Outbox:
@@ -27,7 +29,9 @@ class Outbox:
         self._app = app
         self._node = node
         self._key = key_of(token)
-        self._heard_at = time.monotonic()
+        self._mentions: queue.Queue[tuple[Kind, Message]] = queue.Queue(MAX_MENTIONS)
+        self._mentioner = threading.Thread(target=self._mention_all, name="events", daemon=True)
+        self._mentioner.start()
 
     def tell(self, kind: Kind, message: Message) -> bool:
         """Say it once; false if the broker cannot be reached.
@@ -38,20 +42,55 @@ class Outbox:
         text = seal(self._node, self._key, kind, message)
         try:
             send(self._app, RECORD, RESULTS, text)
-        except (OperationalError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  (whatever a broken connection becomes; threads that call this go on)
             logger.warning("a %s was not sent: %r", kind, error)
             return False
-        self._heard_at = time.monotonic()
         return True
 
-    def deliver(self, kind: Kind, message: Message, *, lease_s: float) -> bool:
-        """Say it until it is said, or until nothing was for so long that the lease is gone and nobody wants to know."""
+    def deliver(self, kind: Kind, message: Message, *, patience_s: float, wait: Callable[[float], None]) -> bool:
+        """Say it until it is said, or for `patience_s`: while the broker is away no lease expires.
+
+        Args:
+            wait: sleeps; what it raises ends the trying.
+        """
+        give_up_at = time.monotonic() + patience_s
         while not self.tell(kind, message):
-            if time.monotonic() - self._heard_at > lease_s:
-                logger.error("a %s was not sent while its lease lasted", kind)
+            if time.monotonic() > give_up_at:
+                logger.error("a %s could not be sent for %.0f s", kind, patience_s)
                 return False
-            time.sleep(PAUSE_S)
+            wait(PAUSE_S)
         return True
+
+    def mention(self, kind: Kind, message: Message) -> None:
+        """Say it soon, from a thread, if the broker answers: what is only shown must not keep the grading waiting."""
+        with suppress(queue.Full):
+            self._mentions.put_nowait((kind, message))
+
+    def wait_for_mentions(self, seconds: float) -> None:
+        """Let what was mentioned go first, for at most so long."""
+        give_up_at = time.monotonic() + seconds
+        while self._mentions.unfinished_tasks and time.monotonic() < give_up_at:
+            time.sleep(0.005)
+
+    def _mention_all(self) -> None:
+        while True:
+            kind, message = self._mentions.get()
+            said = False
+            try:
+                said = self.tell(kind, message)
+            except ContractError as error:
+                logger.warning("a %s was not sent: %s", kind, error)
+            finally:
+                self._mentions.task_done()
+            if not said:
+                self._forget_mentions()
+
+    def _forget_mentions(self) -> None:
+        """What could not be shown in time is not shown."""
+        with suppress(queue.Empty):
+            while True:
+                self._mentions.get_nowait()
+                self._mentions.task_done()
 
     @contextmanager
     def heartbeat(self, attempt: str, fence: int, *, lease_s: float) -> Iterator[None]:

@@ -71,6 +71,20 @@ def submit(
     hand_in(workspace.find_target(file, slug, language), Mode.submission, lane, course_slug, as_json)
 
 
+@click.command()
+@click.argument("submission")
+@options.as_json
+def cancel(submission: str, as_json: bool) -> None:
+    """Take SUBMISSION, a receipt number, out of the queue. What already runs is not stopped."""
+    with options.connect() as api:
+        stored = api.cancel(submission)
+    if as_json:
+        options.print_json(stored)
+    else:
+        kind = "Practice run" if stored["mode"] == "run" else "Submission"
+        click.echo(f"{kind} {stored['number']} of {stored['title']} is cancelled.")
+
+
 def hand_in(target: workspace.Target, mode: Mode, lane: str | None, course: str | None, as_json: bool) -> None:
     """Send it, watch it, and exit by its verdict."""
     source = workspace.read_source(target.file)

@@ -15,14 +15,11 @@ import click
 
 from autograder import assignment as rungs
 from autograder import codec
-from autograder.contract import GradeRequest, Lane, Mode
+from autograder.contract import GradeRequest, Lane, Mode, Work
 from autograder.errors import HarnessError
 from client import harness, options, show, workspace
 from client.commands.grading import watch_judge
 from client.errors import UsageError
-
-GRACE_S = 5
-"""How long open streams may take to end when the web server stops, seconds."""
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _assignments = click.option(
@@ -81,17 +78,22 @@ def admin() -> None:
 )
 @_reference
 @options.language
+@click.option("--lane", type=click.Choice(list(Lane)), default=Lane.cpu, show_default=True)
+@click.option(
+    "--work", type=click.Choice(list(Work)), default=Work.all, show_default=True, help="All of it, or one half."
+)
 @options.as_json
 def grade_file(
-    *, slug: str, file: Path, assignments: Path, reference: Path, language: str | None, as_json: bool
-) -> None:
+    *, slug: str, file: Path, assignments: Path, reference: Path, language: str | None, lane: str, work: str,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Grade FILE as a submission to SLUG on this machine, hidden cases and findings included; no server takes part."""
     if not (reference / slug).is_dir():
         raise UsageError(f"{reference / slug} is missing; say --reference where the staff's folders are.")
     target = workspace.find_target(file, slug, language)
     request = GradeRequest(
-        slug=slug, bundle="", language=target.language, lane=Lane.cpu, mode=Mode.submission,
-        source=workspace.read_source(file), filename=file.name,
+        slug=slug, bundle="", language=target.language, lane=Lane(lane), mode=Mode.submission,
+        source=workspace.read_source(file), filename=file.name, work=Work(work),
     )  # fmt: skip
     result = watch_judge(harness.grade(request, assignments / slug, reference / slug), as_json)
     sys.exit(options.status_of(result["verdict"]))
@@ -125,10 +127,12 @@ worker = process("worker", "worker.main", "worker", "Grade on this machine, as a
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, envvar="LADDER_PORT")
-def web(host: str, port: int) -> None:
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the port."
+)
+def web(host: str, port: int, workers: int) -> None:
     """Serve pages and API."""
-    app = load("server.app", "server").create_app(load("server.config", "server").load_config())
-    load("uvicorn", "server").run(app, host=host, port=port, timeout_graceful_shutdown=GRACE_S, server_header=False)
+    load("server.web", "server").serve(host, port, workers)
 
 
 @click.group("assignments")

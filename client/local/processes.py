@@ -6,10 +6,11 @@ has said its last; the worker comes last and goes first.
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,13 @@ from client.local.home import Home
 
 KEPT_LOGS = 3
 MAX_LOG = "10MB"
+DRAIN_S = 30.0
+"""How long a worker lets the attempt at hand go on unless `LADDER_DRAIN_S` says something else."""
+LAST_WORDS_S = 25
+"""What it needs after that to hand the attempt back and to end its judge."""
+START_RETRIES = 10_000
+"""supervisord waits a second longer after each start that failed, and gives up for good after so many in a row. A node
+whose broker, disk or server has a bad hour must be there when it is over."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +42,29 @@ class Process:
     stop_wait_s: int = 10
 
 
-def processes(port: int) -> tuple[Process, ...]:
+def processes(port: int, environ: Mapping[str, str] = os.environ) -> tuple[Process, ...]:
     """The processes of one machine; what else they need to know stands in their environment."""
+    drain_s = _seconds(environ.get("LADDER_DRAIN_S", ""), DRAIN_S)
     return (
         Process("recorder", ("recorder",), 1),
         Process("dispatcher", ("dispatcher",), 2),
         Process("web", ("web", "--port", str(port)), 3),
-        Process("worker", ("worker",), 4, stop_wait_s=20),
+        Process("worker", ("worker",), 4, stop_wait_s=math.ceil(drain_s) + LAST_WORDS_S),
     )
+
+
+def longest_stop_s(environ: Mapping[str, str] = os.environ) -> float:
+    """How long all of them may take to end, one after the other."""
+    return 10.0 + sum(process.stop_wait_s for process in processes(0, environ))
+
+
+def _seconds(text: str, default: float) -> float:
+    """What the worker makes of it; what it cannot read it refuses itself, with a better message."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return default
+    return seconds if 0 <= seconds < math.inf else default
 
 
 def configuration(home: Home, programs: Sequence[Process]) -> str:
@@ -96,7 +119,7 @@ def _program(home: Home, process: Process) -> str:
         "redirect_stderr = true",
         "autorestart = true",
         "startsecs = 1",
-        "startretries = 10",
+        f"startretries = {START_RETRIES}",
         f"stopwaitsecs = {process.stop_wait_s}",
         "killasgroup = true",
     )

@@ -20,13 +20,12 @@ import httpx
 from client.errors import OursError, UsageError
 from client.local import seed
 from client.local.home import Home
-from client.local.processes import configuration, processes
+from client.local.processes import configuration, longest_stop_s, processes
 from client.local.seed import Accounts
 
 FIRST_PORT = 8000
 READY_S = 120.0
 """How long the first start may take: the judge imports torch and warms up."""
-STOP_S = 60.0
 POLL_S = 0.2
 MAX_TOLD = 1500
 """Characters of a log that are shown when a start fails."""
@@ -91,7 +90,7 @@ def serving(folder: Path, say: Callable[[str], None], environ: Mapping[str, str]
         settings = _settings(home, url, environ)
         say("preparing the database, the demo course and the node")
         accounts = seed.prepare(home, settings)
-        home.configuration.write_text(configuration(home, processes(port)), encoding="utf-8")
+        home.configuration.write_text(configuration(home, processes(port, environ)), encoding="utf-8")
         say("starting recorder, dispatcher, web and worker")
         supervisor = _start(home, settings)
         try:
@@ -162,7 +161,7 @@ def _stop(supervisor: subprocess.Popen[bytes]) -> None:
     if supervisor.poll() is None:
         supervisor.terminate()
     try:
-        supervisor.wait(STOP_S)
+        supervisor.wait(longest_stop_s())
     except subprocess.TimeoutExpired:
         supervisor.kill()
         raise OursError("supervisord did not end; look for its processes.") from None
@@ -227,7 +226,7 @@ def down(folder: Path) -> bool:
     if pid is None:
         return False
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_S
+    deadline = time.monotonic() + longest_stop_s()
     while home.supervisor() == pid:
         if time.monotonic() > deadline:
             raise OursError(f"supervisord {pid} does not end.")

@@ -52,20 +52,52 @@ def test_logging_out_forgets_even_if_the_server_is_gone(ladder: Ladder) -> None:
     assert (done.exit_code, credentials_path().exists()) == (0, False)
 
 
-def test_a_submission_that_gets_no_answer_is_said_to_be_in_doubt() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def _receive(connection: socket.socket) -> bytes:
+    """One request, head and body."""
+    data = b""
+    while b'"source"' not in data:
+        data += connection.recv(2**16)
+    return data
 
-        def hang_up() -> None:
+
+def _served(answers: list[bytes]) -> tuple[socket.socket, threading.Thread, list[bytes]]:
+    """A server that gives these answers, one per connection; an empty one hangs up."""
+    listening, heard = socket.create_server(("127.0.0.1", 0)), []
+
+    def serve() -> None:
+        for answer in answers:
             connection, _ = listening.accept()
-            connection.recv(2**16)
-            connection.close()
+            with connection:
+                heard.append(_receive(connection))
+                connection.sendall(answer)
 
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        said = pytest.raises(ReachError, match=r"did not answer.*`ladder status vector_add` shows whether it is")
-        with Api(Account(f"http://127.0.0.1:{listening.getsockname()[1]}", "token")) as api, said:
-            api.submit("gpu-demo", "vector_add", {"source": "x"})
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return listening, thread, heard
+
+
+def _key(request: bytes) -> bytes:
+    return next(line for line in request.split(b"\r\n") if line.lower().startswith(b"idempotency-key:"))
+
+
+def test_a_submission_that_gets_no_answer_is_sent_again_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("client.api.AGAIN_S", 0.0)
+    stored = b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+    listening, thread, heard = _served([b"", stored])
+    with listening, Api(Account(f"http://127.0.0.1:{listening.getsockname()[1]}", "token")) as api:
+        assert api.submit("gpu-demo", "vector_add", {"source": "x"}) == {}
         thread.join()
+    assert len(heard) == 2
+    assert _key(heard[0]) == _key(heard[1])
+
+
+def test_a_submission_that_gets_no_answer_twice_is_said_to_be_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("client.api.AGAIN_S", 0.0)
+    said = pytest.raises(ReachError, match=r"did not answer.*`ladder status vector_add` shows whether it is")
+    listening, thread, _ = _served([b"", b""])
+    with listening, Api(Account(f"http://127.0.0.1:{listening.getsockname()[1]}", "token")) as api, said:
+        api.submit("gpu-demo", "vector_add", {"source": "x"})
+    thread.join()
 
 
 @pytest.mark.parametrize("command", [["list"], ["status"], ["board", "vector_add"], ["get", "vector_add"]])
@@ -162,6 +194,10 @@ def test_a_submission_outside_of_a_folder_is_guessed_from_its_name(alice: str, l
     assert json.loads(ladder("status", stored["public_id"], "--json").output)["state"] == "queued"
     assert "queued" in ladder("status").output
     assert "queued" in ladder("status", stored["public_id"]).output
+    assert ladder("cancel", stored["public_id"]).output == "Submission 1 of Vector add is cancelled.\n"
+    again = ladder("cancel", stored["public_id"])
+    assert again.exit_code != 0
+    assert "There is nothing to cancel: this submission is cancelled." in again.output
 
 
 def test_an_empty_history_and_an_empty_board_say_so(alice: str, ladder: Ladder) -> None:

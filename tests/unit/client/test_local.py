@@ -17,7 +17,7 @@ from supervisor.options import ServerOptions
 from client.errors import UsageError
 from client.local import up
 from client.local.home import Home, write_private
-from client.local.processes import configuration, processes
+from client.local.processes import configuration, longest_stop_s, processes
 
 
 @pytest.fixture
@@ -38,6 +38,25 @@ def test_supervisord_reads_the_configuration_as_it_was_meant(home: Home, monkeyp
     assert programs["worker"].stdout_logfile == "log/worker.log"
     assert all(program.autorestart for program in programs.values())
     assert options.pidfile == str(home.pid_file)
+
+
+@pytest.mark.parametrize(
+    ("said", "drain_s"), [({}, 30), ({"LADDER_DRAIN_S": "299.5"}, 299.5), ({"LADDER_DRAIN_S": "soon"}, 30)]
+)
+def test_a_worker_is_not_killed_while_it_drains(said: dict[str, str], drain_s: float) -> None:
+    worker = next(process for process in processes(1, said) if process.name == "worker")
+    assert worker.stop_wait_s >= drain_s + 20
+    assert longest_stop_s(said) > worker.stop_wait_s
+
+
+def test_a_bad_hour_does_not_end_a_program_for_good(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """supervisord waits one second longer after each start that failed."""
+    home.configuration.write_text(configuration(home, processes(8123)), encoding="utf-8")
+    monkeypatch.chdir(home.folder)
+    options = ServerOptions()
+    options.realize(["-c", str(home.configuration)])
+    retries = {group.process_configs[0].startretries for group in options.process_group_configs}
+    assert min(retries) * (min(retries) + 1) / 2 > 3600 * 24 * 365
 
 
 def test_the_recorder_is_there_first_and_goes_last(home: Home) -> None:

@@ -78,7 +78,7 @@ def test_progress_is_printed_once() -> None:
     live.submission(_submission(phases=[*phases, {"phase": "checking", "at": 2.0}], cases=[CASE]))
     live.submission(_submission(phases=[*phases, {"phase": "checking", "at": 2.0}], cases=[CASE]))
     assert out.getvalue().split("\n") == [
-        "queued, 2 before it", "preparing …", "checking …", "  wrong answer  large", "",
+        "2 before you", "preparing …", "checking …", "  wrong answer  large", "",
     ]  # fmt: skip
 
 
@@ -120,3 +120,44 @@ def test_a_lane_is_chosen_among_those_that_grade() -> None:
     assert options.choose_lane(rung, "h200") == "h200"
     with pytest.raises(UsageError, match="cpu, h200"):
         options.choose_lane(rung, "b200")
+
+
+def _waiting(**wait: object) -> dict[str, object]:
+    plain = {"has_node": True, "measured": True, "low_s": 130.0, "likely_s": 175.0, "high_s": 290.0}
+    return _submission(position=12, lane="h200", wait=plain | wait)
+
+
+def test_a_wait_says_the_place_and_an_interval() -> None:
+    assert show.turn(_waiting()) == "12 before you · result in about 3 min (2 to 5)"
+    assert show.turn(_waiting(measured=False)).endswith("(2 to 5), a guess")
+    assert show.turn(_submission(position=0)) == "you are next"
+
+
+def test_without_a_node_nobody_can_say_when() -> None:
+    text = show.turn(_waiting(has_node=False, low_s=None, likely_s=None, high_s=None))
+    assert text == "12 before you; no node grades h200 right now, so nobody can say when. It keeps its place."
+
+
+def test_a_place_is_printed_when_it_moves_and_what_it_stands_for_once() -> None:
+    console, out = _console()
+    live = Live(console)
+    for position in (3, 3, 2):
+        live.submission(_submission(position=position, superseded_by=5, state="superseded"))
+    live.submission(_submission(position=7, line="measuring", verdict="passed", state="queued"))
+    assert out.getvalue().split("\n") == [
+        "superseded by #5; graded later", "3 before you", "2 before you", "passed; waiting to be measured",
+        "7 before you", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("low", "likely", "high", "text"),
+    [
+        (2.1, 2.2, 2.4, "about 3 s"),
+        (25.5, 40.2, 67.1, "about 40 s (25 to 68)"),
+        (3.0, 70.0, 300.0, "about 1 min (under 5)"),
+        (7300.0, 9000.0, 13000.0, "about 2 h (2 to 4)"),
+    ],
+)
+def test_an_estimate_is_rounded_outwards(low: float, likely: float, high: float, text: str) -> None:
+    assert show.estimate(low, likely, high) == text

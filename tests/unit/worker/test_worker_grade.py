@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Event, Thread, Timer
 
 import pytest
 
@@ -26,17 +27,23 @@ from autograder.contract import (
     Mode,
     Phase,
     Verdict,
+    Work,
 )
 from broker.app import make_app
 from broker.envelope import key_of, unseal
+from worker import artefacts
+from worker.aftermath import Aftermath
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import load_config
-from worker.errors import BundleError, WorkerError
-from worker.grade import Grader
+from worker.disk import Disk, locked
+from worker.errors import BundleError, FolderTakenError, WorkerError
+from worker.grade import Around, Grader
 from worker.judge import JudgeProcess
 from worker.reports import Reporter
 from worker.results import Outbox
+from worker.server import Server
+from worker.stopping import Stopping
 
 REPOSITORY = Path(__file__).parents[3]
 TOKEN = "kn_secret"
@@ -44,16 +51,33 @@ ATTEMPT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 class Site:
-    """A server of bundles that counts what it is asked."""
+    """A server of bundles that counts what it is asked, knows which attempts live, and keeps files."""
 
     def __init__(self) -> None:
         self.bundles: dict[str, bytes] = {}
         self.failures = 0
         self.asked: list[tuple[str, str | None]] = []
+        self.live: bool | None = True
+        self.asked_about: list[str] = []
+        self.kept: dict[str, bytes] = {}
         site = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_PUT(self):
+                site.kept[self.path] = self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(204)
+                self.end_headers()
+
+            def about_an_attempt(self):
+                site.asked_about.append(self.path)
+                self.send_response(200 if site.live is not None else 503)
+                self.end_headers()
+                self.wfile.write(json.dumps({"live": site.live}).encode())
+
             def do_GET(self):
+                if "/attempts/" in self.path:
+                    self.about_an_attempt()
+                    return
                 site.asked.append((self.path, self.headers.get("authorization")))
                 data = site.bundles.get(self.path.rpartition("/")[2])
                 site.failures -= 1
@@ -99,13 +123,26 @@ def bundle(site, tmp_path):
 class Node:
     """One worker without Celery's consumer, and what it put on the results queue."""
 
-    def __init__(self, work: Path, site: Site, *, keep: bool = False) -> None:
+    def __init__(self, work: Path, site: Site, *, keep: bool = False, drain_s: float = 600, floor_mb: int = 0) -> None:
         self.app = make_app("test", f"filesystem://{work / 'broker'}")
         self.outbox = Outbox(self.app, "anvil", TOKEN)
-        self.judge = JudgeProcess((sys.executable, str(REPOSITORY / "tests/doubles/judge.py")), work / "judge.log")
+        self.stopping, self.disk = Stopping(drain_s), Disk(work, floor_mb)
+        self.server = Server(site.url, TOKEN)
+        self.aftermath = Aftermath(self.outbox, self.server)
+        double = (sys.executable, str(REPOSITORY / "tests/doubles/judge.py"))
+        self.judge = JudgeProcess(double, work / "judge.log", stopping=self.stopping)
         self.attempts = Attempts(work, keep=keep)
-        bundles = Bundles(work / "bundles", site.url, TOKEN)
-        self.grader = Grader(attempts=self.attempts, bundles=bundles, judge=self.judge, outbox=self.outbox)
+        bundles = Bundles(work / "bundles", site.url, TOKEN, wait=self.stopping.sleep)
+        around = Around(self.outbox, self.server, self.aftermath, self.stopping, self.disk)
+        self.grader = Grader(attempts=self.attempts, bundles=bundles, judge=self.judge, around=around)
+        self.reporter = Reporter(
+            self.outbox, (Lane.cpu,), (Work.all, Work.check), stopping=self.stopping, disk=self.disk
+        )
+
+    def end(self) -> None:
+        self.judge.kill()
+        self.aftermath.stop()
+        self.server.close()
 
     def said(self) -> list[tuple[Kind, object]]:
         """Everything said so far, verified."""
@@ -126,7 +163,7 @@ def node(tmp_path, site, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     made = Node(tmp_path / "work", site)
     yield made
-    made.judge.kill()
+    made.end()
 
 
 def task(bundle, *directives, **changes):
@@ -161,7 +198,7 @@ def test_a_task_that_comes_twice_is_graded_once_even_after_a_restart(node, bundl
     node.said()
     node.grader.run(text)
     again = Node(tmp_path / "work", site)
-    again.grader.fail_unfinished()
+    again.grader.say_what_was_left()
     again.grader.run(text)
     assert node.said() == []
 
@@ -216,7 +253,7 @@ def test_what_a_killed_worker_left_is_said_once_and_removed(node, bundle, site, 
     left = tmp_path / "work" / "attempts" / ATTEMPT
     left.mkdir()
     for expected in ([(Kind.failure, 4)], []):
-        Node(tmp_path / "work", site).grader.fail_unfinished()
+        Node(tmp_path / "work", site).grader.say_what_was_left()
         assert [(kind, message.fence) for kind, message in node.said()] == expected
     assert not left.exists()
 
@@ -293,18 +330,39 @@ def test_only_the_bundles_used_last_are_kept(site, tmp_path, monkeypatch):
 # --- saying it -------------------------------------------------------------------------------------------------------
 
 
-def test_a_message_is_said_again_until_it_is_said_or_its_lease_is_gone(node, tmp_path, monkeypatch):
+def test_a_message_is_said_again_until_it_is_said_or_patience_ends(node, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.results.PAUSE_S", 0.05)
     messages = tmp_path / "work" / "broker" / "messages"
     failure = AttemptFailure(ATTEMPT, 1, "")
     messages.rename(tmp_path / "away")
     assert not node.outbox.tell(Kind.failure, failure)
-    assert not node.outbox.deliver(Kind.failure, failure, lease_s=0.2)
+    assert not node.outbox.deliver(Kind.failure, failure, patience_s=0.2, wait=time.sleep)
     back = Timer(0.3, (tmp_path / "away").rename, [messages])
     back.start()
-    assert node.outbox.deliver(Kind.failure, failure, lease_s=60)
+    assert node.outbox.deliver(Kind.failure, failure, patience_s=60, wait=time.sleep)
     back.join()
     assert node.said() == [(Kind.failure, failure)]
+
+
+def test_what_is_only_shown_never_keeps_a_grading_waiting(tmp_path, site, bundle, monkeypatch):
+    """Every event of a broker that hangs would be waited for."""
+    node = Node(tmp_path / "work", site)
+    hang = Event()
+
+    def tell(kind, message):
+        if kind is Kind.event:
+            hang.wait(60)
+            return False
+        return told(kind, message)
+
+    told = node.outbox.tell
+    monkeypatch.setattr(node.outbox, "tell", tell)
+    monkeypatch.setattr("worker.grade.MENTIONS_S", 0.1)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    node.grader.run(codec.dumps(task(bundle)))
+    hang.set()
+    assert [kind for kind, _ in node.said()] == [Kind.claimed, Kind.result]
+    node.end()
 
 
 def test_a_broker_that_does_not_answer_is_no_error():
@@ -313,28 +371,237 @@ def test_a_broker_that_does_not_answer_is_no_error():
 
 
 def test_a_node_reports_when_it_starts_drains_and_stops(node):
-    reporter = Reporter(node.outbox, (Lane.cpu,))
-
     def reports():
         return [(message.slots, message.draining) for _, message in node.said()]
 
-    reporter.start()
+    node.reporter.start()
     found = []
     while not found:
         found += reports()
         time.sleep(0.01)
-    reporter.drain()
+    node.stopping.ask()
     while len(found) < 2:
         found += reports()
         time.sleep(0.01)
-    reporter.stop()
+    node.reporter.stop()
     found += reports()
     assert (found[0], found[1], found[-1]) == ((1, False), (1, True), (0, True))
 
 
 def test_a_reporter_that_never_started_can_be_stopped(node):
-    Reporter(node.outbox, (Lane.cpu,)).stop()
+    node.reporter.stop()
     assert node.said() == []
+
+
+def test_a_node_says_what_it_does_and_what_time_it_is(node):
+    began = time.time()
+    node.reporter._report(draining=False)
+    ((_, report),) = node.said()
+    assert report.works == (Work.all, Work.check)
+    assert began <= report.at <= time.time()
+
+
+# --- what is still wanted --------------------------------------------------------------------------------------------
+
+
+def test_an_attempt_that_is_over_is_not_begun(node, bundle, site):
+    site.live = False
+    node.grader.run(codec.dumps(task(bundle)))
+    assert site.asked_about == [f"/api/v1/attempts/{ATTEMPT}?fence=1"]
+    assert (node.said(), site.asked) == ([], [])
+
+
+def test_a_server_that_does_not_say_keeps_nobody_waiting(node, bundle, site):
+    site.live = None
+    node.grader.run(codec.dumps(task(bundle)))
+    assert node.said()[-1][0] is Kind.result
+
+
+def test_a_result_that_the_server_still_waits_for_is_said_again(node, bundle, site, monkeypatch):
+    monkeypatch.setattr("worker.aftermath.LOOK_EVERY_S", 0.05)
+    node.aftermath.start()
+    node.grader.run(codec.dumps(task(bundle)))
+    said = []
+    while [kind for kind, _ in said].count(Kind.result) < 2:
+        said += node.said()
+        time.sleep(0.01)
+    assert Kind.heartbeat in {kind for kind, _ in said}
+    results = [message for kind, message in said if kind is Kind.result]
+    assert results[0] == results[1]
+    site.live = False
+    asked = len(site.asked_about)
+    while len(site.asked_about) == asked or node.aftermath._waiting:
+        time.sleep(0.01)
+    node.said()
+    asked = len(site.asked_about)
+    time.sleep(0.3)
+    assert (node.said(), len(site.asked_about)) == ([], asked)
+
+
+# --- being stopped ---------------------------------------------------------------------------------------------------
+
+
+def begun(node, text):
+    """The node grades in a thread, as far as the judge's first word."""
+    thread = Thread(target=node.grader.run, args=[text])
+    thread.start()
+    said = []
+    while Kind.event not in {kind for kind, _ in said}:
+        said += node.said()
+        time.sleep(0.01)
+    return thread
+
+
+@pytest.mark.parametrize("how", ["asked twice", "too slow"])
+def test_a_node_that_is_stopped_hands_its_attempt_back(tmp_path, site, bundle, monkeypatch, how):
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    node = Node(tmp_path / "work", site, drain_s=0.05 if how == "too slow" else 600)
+    thread = begun(node, codec.dumps(task(bundle, "silent")))
+    node.stopping.ask()
+    if how == "asked twice":
+        node.stopping.ask()
+    else:
+        node.reporter.start()
+    thread.join()
+    node.reporter.stop()
+    failures = [message for kind, message in node.said() if kind is Kind.failure]
+    assert failures == [AttemptFailure(ATTEMPT, 1, "the node was stopped", handed_back=True)]
+    node.end()
+
+
+def test_a_node_that_is_asked_once_finishes_what_it_has_and_begins_nothing(node, bundle):
+    thread = begun(node, codec.dumps(task(bundle, "sleep 0.5")))
+    node.stopping.ask()
+    thread.join()
+    assert [kind for kind, _ in node.said()][-1] is Kind.result
+    node.grader.run(codec.dumps(task(bundle, attempt=ATTEMPT[:-1] + "W")))
+    ((kind, failure),) = node.said()
+    assert (kind, failure.handed_back) == (Kind.failure, True)
+
+
+def test_a_node_that_waits_for_files_can_be_stopped(node, site):
+    site.failures = 10**6
+    thread = Thread(target=node.grader.run, args=[codec.dumps(task(content_hash(b"nothing"), lease_s=3600.0))])
+    thread.start()
+    while not site.asked:
+        time.sleep(0.01)
+    node.stopping.ask()
+    node.stopping.ask()
+    thread.join()
+    assert node.said()[-1][1].handed_back
+
+
+def test_a_result_that_cannot_be_sent_before_the_end_is_sent_by_the_next_worker(node, bundle, site, tmp_path):
+    messages = tmp_path / "work" / "broker" / "messages"
+    thread = begun(node, codec.dumps(task(bundle, "sleep 0.5", "ratio 1.5")))
+    messages.rename(tmp_path / "away")
+    node.stopping.ask()
+    time.sleep(1.5)  # The judge has ended by now, or the attempt is handed back, which is said as well.
+    node.stopping.ask()
+    thread.join()
+    (tmp_path / "away").rename(messages)
+    node.said()
+    for expected in (1, 0):
+        Node(tmp_path / "work", site).grader.say_what_was_left()
+        said = node.said()
+        assert len(said) == expected
+        if said:
+            assert said[0][1].attempt == ATTEMPT
+
+
+# --- room on the disk ------------------------------------------------------------------------------------------------
+
+
+def test_a_node_without_room_takes_nothing_and_hands_back(tmp_path, site, bundle):
+    node = Node(tmp_path / "work", site, floor_mb=10**9)
+    node.reporter._report(draining=False)
+    node.grader.run(codec.dumps(task(bundle)))
+    (_, report), (claimed, _), (kind, failure) = node.said()
+    assert report.slots == 0
+    assert report.facts["trouble"].startswith("disk full: ")
+    assert (claimed, kind, failure.handed_back) == (Kind.claimed, Kind.failure, True)
+    assert site.asked == []
+    node.end()
+
+
+@pytest.mark.parametrize("where", ["claim", "staged"])
+def test_a_disk_that_fills_while_we_write_is_ours(node, bundle, monkeypatch, where):
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(node.attempts, where, full)
+    node.grader.run(codec.dumps(task(bundle)))
+    kind, failure = node.said()[-1]
+    assert (kind, failure.handed_back) == (Kind.failure, True)
+    assert "No space left" in failure.reason
+
+
+# --- one folder, one worker ------------------------------------------------------------------------------------------
+
+
+def test_a_second_worker_of_a_folder_is_refused(tmp_path):
+    with locked(tmp_path / "work"):
+        with pytest.raises(FolderTakenError, match=f"process {os.getpid()}"), locked(tmp_path / "work"):
+            pass
+        with locked(tmp_path / "other"):
+            pass
+    with locked(tmp_path / "work"):
+        pass
+
+
+# --- files that an attempt leaves ------------------------------------------------------------------------------------
+
+
+def test_only_small_plain_files_with_plain_names_are_taken(tmp_path):
+    folder = tmp_path / "artefacts"
+    folder.mkdir()
+    (folder / "ptx.txt").write_text("fine")
+    (tmp_path / "secret").write_text("kn_secret")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    (folder / "hard").hardlink_to(tmp_path / "secret")
+    (folder / "large").write_bytes(b"x" * (artefacts.MAX_BYTES + 1))
+    (folder / "empty").touch()
+    (folder / ".hidden").write_text("no")
+    (folder / "sp ace").write_text("no")
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    assert artefacts.left_in(tmp_path) == (("ptx.txt", b"fine"),)
+    for number in range(20):
+        (folder / f"more{number:02}").write_text("x")
+    assert len(artefacts.left_in(tmp_path)) == artefacts.MAX_FILES
+
+
+def test_a_folder_of_files_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret").write_text("kn_secret")
+    (tmp_path / "attempt").mkdir()
+    (tmp_path / "attempt" / "artefacts").symlink_to(tmp_path / "elsewhere")
+    assert artefacts.left_in(tmp_path / "attempt") == ()
+    assert artefacts.left_in(tmp_path / "nowhere") == ()
+
+
+def test_of_the_judges_log_only_the_end_of_this_attempt_is_taken(tmp_path):
+    log = tmp_path / "judge.log"
+    assert artefacts.end_of(log, since=0) == ()
+    log.write_bytes(b"before" + b"x" * artefacts.LOG_BYTES + b"the end")
+    assert artefacts.end_of(log, since=len(log.read_bytes()) - 7) == (("judge.log", b"the end"),)
+    ((_, data),) = artefacts.end_of(log, since=0)
+    assert (len(data), data[-7:]) == (artefacts.LOG_BYTES, b"the end")
+    assert artefacts.end_of(log, since=10**9)[0][1] == data
+    assert artefacts.end_of(log, since=len(log.read_bytes())) == ()
+
+
+def test_files_and_the_log_of_a_failure_go_to_the_server_after_the_result(node, bundle, site, tmp_path):
+    node.aftermath.start()
+    node.judge.start()
+    node.judge.log.write_text("what the judge said before\n")
+    node.grader.run(codec.dumps(task(bundle, "die")))
+    path = f"/api/v1/attempts/{ATTEMPT}/artefacts/judge.log?fence=1"
+    give_up_at = time.monotonic() + 30
+    while path not in site.kept and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    assert ATTEMPT.encode() in site.kept[path]
+    assert b"before" not in site.kept[path]
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------
@@ -367,12 +634,26 @@ def test_the_environment_is_read(tmp_path):
             "LADDER_LANES": "h200, b200",
             "LADDER_JUDGE": "python 'my judge.py' serve",
             "LADDER_KEEP_ATTEMPTS": "1",
+            "LADDER_WORKS": "check, measure",
+            "LADDER_DRAIN_S": "7.5",
+            "LADDER_MIN_FREE_MB": "9",
         }
     )
     assert config.server_url == "https://ladder.example"
     assert config.lanes == (Lane.h200, Lane.b200)
     assert config.judge == ("python", "my judge.py", "serve")
     assert config.keep_attempts
+    assert config.works == (Work.check, Work.measure)
+    assert (config.drain_s, config.min_free_mb) == (7.5, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LADDER_WORKS", "dance"), ("LADDER_DRAIN_S", "soon"), ("LADDER_DRAIN_S", "nan"), ("LADDER_MIN_FREE_MB", "-1")],
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name, value):
+    with pytest.raises(ValueError, match=name):
+        load_config({"LADDER_NODE_TOKEN": "t", name: value})
 
 
 def test_a_claim_of_a_name_that_is_no_id_is_an_error(node):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from pathlib import Path
@@ -81,6 +82,23 @@ def test_one_process_grades_many_folders(judge, staged):
     for ratio in ("0.5", "2.0"):
         assert grade(judge, staged(f"ratio {ratio}"))[-1].result.measurements[0].ratio == float(ratio)
     assert judge.pid == pid
+
+
+def test_a_worker_with_many_descriptors_hears_its_judge(judge, staged):
+    """`select.select` ends at 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2400:
+        pytest.skip(f"this process may have {hard} descriptors only")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2400), hard))
+    taken = [os.open("/dev/null", os.O_RDONLY) for _ in range(1200)]
+    try:
+        assert grade(judge, staged())[-1].result.verdict is Verdict.passed
+        assert judge._pidfd > 1023
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        judge.kill()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.parametrize(

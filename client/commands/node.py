@@ -1,0 +1,197 @@
+"""`ladder node …`: make this machine a node, try it, run it, and let it go."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import ssl
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+import httpx
+
+from client.commands.staff import load
+from client.errors import OursError, ReachError, UsageError
+from client.local.home import write_private
+
+FOLDER = Path("/etc/kernel-ladder")
+STATE = Path("/var/lib/kernel-ladder")
+UNIT = Path("/etc/systemd/system/kernel-ladder-node.service")
+TIMEOUT_S = 30.0
+
+_folder = click.option(
+    "--folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
+    help="Where this node's settings and its token are.",
+)  # fmt: skip
+_accept = click.option(
+    "--accept-missing", "accepted", multiple=True, metavar="PROMISE",
+    help="Serve although the sandbox cannot keep this promise here; may be given several times.",
+)  # fmt: skip
+
+
+@click.group()
+def node() -> None:
+    """This machine as a node that grades."""
+
+
+@node.command()
+@click.argument("server")
+@click.option("--name", required=True, help="As staff called it when they made the code.")
+@click.option("--code", required=True, help="From `ladder admin invite-node NAME`; good once, for a day.")
+@click.option("--lanes", default="cpu", show_default=True, help="What it grades, separated by commas.")
+@click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Trust this certificate.")
+@click.option("--home", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Where it works.")
+@click.option("--write-unit", is_flag=True, help=f"Install {UNIT}.")
+@_folder
+def join(
+    *, server: str, name: str, code: str, lanes: str, ca: Path | None, home: Path, write_unit: bool, folder: Path
+) -> None:
+    """Exchange a code for this node's token and settings, and try them."""
+    trusted = ca.resolve() if ca else None
+    _make_private(folder)
+    joined = _exchange(server.rstrip("/"), name, code, trusted)
+    write_private(folder / "token", joined["token"] + "\n")
+    settings = {
+        "LADDER_NODE_NAME": name,
+        "LADDER_NODE_TOKEN_FILE": str((folder / "token").resolve()),
+        "LADDER_SERVER_URL": server.rstrip("/"),
+        "LADDER_BROKER_URL": _with_certificate(joined["broker_url"], trusted),
+        "LADDER_LANES": lanes,
+        "LADDER_HOME": str(home.resolve()),
+        **({"SSL_CERT_FILE": str(trusted)} if trusted else {}),
+    }
+    write_private(folder / "node.env", "".join(f"{key}={value}\n" for key, value in settings.items()))
+    click.echo(f"{name} has joined; its settings are in {folder / 'node.env'}.")
+    if write_unit:
+        _write_unit(folder)
+    _say_problems(_read(folder))
+
+
+@node.command()
+@_folder
+@_accept
+def check(*, folder: Path, accepted: tuple[str, ...]) -> None:
+    """Does the sandbox keep what it has to here, and are server and broker in reach? Exit status 0 if so."""
+    _require_promises(accepted)
+    _say_problems(_read(folder))
+
+
+@node.command()
+@_folder
+@_accept
+def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
+    """Grade until SIGTERM. Refuses to begin where the sandbox cannot keep what submissions must be kept from."""
+    _require_promises(accepted)
+    # What it joined with counts, not what happens to be set here: SSL_CERT_FILE, for one, often is.
+    os.environ.update(_read(folder))
+    sys.exit(load("worker.main", "worker").main() or 0)
+
+
+@node.command()
+@_folder
+def leave(*, folder: Path) -> None:
+    """Forget this machine's token and settings. Staff take the node itself out on the operations page."""
+    found = [path for path in (folder / "token", folder / "node.env") if path.exists()]
+    for path in found:
+        path.unlink()
+    click.echo("This machine is no node any more." if found else f"There is no node in {folder}.")
+    if UNIT.exists():
+        click.echo(f"Its service is still there: systemctl disable --now {UNIT.stem}")
+
+
+def _exchange(server: str, name: str, code: str, ca: Path | None) -> Any:
+    if not server.startswith("https://"):
+        raise UsageError("a node joins over https only: its token travels back.")
+    context = ssl.create_default_context(cafile=str(ca) if ca else None)
+    try:
+        answer = httpx.post(
+            f"{server}/api/v1/nodes/join", json={"name": name, "code": code}, verify=context, timeout=TIMEOUT_S
+        )
+    except httpx.HTTPError as error:
+        raise ReachError(f"{server} cannot be reached: {error}") from None
+    if answer.status_code != httpx.codes.CREATED:
+        raise ReachError(f"{server} did not let it join: {_message(answer)}")
+    return answer.json()
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"status {answer.status_code}"
+
+
+def _with_certificate(url: str, ca: Path | None) -> str:
+    """The broker's certificate is checked always, against ours where there is one."""
+    if not url.startswith("rediss://"):
+        return url
+    options = {"ssl_cert_reqs": "required", **({"ssl_ca_certs": str(ca)} if ca else {})}
+    return f"{url}?{urlencode(options, safe='/')}"
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except PermissionError:
+        raise UsageError(f"{folder} cannot be written: be root, or say --folder.") from None
+
+
+def _read(folder: Path) -> dict[str, str]:
+    """The settings of this node; none where it was configured otherwise, as in a container."""
+    try:
+        lines = (folder / "node.env").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except PermissionError:
+        raise UsageError(f"{folder / 'node.env'} is root's.") from None
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _require_promises(accepted: tuple[str, ...]) -> None:
+    sandbox = load("autograder.sandbox", "harness")
+    unknown = set(accepted) - set(sandbox.Promise)
+    if unknown:
+        raise UsageError(f"no such promise: {', '.join(sorted(unknown))}. There are {', '.join(sandbox.Promise)}.")
+    tried = load("autograder.sandbox.process", "harness").ProcessSandbox()
+    missing = sorted(set(sandbox.Promise) - tried.promises)
+    tried.close()
+    click.echo(f"the sandbox does not keep: {', '.join(missing) or 'nothing; every promise is kept'}", err=True)
+    refused = [promise for promise in missing if promise not in accepted]
+    if refused:
+        raise OursError(
+            f"this machine must not serve: its sandbox cannot keep {', '.join(refused)} (docs/threats.md). "
+            "Be root, or say --accept-missing for each that you accept."
+        )
+
+
+def _say_problems(settings: Mapping[str, str]) -> None:
+    # What this process verifies certificates with is read from its environment.
+    os.environ.update(settings)
+    config = load("worker.config", "worker").load_config({**os.environ})
+    problems = load("worker.reach", "worker").problems(config)
+    if problems:
+        raise ReachError(" ".join(problems))
+    click.echo("Server and broker are in reach.")
+
+
+def _write_unit(folder: Path) -> None:
+    text = _template().read_text(encoding="utf-8")
+    program = shlex.join([str(Path(sys.argv[0]).resolve()), "node", "run", "--folder", str(folder.resolve())])
+    text = text.replace("/opt/kernel-ladder/bin/ladder node run", program)
+    text = text.replace(f"{FOLDER}/node.env", str((folder / "node.env").resolve()))
+    try:
+        UNIT.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{UNIT} cannot be written: {error.strerror}") from None
+    click.echo(f"Wrote {UNIT}: systemctl daemon-reload && systemctl enable --now {UNIT.stem}")
+
+
+def _template() -> Path:
+    checkout = Path(__file__).resolve().parents[2] / "deploy" / UNIT.name
+    return checkout if checkout.is_file() else Path(sysconfig.get_path("data")) / "share/kernel-ladder" / UNIT.name

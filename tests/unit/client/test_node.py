@@ -1,0 +1,72 @@
+"""`ladder node …` without a server: what it refuses, what it writes, and whom it lets read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from autograder.sandbox import Promise, process
+from client.commands import node
+from client.commands.node import node as group
+
+
+def _run(*arguments: str, status: int) -> str:
+    done = CliRunner().invoke(group, arguments)
+    assert done.exit_code == status, done.output
+    return done.output
+
+
+def test_a_token_travels_over_https_only(tmp_path):
+    said = _run("join", "http://127.0.0.1:1", "--name", "a", "--code", "c", "--folder", str(tmp_path / "etc"), status=2)
+    assert "https only" in said
+    assert not list((tmp_path / "etc").glob("*"))
+
+
+def test_a_server_that_is_away_leaves_nothing_behind(tmp_path):
+    said = _run(
+        "join", "https://127.0.0.1:1", "--name", "a", "--code", "c", "--folder", str(tmp_path / "etc"), status=4
+    )
+    assert "cannot be reached" in said
+    assert not list((tmp_path / "etc").glob("*"))
+
+
+def test_it_serves_with_every_promise_or_with_those_that_were_named(monkeypatch):
+    class Weak:
+        promises = frozenset(Promise) - {Promise.memory_limit, Promise.no_network}
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(process, "ProcessSandbox", Weak)
+    with pytest.raises(node.OursError, match="cannot keep no_network"):
+        node._require_promises(("memory_limit",))
+    node._require_promises(("memory_limit", "no_network"))
+    with pytest.raises(node.UsageError, match="no such promise"):
+        node._require_promises(("everything",))
+
+
+def test_the_brokers_certificate_is_always_checked(tmp_path):
+    assert node._with_certificate("rediss://node-a@h:6380/0", None).endswith("?ssl_cert_reqs=required")
+    url = node._with_certificate("rediss://node-a@h:6380/0", Path("/etc/ca.pem"))
+    assert url.endswith("?ssl_cert_reqs=required&ssl_ca_certs=/etc/ca.pem")
+
+
+def test_leaving_removes_token_and_settings(tmp_path):
+    (tmp_path / "etc").mkdir()
+    for name in ("token", "node.env"):
+        (tmp_path / "etc" / name).write_text("x=y\n")
+    assert "no node any more" in _run("leave", "--folder", str(tmp_path / "etc"), status=0)
+    assert not list((tmp_path / "etc").glob("*"))
+    assert "There is no node" in _run("leave", "--folder", str(tmp_path / "etc"), status=0)
+
+
+def test_the_unit_names_this_machines_paths(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "UNIT", tmp_path / node.UNIT.name)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "bin/ladder")])
+    node._write_unit(tmp_path / "etc")
+    text = node.UNIT.read_text()
+    assert f"ExecStart={tmp_path}/bin/ladder node run --folder {tmp_path}/etc\n" in text
+    assert f"EnvironmentFile={tmp_path}/etc/node.env\n" in text
+    assert "/opt/kernel-ladder" not in text
