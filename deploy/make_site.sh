@@ -1,0 +1,55 @@
+#!/bin/sh
+# Make what belongs to one installation, in the folder LADDER_SITE (default: deploy/site): settings, secrets, and a
+# self-signed certificate until there is a real one. What is there already stays as it is.
+#   LADDER_HOST                                            the name that browsers use (default: this machine's)
+#   LADDER_HTTPS_PORT, LADDER_HTTP_PORT, LADDER_BROKER_PORT   443, 80, 6380
+#   LADDER_NODES=open                                      let nodes on other machines reach the broker
+set -eu
+cd "$(dirname "$0")/.."
+site=${LADDER_SITE:-deploy/site}
+umask 077
+mkdir -p "$site"
+
+secret() { # NAME: 32 random bytes as hex, once
+    [ -s "$site/$1" ] || openssl rand -hex 32 >"$site/$1"
+}
+
+secret database_password
+secret redis_password
+# The prefix says to the server that it is a node's.
+[ -s "$site/worker_token" ] || echo "kn_$(openssl rand -hex 32)" >"$site/worker_token"
+[ -s "$site/database_url" ] || echo "postgresql://ladder:$(cat "$site/database_password")@db/ladder" >"$site/database_url"
+[ -s "$site/broker_url" ] || echo "redis://:$(cat "$site/redis_password")@redis:6379/0" >"$site/broker_url"
+
+if [ ! -s "$site/settings" ]; then
+    host=${LADDER_HOST:-$(hostname -f 2>/dev/null || hostname)}
+    https=${LADDER_HTTPS_PORT:-443}
+    if [ "$https" = 443 ]; then url="https://$host"; else url="https://$host:$https"; fi
+    cat >"$site/settings" <<EOF
+LADDER_HOST=$host
+LADDER_PUBLIC_URL=$url
+LADDER_HTTPS_PORT=$https
+LADDER_HTTP_PORT=${LADDER_HTTP_PORT:-80}
+LADDER_BROKER_PORT=${LADDER_BROKER_PORT:-6380}
+LADDER_FRONT_SUBNET=${LADDER_FRONT_SUBNET:-172.31.251.0/28}
+LADDER_WEB_PROCESSES=${LADDER_WEB_PROCESSES:-2}
+LADDER_IMAGES=${LADDER_IMAGES:-official}
+LADDER_TAG=${LADDER_TAG:-local}
+LADDER_NODES=${LADDER_NODES:-closed}
+EOF
+    [ "${LADDER_NODES:-closed}" != open ] ||
+        echo "LADDER_NODES_BROKER_URL=rediss://$host:${LADDER_BROKER_PORT:-6380}/0" >>"$site/settings"
+fi
+
+if [ ! -s "$site/tls_certificate" ]; then
+    host=$(sed -n 's/^LADDER_HOST=//p' "$site/settings")
+    case $host in
+        *[!0-9.]*) name="DNS:$host" ;;
+        *) name="IP:$host" ;;
+    esac
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 825 -subj "/CN=$host" \
+        -addext "subjectAltName=$name,DNS:localhost,IP:127.0.0.1" \
+        -keyout "$site/tls_key" -out "$site/tls_certificate" 2>/dev/null
+fi
+# The folder lets nobody in but its owner; the files themselves are read in containers by users of other numbers.
+chmod 0444 "$site"/database_* "$site"/redis_password "$site"/broker_url "$site"/worker_token "$site"/tls_*

@@ -1,0 +1,7 @@
+#!/bin/sh
+# What has to be done before anything serves; doing it again changes nothing.
+set -eu
+ladder admin migrate
+ladder admin create-node worker --token-from /run/secrets/worker_token
+# A Redis that lost its users gets them back.
+ladder admin sync-broker

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Make what is missing (site, images), start everything, wait until it can grade, and print how to log in.
+set -eu
+cd "$(dirname "$0")/.."
+export LADDER_SITE="${LADDER_SITE:-deploy/site}"
+sh deploy/make_site.sh
+# shellcheck disable=SC1091
+. "$LADDER_SITE/settings"
+
+image() { docker image inspect "kernel-ladder/$1:$LADDER_TAG" >/dev/null 2>&1; }
+build() { # NAME BASE
+    DOCKER_BUILDKIT=0 docker build --quiet --build-arg "BASE=$2" --tag "kernel-ladder/$1:$LADDER_TAG" \
+        --file "deploy/build/Dockerfile.$1" deploy/build
+}
+
+base=${LADDER_PYTHON_IMAGE:-python:3.11.13-slim-bookworm}
+if [ "$LADDER_IMAGES" = local ]; then
+    base="kernel-ladder/base:$LADDER_TAG"
+    image base || { echo "making a Debian base"; sh deploy/make_base.sh "$base"; }
+fi
+if [ "${LADDER_BUILD:-}" = always ] || ! image server || ! image worker; then
+    echo "building the images"
+    sh deploy/make_wheels.sh
+    build server "$base"
+    build worker "$base"
+fi
+
+echo "starting"
+sh deploy/compose.sh up --detach --remove-orphans
+attempts=0
+until sh deploy/compose.sh exec -T proxy true 2>/dev/null &&
+    sh deploy/compose.sh exec -T worker python3 -c "import json, sys, urllib.request as r
+sys.exit('cpu' not in json.load(r.urlopen('http://web:8000/healthz', timeout=4))['lanes'])" 2>/dev/null; do
+    attempts=$((attempts + 1))
+    [ "$attempts" -lt 90 ] || { sh deploy/compose.sh ps; sh deploy/compose.sh logs --tail=30; exit 1; }
+    sleep 1
+done
+
+if [ ! -s "$LADDER_SITE/admin_password" ]; then
+    (umask 077 && openssl rand -base64 15 >"$LADDER_SITE/admin_password")
+    sh deploy/admin.sh create-user "${LADDER_ADMIN:-admin@example.org}" Administrator --admin --password-stdin \
+        <"$LADDER_SITE/admin_password" || { rm -f "$LADDER_SITE/admin_password"; exit 1; }
+    echo "log in as ${LADDER_ADMIN:-admin@example.org} with the password in $LADDER_SITE/admin_password: $(cat "$LADDER_SITE/admin_password")"
+fi
+echo "serving on $LADDER_PUBLIC_URL"
