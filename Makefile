@@ -68,9 +68,33 @@ check: $(TOOLS) ## Format, lint, types, import rules, house rules
 test: $(TOOLS) $(PAGES) ## Run every test; says why it skips what it skips
 	@sh scripts/test.sh
 
+.PHONY: compose-up
+compose-up: $(TORCH) $(PAGES) ## Start a course in containers; makes images, secrets and a certificate first (docs/deploy.md)
+	@PYTHON=$(BIN)/python LADDER_TORCH='$(LADDER_TORCH)' sh deploy/up.sh
+
+.PHONY: compose-down
+compose-down: ## Stop the containers; what they keep stays
+	@sh deploy/compose.sh down
+
+.PHONY: compose-test
+compose-test: $(TOOLS) $(PAGES) ## Bring the containers up from nothing, grade in them, restart some, tear them down
+	@sh scripts/test.sh tests/compose -p no:cacheprovider
+
 .PHONY: bench
 bench: $(TOOLS) $(PAGES) ## Read the published figures and write docs/performance.md
 	$(BIN)/python scripts/bench.py
+
+.PHONY: load
+load: $(TOOLS) $(PAGES) ## Find how much the web tier takes on PostgreSQL; writes docs/performance.md (10 minutes)
+	$(BIN)/python scripts/load.py --publish
+
+.PHONY: surge
+surge: $(TOOLS) ## Replay the hours before a due date in simulated time; writes docs/reliability.md (minutes)
+	$(BIN)/python scripts/surge.py --publish
+
+.PHONY: chaos
+chaos: $(TOOLS) $(PAGES) ## Break everything while a course submits, and check that nothing is lost (QUICK=1, SEED=7)
+	$(BIN)/python -m tests.chaos $(if $(QUICK),--quick) $(if $(SEED),--seed $(SEED)) --report var/chaos/report.json $(if $(QUICK),,--page docs/reliability.md)
 
 .PHONY: format
 format: $(TOOLS) ## Format and fix what can be fixed without thinking

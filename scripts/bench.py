@@ -256,12 +256,12 @@ def _lines_after(path: Path, name: str) -> Iterator[str]:
                 yield line.partition(":")[2].strip()
 
 
-def write(table: str) -> None:
-    """Put the table between the markers of docs/performance.md."""
+def write(table: str, begin: str = BEGIN, end: str = END) -> None:
+    """Put the table between two markers of docs/performance.md."""
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ step "format" ruff format --check --quiet .
 step "lint" ruff check --quiet .
 step "types" mypy --no-error-summary
 step "types of the scripts" mypy --no-error-summary scripts/*.py
+step "types of the chaos run" mypy --no-error-summary -p tests.chaos
 step "import rules" lint-imports --no-logo
 step "house rules" python scripts/house_rules.py
 

@@ -12,7 +12,7 @@ fi
 
 sh scripts/get_browser.sh
 
-alone="tests/browser tests/e2e tests/hostile"
+alone="tests/browser tests/compose tests/e2e tests/hostile"
 ignored=""
 for folder in $alone; do ignored="$ignored --ignore=$folder"; done
 

@@ -3,6 +3,8 @@
     config      the frozen configuration
     database    sessions
     live        the listener that tells watchers of changes
+    figures     what Prometheus is told of the database
+    snapshots   looks at the lanes of the queue, shared among viewers (`server.http.waits`)
     writers     slots for unsafe requests (`server.http.work`)
     seen_slots  one for writing down that somebody is here (`server.http.identity`)
 
@@ -20,15 +22,17 @@ from fastapi import Depends, FastAPI
 
 from autograder.contract import MAX_SOURCE_BYTES
 from server import pages
-from server.api import accounts, courses, health, leaderboard, nodes, submissions
+from server.api import accounts, artefacts, courses, health, leaderboard, metrics, nodes, submissions
 from server.config import Config
 from server.db import Database
+from server.grading.snapshots import Snapshots
 from server.http import errors
 from server.http.csrf import guard
 from server.http.edge import Edge
 from server.http.limits import BodyLimit
 from server.http.live import Live
 from server.http.work import MAX_WRITERS
+from server.presence import Beating, Presence
 
 API = "/api/v1"
 MAX_BODY_BYTES = 6 * MAX_SOURCE_BYTES + 64 * 1024
@@ -58,19 +62,24 @@ def create_app(config: Config) -> FastAPI:
     app.state.config = config
     app.state.database = database
     app.state.live = Live(database, config.poll_s)
+    app.state.snapshots = Snapshots()
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
     app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)
     errors.install(app)
-    for module in (accounts, courses, submissions, leaderboard, nodes):
+    for module in (accounts, courses, submissions, leaderboard, nodes, artefacts):
         app.include_router(module.router, prefix=API)
     app.include_router(health.router)
+    metrics.install(app)
     pages.install(app)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    alive = Beating(Presence(app.state.database, "web"))
+    alive.start()
     yield
+    alive.stop()
     app.state.database.dispose()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -28,6 +28,7 @@ class Config:
         home: folder of what this installation makes: database, broker folders, logs, secrets.
         database_url: SQLAlchemy URL; the default is SQLite in `home`.
         broker_url: kombu URL; the default is the filesystem transport in `home`.
+        nodes_broker_url: where nodes on other machines reach the broker, without a password; empty if they cannot.
         assignments, reference: folders that `ladder admin sync-assignments` reads.
         web: folder with `templates/` and `static/`.
         public_url: how browsers reach the web tier; cookies are `Secure` when it is https.
@@ -35,8 +36,11 @@ class Config:
         lease_s: how long an attempt lives without a heartbeat.
         attempt_deadline_s: how long an attempt may take in all.
         max_attempts: after so many attempts without a result a submission has failed.
+        artefact_days: how long files that attempts left are kept.
         poll_s: how often the dispatcher looks for work, and the web tier for changes that somebody watches.
         run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
+        log_format: `text` or `json`.
+        metrics_token: who has it may read `/metrics`; without one there is none.
     """
 
     home: Path
@@ -45,15 +49,19 @@ class Config:
     assignments: Path
     reference: Path
     web: Path
+    nodes_broker_url: str = ""
     public_url: str = "http://127.0.0.1:8000"
     session_days: float = 14.0
     lease_s: float = 30.0
     attempt_deadline_s: float = 300.0
     max_attempts: int = 3
+    artefact_days: float = 90.0
     poll_s: float = 0.1
     run_quota_per_minute: int = 20
     submit_quota_per_minute: int = 10
     login_quota_per_minute: int = 10
+    log_format: str = "text"
+    metrics_token: str = field(default="", repr=False)
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> Config:
@@ -74,7 +82,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
     kinds = {"Path": Path, "str": str, "int": int, "float": float}
     values: dict[str, object] = {}
     for item in fields(Config):
-        text = environ.get(f"LADDER_{item.name.upper()}")
+        text = _given(environ, f"LADDER_{item.name.upper()}")
         if item.name == "home" or text is None:
             values[item.name] = defaults.get(item.name, item.default)
             continue
@@ -83,3 +91,18 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
         except ValueError:
             raise ValueError(f"LADDER_{item.name.upper()} has to be {item.type}, it is {text!r}") from None
     return Config(**values)  # type: ignore[arg-type]  # the loop above gave each field its own type
+
+
+_SECRETS = {"LADDER_DATABASE_URL", "LADDER_BROKER_URL", "LADDER_METRICS_TOKEN"}
+"""The URLs hold passwords."""
+
+
+def _given(environ: Mapping[str, str], name: str) -> str | None:
+    """What a variable says; a secret may stand in the file that `<name>_FILE` names instead."""
+    path = environ.get(f"{name}_FILE") if name in _SECRETS else None
+    if name in environ or path is None:
+        return environ.get(name)
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise ValueError(f"{name}_FILE names {path}, which cannot be read: {error.strerror}") from None

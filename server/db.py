@@ -6,31 +6,78 @@ writers queue at the start instead of failing at the commit. PostgreSQL needs no
 
 from __future__ import annotations
 
+import math
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from select import POLLIN, poll
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event
+import psycopg
+from sqlalchemy import Engine, create_engine, event, func, select
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_TIMEOUT_S = 20
 """How long a writer waits for another on SQLite."""
+IDLE_S = 10.0
+"""A connection to PostgreSQL that nobody used for so long is tried before it is used."""
+
+_LIVELY = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""A database host that went away without a word is found out within half a minute, also in the middle of a query; one
+that is only slow is waited for."""
 
 
 def make_engine(url: str) -> Engine:
     """Connect to the database that `url` names; SQLite's folder is made."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=10)
+        engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=10, connect_args=_LIVELY)
+        event.listen(engine, "checkin", _note_time)
+        event.listen(engine, "checkout", _see_that_it_lives)
+        return engine
     if parsed.database and parsed.database != ":memory:":
-        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(parsed.database)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Its owner's alone from the beginning; the files that SQLite makes beside it are made like it.
+        path.touch(mode=0o600)
     engine = create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_immediate)
     return engine
+
+
+def _note_time(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info["idle_since"] = time.monotonic()
+
+
+def _see_that_it_lives(connection: psycopg.Connection, record: ConnectionPoolEntry, _proxy: object) -> None:
+    """Before a connection is used again, see that PostgreSQL has not ended meanwhile; the pool then makes new ones.
+
+    One that was used a moment ago is not asked, which would be a round trip more for every unit of work: the system
+    knows whether its other end is closed. What the system may not know, such as a cable, is asked after a while.
+    """
+    try:
+        ended = poll()
+        ended.register(connection.fileno(), POLLIN)
+        if ended.poll(0):
+            raise InvalidatePoolError("the other end has closed it")
+        if time.monotonic() - record.info.get("idle_since", math.inf) > IDLE_S:
+            connection.execute("SELECT 1")
+            connection.rollback()
+    except psycopg.Error as error:
+        raise InvalidatePoolError(str(error)) from error
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
@@ -91,6 +138,13 @@ class Database:
         self.engine.dispose()
 
 
+def is_away(error: BaseException) -> bool:
+    """Whether it is the database that does not answer, not one statement that it does not take."""
+    if isinstance(error, OperationalError | InterfaceError):
+        return True
+    return isinstance(error, DBAPIError) and error.connection_invalidated
+
+
 @contextmanager
 def _fresh_after_error(session: Session) -> Iterator[None]:
     """On SQLite, throw the connection away when an exception passes.
@@ -102,10 +156,12 @@ def _fresh_after_error(session: Session) -> Iterator[None]:
         yield
     except BaseException:
         if session.in_transaction() and session.get_bind().dialect.name == "sqlite":
-            connection = session.connection()
-            # Closing alone would keep the lock for as long as those frames live.
-            connection.connection.rollback()
-            connection.invalidate()
+            # A flush that failed has given its connection back already.
+            with suppress(InvalidRequestError):
+                connection = session.connection()
+                # Closing alone would keep the lock for as long as those frames live.
+                connection.connection.rollback()
+                connection.invalidate()
         raise
 
 
@@ -117,3 +173,14 @@ def after_commit(session: Session, message: Callable[[], object]) -> None:
 def after_rollback(session: Session, write: Callable[[Session], object]) -> None:
     """Write this if the transaction is undone, such as the failed login that an error reports; a commit forgets it."""
     session.info.setdefault("after_rollback", []).append(write)
+
+
+def now(session: Session) -> datetime:
+    """The one clock that the queue decides by: PostgreSQL's own; on SQLite everything is one host, whose clock it is.
+
+    It runs on within a transaction, so that a wait for a lock is part of what it shows.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        theirs: datetime = session.scalars(select(func.clock_timestamp())).one()
+        return theirs.astimezone(UTC)
+    return datetime.now(UTC)

@@ -3,7 +3,8 @@
     User ─< Enrolment >─ Course ─< Assignment ─< AssignmentVersion >─ Bundle
       │                               │
       └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow
-    LoginSession, ApiToken >─ User              Attempt >─ Node      AuditEntry
+    LoginSession, ApiToken >─ User              Attempt >─ Node      Attempt ─< Artefact
+    Submission ─ Forecast                       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite, AccountsCheck
 
 A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what
 one attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a
@@ -37,9 +38,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from autograder.contract import Kind, Lane, Language, Mode, Phase, Review, State, Verdict, Visibility
+from autograder.contract import Kind, Lane, Language, Mode, Phase, Review, State, Verdict, Visibility, Work
 
-__all__ = ["Kind", "Lane", "Language", "Mode", "Phase", "Review", "State", "Verdict", "Visibility"]
+__all__ = ["Kind", "Lane", "Language", "Mode", "Phase", "Review", "State", "Verdict", "Visibility", "Work"]
 
 
 class Role(StrEnum):
@@ -48,6 +49,37 @@ class Role(StrEnum):
     student = "student"
     ta = "ta"
     instructor = "instructor"
+
+
+class Line(StrEnum):
+    """Where in the queue a submission stands; `server.grading.policy` says who goes first and what each is kept."""
+
+    submission = "submission"
+    """It has no verdict yet."""
+    measuring = "measuring"
+    """It passed and waits for its times, on lanes that measure apart."""
+    run = "run"
+    regrade = "regrade"
+    superseded = "superseded"
+    """A newer one took its place."""
+
+
+class AlertKind(StrEnum):
+    """What staff are told of; docs/operations.md has a page of its runbook for each."""
+
+    submission_failed = "submission_failed"
+    """It has no result after the last attempt; ours."""
+    node_rests = "node_rests"
+    node_silent = "node_silent"
+    suspect_held = "suspect_held"
+    """Nodes went silent while they ran it."""
+    queue_stuck = "queue_stuck"
+    accounts_wrong = "accounts_wrong"
+    """Received is not final plus in flight."""
+    clock_jumped = "clock_jumped"
+    recorder_behind = "recorder_behind"
+    forged_message = "forged_message"
+    disk_full = "disk_full"
 
 
 class AttemptState(StrEnum):
@@ -101,7 +133,21 @@ class Base(DeclarativeBase):
         list[Any]: JSON(),
         **{
             enum: Enum(enum, native_enum=False, length=24, values_callable=lambda e: [m.value for m in e])
-            for enum in (AttemptState, Lane, Language, Mode, Phase, Review, Role, State, Verdict, Visibility)
+            for enum in (
+                AlertKind,
+                AttemptState,
+                Lane,
+                Language,
+                Line,
+                Mode,
+                Phase,
+                Review,
+                Role,
+                State,
+                Verdict,
+                Visibility,
+                Work,
+            )
         },
     }
 
@@ -270,8 +316,17 @@ class Node(Base):
     key: Mapped[str] = mapped_column(String(64))
     lanes: Mapped[list[Any]]
     slots: Mapped[int] = mapped_column(default=0)
+    works: Mapped[list[Any]] = mapped_column(default=lambda: [work.value for work in Work])
+    """What of a grading it does, `Work` values: a node may be kept for measuring."""
     draining: Mapped[bool] = mapped_column(default=False)
+    """It says so itself: it ends, or its owner drains it."""
+    drained_at: Mapped[datetime | None]
+    """Staff took it out of the queue; what it works on may finish."""
+    quarantine: Mapped[bool] = mapped_column(default=False)
+    """Set aside for submissions under which another node went silent; it gets nothing else."""
     facts: Mapped[dict[str, Any]]
+    clock_skew_s: Mapped[float | None]
+    """Its clock less ours when its newest report was applied: travel time included, so a few tenths mean nothing."""
     last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
@@ -283,7 +338,9 @@ class Submission(Base):
     __tablename__ = "submissions"
     __table_args__ = (
         UniqueConstraint("assignment_id", "user_id", "mode", "number"),
-        Index("ix_submissions_queue", "state", "lane", "priority", "place_at"),
+        UniqueConstraint("user_id", "request_key"),
+        Index("ix_submissions_queue", "state", "lane", "line", "place_at"),
+        Index("ix_submissions_own", "user_id", "assignment_id", "lane", "state"),
         Index("ix_submissions_assignment_id_lane", "assignment_id", "lane", "mode"),
         CheckConstraint("number > 0", name="number"),
     )
@@ -304,6 +361,8 @@ class Submission(Base):
     source: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     """UTF-8, as uploaded."""
     source_hash: Mapped[str] = mapped_column(String(80), index=True)
+    request_key: Mapped[str | None] = mapped_column(String(64))
+    """The request's `Idempotency-Key`: a request that is sent again because its answer was lost makes no second row."""
     trace: Mapped[str] = mapped_column(String(32))
     """One id from the HTTP request to the last log line of its grading."""
     uploaded_at: Mapped[datetime]
@@ -312,12 +371,16 @@ class Submission(Base):
     phase: Mapped[Phase | None]
     verdict: Mapped[Verdict | None]
     review: Mapped[Review] = mapped_column(default=Review.none)
-    priority: Mapped[int] = mapped_column(default=0)
-    """Lower goes first: 0 submissions, 10 runs, 20 regrades, 30 superseded."""
+    line: Mapped[Line] = mapped_column(default=Line.submission)
+    work: Mapped[Work] = mapped_column(default=Work.all)
+    """What the next attempt does; on lanes that measure apart a submission is checked first, then measured."""
     place_at: Mapped[datetime]
     """Its place in the queue: when it, or the one it superseded, was uploaded."""
-    superseded_by_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
+    superseded_by_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    suspect: Mapped[bool] = mapped_column(default=False)
+    """A node went silent while it ran this; until there is a result it runs in quarantine."""
     attempts_made: Mapped[int] = mapped_column(default=0)
+    """Since it was last put in the queue for new work; `Attempt.fence` never starts again."""
     result_id: Mapped[int | None] = mapped_column(
         ForeignKey("results.id", use_alter=True, name="fk_submissions_result_id_results")
     )
@@ -342,6 +405,7 @@ class Attempt(Base):
     __table_args__ = (
         UniqueConstraint("submission_id", "fence"),
         Index("ix_attempts_state_lease", "state", "lease_expires_at"),
+        Index("ix_attempts_lane_id", "lane", "id"),
     )
 
     id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
@@ -349,6 +413,10 @@ class Attempt(Base):
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
     node_id: Mapped[int] = mapped_column(ForeignKey("nodes.id"), index=True)
     fence: Mapped[int]
+    lane: Mapped[Lane]
+    line: Mapped[Line]
+    """Where its submission stood when it was claimed; what each line got lately is counted by it."""
+    work: Mapped[Work]
     state: Mapped[AttemptState]
     dispatched_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
@@ -428,3 +496,123 @@ class AuditEntry(Base):
     """What it was done to, `submission:01J…`."""
     detail: Mapped[dict[str, Any]]
     reason: Mapped[str] = mapped_column(default="")
+
+
+class Artefact(Base):
+    """A file that an attempt left, for staff: a judge's log, a compiler's output. Kept for a while, then removed."""
+
+    __tablename__ = "artefacts"
+    __table_args__ = (UniqueConstraint("attempt_id", "name"),)
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(120))
+    data: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    size: Mapped[int]
+    sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class Forecast(Base):
+    """When a submission was first expected to have its verdict; made once, to be held against what came."""
+
+    __tablename__ = "forecasts"
+
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"), primary_key=True)
+    lane: Mapped[Lane]
+    made_at: Mapped[datetime] = mapped_column(index=True)
+    position: Mapped[int]
+    low_s: Mapped[float]
+    """Seconds from `made_at` to the verdict: 10th, 50th and 90th percentile."""
+    likely_s: Mapped[float]
+    high_s: Mapped[float]
+    scale_low: Mapped[float] = mapped_column(default=1.0)
+    """What past misses had stretched each arm of the interval by (`server.grading.calibration`)."""
+    scale_high: Mapped[float] = mapped_column(default=1.0)
+    came_s: Mapped[float | None]
+    """What it was; `None` until there is a verdict, and for ever where there was none or it was superseded."""
+
+
+class Tick(Base):
+    """A message of ours that travelled through the results queue: how far the recorder has heard what nodes said."""
+
+    __tablename__ = "ticks"
+
+    nonce: Mapped[str] = mapped_column(String(32), primary_key=True)
+    made_at: Mapped[datetime] = mapped_column(index=True)
+    heard_at: Mapped[datetime | None]
+
+
+class Service(Base):
+    """A process of ours that says it is alive; silent ones are removed after a day."""
+
+    __tablename__ = "services"
+    __table_args__ = (UniqueConstraint("kind", "instance"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str] = mapped_column(String(24))
+    """`web`, `dispatcher` or `recorder`."""
+    instance: Mapped[str] = mapped_column(String(120))
+    """Host and process id."""
+    started_at: Mapped[datetime]
+    last_seen_at: Mapped[datetime]
+    facts: Mapped[dict[str, Any]]
+
+
+class Alert(Base):
+    """Something staff have to know; the same again, while it is open, raises the count."""
+
+    __tablename__ = "alerts"
+    __table_args__ = (Index("ix_alerts_open", "resolved_at", "kind", "subject"),)
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    kind: Mapped[AlertKind]
+    subject: Mapped[str] = mapped_column(String(120))
+    """`submission:01J…`, `node:anvil`, `lane:cpu`."""
+    message: Mapped[str]
+    count: Mapped[int] = mapped_column(default=1)
+    first_at: Mapped[datetime]
+    last_at: Mapped[datetime]
+    resolved_at: Mapped[datetime | None]
+    resolved_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"))
+    """`None` while it is open, and where what it was about ended by itself."""
+
+
+class Rehearsal(Base):
+    """A chaos run and what it found; the page that says that all submissions are accounted for shows the newest."""
+
+    __tablename__ = "rehearsals"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    passed: Mapped[bool]
+    machine: Mapped[str] = mapped_column(String(200))
+    report: Mapped[dict[str, Any]]
+
+
+class AccountsCheck(Base):
+    """The newest check of a course's accounts; the dispatcher makes one every minute and pages show it."""
+
+    __tablename__ = "accounts_checks"
+
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"), primary_key=True)
+    checked_at: Mapped[datetime]
+    received: Mapped[int]
+    final: Mapped[int]
+    in_flight: Mapped[int]
+    problems: Mapped[list[Any]]
+    """`server.accounting.checks.Problem`, as plain JSON."""
+    took_s: Mapped[float]
+
+
+class NodeInvite(Base):
+    """Lets one machine join as a node, once; the table holds the hash of what its owner was given."""
+
+    __tablename__ = "node_invites"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(60))
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]

@@ -8,19 +8,21 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable
 
 from celery import Celery
 from celery.exceptions import Reject
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from autograder import codec
 from autograder.contract import Envelope
 from autograder.errors import ContractError
-from broker.app import RECORD, RESULTS, consume, make_app, serve
+from broker import logs
+from broker.app import RECORD, RESULTS, TICK, consume, make_app, serve
 from server.config import Config, load_config
-from server.db import Database
-from server.grading.service import Outcome, record
+from server.db import Database, is_away, now
+from server.grading.service import Outcome, hear, record
+from server.presence import Beating, Presence
 
 logger = logging.getLogger(__name__)
 
@@ -35,60 +37,84 @@ class Recorder:
         self._database = database
         self._config = config
 
-    def apply(self, text: str) -> Outcome:
+    def apply(self, text: object) -> Outcome:
         """Apply one envelope; whatever is wrong with it is logged and the message dropped.
 
         Raises:
-            OperationalError: the database did not answer; the message is worth another try.
+            OperationalError, InterfaceError: the database did not answer; the message is worth another try.
         """
         try:
+            if not isinstance(text, str):
+                raise ContractError("it is no text")  # noqa: TRY301  (one way to drop)
             envelope = codec.loads(Envelope, text)
         except ContractError as error:
             logger.warning("dropped a message that is no envelope: %.300s", error)
             return Outcome.refused
         try:
             with self._database.transaction() as session:
-                return record(session, envelope, now=datetime.now(UTC), config=self._config)
-        except OperationalError:
-            raise
-        except Exception:
+                return record(session, envelope, now=now(session), config=self._config)
+        except Exception as error:
             # Around the job: one message must not end the recorder. What it was about is the sweeper's now.
+            if is_away(error):
+                raise
             logger.exception("dropped a %s from node %.60s", envelope.kind, envelope.node)
             return Outcome.refused
 
+    def hear(self, nonce: object) -> bool:
+        """Note that a tick came through the queue; false for one that is none of ours.
+
+        Raises:
+            OperationalError, InterfaceError: the database did not answer; the message is worth another try.
+        """
+        with self._database.transaction() as session:
+            return hear(session, nonce, now=now(session))
+
 
 def make_recorder(config: Config, database: Database) -> Celery:
-    """The application with its one task, `record`."""
+    """The application with its two tasks, `record` and `tick`."""
     app = make_app("recorder", config.broker_url, queue=RESULTS)
     recorder = Recorder(database, config)
 
-    def record_envelope(envelope: str) -> None:
-        try:
-            recorder.apply(envelope)
-        except OperationalError as error:
-            logger.exception("the database did not answer; the message waits")
-            time.sleep(DATABASE_PAUSE_S)
-            raise Reject("the database did not answer", requeue=True) from error
+    def record_envelope(envelope: object) -> None:
+        _or_wait(recorder.apply, envelope)
+
+    def hear_tick(nonce: object) -> None:
+        _or_wait(recorder.hear, nonce)
 
     # Acknowledged when it is in the database. If a recorder is killed in between, Redis gives its message to the next
-    # one; files have given it away by then, and the sweeper ends the attempt that nothing more is heard of.
+    # one; files have given it away by then, and its node, which is not told that it was recorded, sends it again.
     serve(app, RECORD, record_envelope, acks_late=True)
+    serve(app, TICK, hear_tick, acks_late=True)
     return app
+
+
+def _or_wait(work: Callable[[object], object], message: object) -> None:
+    """Do it, or give the message back for a while."""
+    try:
+        work(message)
+    except DBAPIError as error:
+        logger.exception("the database did not answer; the message waits")
+        time.sleep(DATABASE_PAUSE_S)
+        raise Reject("the database did not answer", requeue=True) from error
 
 
 def run(config: Config) -> int:
     """Record until SIGTERM; returns the exit status."""
     database = Database(config.database_url)
+    alive = Beating(Presence(database, "recorder"))
     try:
+        alive.start()
         return consume(make_recorder(config, database))
     finally:
+        alive.stop()
         database.dispose()
 
 
 def main() -> int:
     """Run until SIGTERM."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    return run(load_config())
+    config = load_config()
+    logs.configure(config.log_format)
+    return run(config)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 
 from server import migrations
 
 POSTGRES_USERS = ("postgres", "root")
+settings.register_profile(
+    "long", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def _postgres() -> psycopg.Connection:

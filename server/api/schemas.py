@@ -23,7 +23,7 @@ from autograder.contract import (
     Verdict,
 )
 from server.courses.service import AssignmentDetail, Membership
-from server.models import ApiToken, Role, Submission, User
+from server.models import ApiToken, Line, Role, Submission, User
 from server.submissions.service import SubmissionView
 
 
@@ -45,6 +45,24 @@ class ErrorRead(Read):
     error: Annotated[str, Field(description="A name that programs can compare.", examples=["NotFoundError"])]
     message: Annotated[str, Field(description="A sentence for the reader.", examples=["There is no such course."])]
     field: Annotated[str, Field(description="The part of the input that is wrong; empty where it is none.")]
+
+
+class NodeJoin(Create):
+    """A machine asks to be a node."""
+
+    name: Annotated[str, Field(description="The node that the code was made for.", max_length=100)]
+
+    code: Annotated[str, Field(description="From `ladder admin invite-node`; good once, for a day.", max_length=100)]
+
+
+class NodeJoined(Read):
+    """What the machine has to know to be it."""
+
+    name: str
+    token: Annotated[str, Field(description="Shown this once.")]
+    broker_url: Annotated[
+        str, Field(description="Where its queue is, as which user; the password follows from the token.")
+    ]
 
 
 class TokenCreate(Create):
@@ -226,6 +244,17 @@ class SubmissionSummary(Read):
 _ELSEWHERE = frozenset({"assignment", "author", "ratio"})
 
 
+class WaitRead(Read):
+    """How long one that waits will take to its result: four of five such intervals hold what comes."""
+
+    has_node: Annotated[bool, Field(description="Whether anything grades its lane now; without it there is no time.")]
+    measured: Annotated[bool, Field(description="Whether the times behind it are measured; else they are a guess.")]
+    low_s: float | None
+    likely_s: float | None
+    high_s: float | None
+    approximate: Annotated[bool, Field(description="The queue was too long to work through all of it.")]
+
+
 class SubmissionRead(Read):
     """One submission, as its page shows it. Students get of hidden cases the category and the verdict only."""
 
@@ -251,7 +280,12 @@ class SubmissionRead(Read):
     review: Review
     explanation: str
     score: ScoreRead | None
-    position: Annotated[int | None, Field(description="How many are before it; null once it runs.")]
+    line: Annotated[Line, Field(description="Where in the queue it stands, or stood last.")]
+    position: Annotated[
+        int | None, Field(description="How many are before it; null once it runs, and for a moment after it came.")
+    ]
+    wait: WaitRead | None
+    superseded_by: Annotated[int | None, Field(description="The number of the newer one that took its place.")]
     attempts_made: int
     cases: tuple[CaseResult, ...]
     error: StudentError | None
@@ -271,6 +305,21 @@ class SubmissionRead(Read):
         """The view as it is; what may be seen was decided when it was made."""
         values = {name: getattr(view, name) for name in cls.model_fields if name != "phases"}
         return cls.model_validate({**values, "phases": [{"phase": phase, "at": at} for phase, at in view.phases]})
+
+
+class AttemptRead(Read):
+    """What a node may know of an attempt."""
+
+    live: Annotated[bool, Field(description="The node has it, and no result of it is recorded.")]
+
+
+class ArtefactRead(Read):
+    """A file that an attempt left."""
+
+    name: str
+    size: Annotated[int, Field(description="In bytes.")]
+    sha256: Annotated[str, Field(description="Of its content, as hex.")]
+    created_at: datetime
 
 
 class HealthRead(Read):

@@ -2,40 +2,57 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from sqlalchemy.orm import Session
 
 from server.api.responses import errors
 from server.api.schemas import SubmissionCreate, SubmissionRead, SubmissionSummary
+from server.config import Config
 from server.courses import service as courses
+from server.db import now
 from server.errors import InvalidInputError, LadderError
 from server.http.identity import Someone, identify, require
-from server.http.live import Live
-from server.http.work import Settings, Work, config_of, database_of
-from server.models import Mode
+from server.http.waits import followed, newest_wait, wait_of
+from server.http.work import Settings, Work, arrived_at, config_of, database_of
+from server.models import Mode, Submission, User
 from server.submissions import service as submissions
 from server.submissions.service import SubmissionView
 
 router = APIRouter(tags=["submissions"])
 
+RequestKey = Annotated[
+    str | None, Header(pattern=r"^[!-~]{1,64}$", description="Made up by the client, one for every submission.")
+]
+
 
 @router.post(
     "/courses/{course}/assignments/{slug}/submissions",
     status_code=HTTPStatus.CREATED,
-    responses=errors(401, 404, 413, 422, 429, 503),
+    responses=errors(401, 404, 409, 413, 422, 429, 503),
     summary="Submit",
 )
 def submit(
-    *, course: str, slug: str, body: SubmissionCreate, request: Request, who: Someone, work: Work, config: Settings
+    *,
+    course: str,
+    slug: str,
+    body: SubmissionCreate,
+    request: Request,
+    who: Someone,
+    work: Work,
+    config: Settings,
+    idempotency_key: RequestKey = None,
 ) -> SubmissionRead:
-    """Store a source and queue it; a 201 means that it is stored and will be graded."""
+    """Store a source and queue it; a 201 means that it is stored and will be graded.
+
+    Where no answer came, send the same again with the same `Idempotency-Key`: it is stored once.
+    """
     member = courses.membership(work, who.user, course)
     submission = submissions.submit(
         work,
@@ -47,8 +64,9 @@ def submit(
         filename=body.filename,
         source=_bytes(body.source),
         config=config,
-        now=datetime.now(UTC),
+        now=arrived_at(request, work),
         trace=request.state.trace,
+        request_key=idempotency_key,
     )
     view = submissions.view(work, submission, staff=member.is_staff, max_attempts=config.max_attempts)
     return SubmissionRead.of(view)
@@ -72,11 +90,10 @@ def list_submissions(
 
 
 @router.get("/submissions/{public_id}", responses=errors(401, 404), summary="One submission")
-def read_submission(public_id: str, who: Someone, work: Work, config: Settings) -> SubmissionRead:
+def read_submission(public_id: str, request: Request, who: Someone, work: Work, config: Settings) -> SubmissionRead:
     """Where it is and what was found; the student's own, or any of a course whose staff one is."""
     submission = submissions.find(work, who.user, public_id)
-    staff = submissions.is_staff_of(work, who.user, submission)
-    return SubmissionRead.of(submissions.view(work, submission, staff=staff, max_attempts=config.max_attempts))
+    return SubmissionRead.of(_view(request, work, submission, who.user, config))
 
 
 @router.get(
@@ -91,13 +108,18 @@ def read_source(public_id: str, who: Someone, work: Work) -> Response:
     return Response(submissions.source_of(work, submission), media_type="text/plain; charset=utf-8")
 
 
+@router.post("/submissions/{public_id}/cancel", responses=errors(401, 403, 404, 409), summary="Cancel a submission")
+def cancel(public_id: str, request: Request, who: Someone, work: Work, config: Settings) -> SubmissionRead:
+    """Take it out of the queue, while it waits; only who handed it in can. What it superseded gets its place back."""
+    submission = submissions.cancel(work, who.user, public_id, now=now(work))
+    return SubmissionRead.of(_view(request, work, submission, who.user, config))
+
+
 def current_view(public_id: str, who: Someone, request: Request) -> SubmissionView:
     """The submission as the caller may see it now, in a transaction of its own."""
-    config = config_of(request)
     with database_of(request).reading() as session:
         submission = submissions.find(session, who.user, public_id)
-        staff = submissions.is_staff_of(session, who.user, submission)
-        return submissions.view(session, submission, staff=staff, max_attempts=config.max_attempts)
+        return _view(request, session, submission, who.user, config_of(request))
 
 
 @router.get(
@@ -110,19 +132,32 @@ async def follow(
     public_id: str, request: Request, view: Annotated[SubmissionView, Depends(current_view)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Server-sent events: `submission` with the whole submission at every change, then `end` once it is final."""
-    live: Live = request.app.state.live
     yield _event("submission", view)
-    async with aclosing(live.changes(view.id, seen=view.revision)) as changes:
-        while not view.is_final:
-            # A heartbeat looks too: the place in the queue moves, and logins end, without a change of the submission.
-            await anext(changes)
-            fresh = await run_in_threadpool(_look_again, public_id, request)
-            if fresh is None:
-                return
+    stream = followed(request, public_id, view.id, view, look_again=_look_again, moved=_moved)
+    async with aclosing(stream) as states:
+        async for fresh in states:
             if fresh != view:
                 view = fresh
                 yield _event("submission", view)
-    yield _event("end", view)
+    if view.is_final:
+        yield _event("end", view)
+
+
+def _view(request: Request, session: Session, submission: Submission, user: User, config: Config) -> SubmissionView:
+    return submissions.view(
+        session,
+        submission,
+        staff=submissions.is_staff_of(session, user, submission),
+        max_attempts=config.max_attempts,
+        wait=wait_of(request, session, submission),
+    )
+
+
+async def _moved(request: Request, view: SubmissionView) -> SubmissionView:
+    """The same with its place in the queue as it is now, which is looked up once for everybody."""
+    wait = await newest_wait(request, view.lane, view.id) if view.is_waiting else None
+    moved = wait is not None and (view.wait is None or wait.ahead != view.wait.ahead)
+    return dataclasses.replace(view, wait=wait) if moved else view
 
 
 def _look_again(public_id: str, request: Request) -> SubmissionView | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import select
@@ -48,16 +50,34 @@ class Membership:
 
 
 @dataclass(frozen=True)
+class _Files:
+    """A manifest as it is stored; its files' content hash says whether it is the same."""
+
+    bundle_hash: str
+    manifest: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _spec(files: _Files) -> rungs.Assignment:
+    return codec.from_json(rungs.Assignment, files.manifest)
+
+
+def spec_of(version: AssignmentVersion) -> rungs.Assignment:
+    """The assignment as its files said it in this version; every request asks for it, so it is read once."""
+    return _spec(_Files(version.bundle_hash, version.manifest))
+
+
+@dataclass(frozen=True)
 class AssignmentDetail:
     """An assignment in a course together with what its files say in the current version."""
 
     row: Assignment
     version: AssignmentVersion
 
-    @cached_property
+    @property
     def spec(self) -> rungs.Assignment:
         """The manifest."""
-        return codec.from_json(rungs.Assignment, self.version.manifest)
+        return spec_of(self.version)
 
     @property
     def slug(self) -> str:

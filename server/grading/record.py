@@ -7,11 +7,14 @@ attempts that it was given, and of those only while they live. Everything else i
 from __future__ import annotations
 
 import logging
+import math
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
+from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from autograder import codec
@@ -28,18 +31,25 @@ from autograder.contract import (
     Verdict,
 )
 from autograder.errors import ContractError
-from broker.envelope import unseal
+from broker.envelope import ForgedError, unseal
+from server.alerts import service as alerts
 from server.config import Config
 from server.grading.lock import fresh_attempt, lock_submission
 from server.grading.results import write_result
 from server.grading.states import LIVE, attempt_moves
 from server.grading.sweep import end_without_result
-from server.models import Attempt, AttemptState, Node, Submission
+from server.models import AlertKind, Attempt, AttemptState, Node, Submission
 from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
 
 MAX_LIVE_CASES = 1000
+MAX_SEQUENCE = 2**31 - 1
+"""The largest that the columns of sequence and fence hold."""
+MAX_NAME_CHARS = 60
+SAY_AGAIN_S = 60.0
+"""What is ignored for the same reason is logged once in so long."""
+MAX_SUBJECTS = 1000
 
 AttemptMessage = Claim | AttemptEvent | AttemptResult | AttemptFailure
 
@@ -58,21 +68,52 @@ class Outcome(StrEnum):
 
 def record(session: Session, envelope: Envelope, *, now: datetime, config: Config) -> Outcome:
     """Apply one message; a repeated, late or foreign one changes nothing."""
-    node = session.scalar(select(Node).where(Node.name == envelope.node))
+    node = session.scalar(select(Node).where(Node.name == envelope.node[:MAX_NAME_CHARS].replace("\0", "")))
     if node is None:
-        return _ignored(Outcome.refused, envelope, "no node has this name")
+        return _forged(session, envelope, "unknown", "no node has this name", now)
     try:
         message = unseal(envelope, node.key)
+    except ForgedError as error:
+        return _forged(session, envelope, node.name, str(error), now)
     except ContractError as error:
-        return _ignored(Outcome.refused, envelope, str(error))
+        return _ignored(Outcome.refused, envelope, str(error), about=f"refused {node.name}")
     if isinstance(message, NodeReport):
         nodes.apply_report(node, message, now=now)
         return Outcome.applied
     return _record_attempt(session, envelope, message, node.id, now=now, config=config)
 
 
-def _ignored(outcome: Outcome, envelope: Envelope, why: str) -> Outcome:
-    logger.warning("ignored a %s from node %.60s (%s): %.300s", envelope.kind, envelope.node, outcome, why)
+def _forged(session: Session, envelope: Envelope, whose: str, why: str, now: datetime) -> Outcome:
+    """Somebody who is none of our nodes can write to the results queue; told as one alert, however often."""
+    message = f"A {envelope.kind} from node {envelope.node[:MAX_NAME_CHARS]!r} was refused: {why}."
+    alerts.raise_alert(session, AlertKind.forged_message, f"node:{whose}", message, now)
+    return _ignored(Outcome.refused, envelope, why, about=f"forged {whose}")
+
+
+class _Heard:
+    """What was logged lately: a node that goes on saying the same must not fill the disk."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, float] = {}
+
+    def is_news(self, about: str) -> bool:
+        """True once in a while for each subject."""
+        at = time.monotonic()
+        if at - self._at.get(about, -math.inf) < SAY_AGAIN_S:
+            return False
+        self._at.pop(about, None)
+        self._at[about] = at
+        if len(self._at) > MAX_SUBJECTS:
+            del self._at[next(iter(self._at))]
+        return True
+
+
+_heard = _Heard()
+
+
+def _ignored(outcome: Outcome, envelope: Envelope, why: str, *, about: str) -> Outcome:
+    if _heard.is_news(about):
+        logger.warning("ignored a %s from node %.60s (%s): %.300s", envelope.kind, envelope.node, outcome, why)
     return outcome
 
 
@@ -86,27 +127,46 @@ class _Live:
     now: datetime
     config: Config
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, *, free: bool = False) -> None:
         """It found nothing, and that is ours."""
-        failed = AttemptState.failed
-        end_without_result(self.submission, self.attempt, failed, reason, now=self.now, config=self.config)
+        end_without_result(
+            self.session,
+            self.submission,
+            self.attempt,
+            AttemptState.failed,
+            reason,
+            now=self.now,
+            config=self.config,
+            free=free,
+        )
 
 
 def _record_attempt(
     session: Session, envelope: Envelope, message: AttemptMessage, node_id: int, *, now: datetime, config: Config
 ) -> Outcome:
-    found = session.execute(
-        select(Attempt.id, Attempt.submission_id).where(
-            Attempt.public_id == message.attempt, Attempt.fence == message.fence, Attempt.node_id == node_id
-        )
-    ).one_or_none()
+    found = _given(session, message, node_id)
     if found is None:
-        return _ignored(Outcome.foreign, envelope, f"attempt {message.attempt[:30]} with fence {message.fence}")
+        why = f"attempt {message.attempt[:30]} with fence {message.fence}"
+        return _ignored(Outcome.foreign, envelope, why, about=f"foreign {node_id}")
     submission = lock_submission(session, found.submission_id)
     attempt = fresh_attempt(session, found.id)
     if submission is None or attempt.state not in LIVE:
-        return _ignored(Outcome.late, envelope, f"attempt {attempt.public_id} is {attempt.state}")
+        why = f"attempt {attempt.public_id} is {attempt.state}"
+        return _ignored(Outcome.late, envelope, why, about=f"late {attempt.public_id}")
     return _apply(_Live(session, submission, attempt, now, config), message)
+
+
+def _given(session: Session, message: AttemptMessage, node_id: int) -> Row[int, int] | None:
+    """Id and submission of the attempt that a message is about, if it was given to this node."""
+    if not 0 < message.fence <= MAX_SEQUENCE:
+        return None
+    return session.execute(
+        select(Attempt.id, Attempt.submission_id).where(
+            Attempt.public_id == message.attempt[:MAX_NAME_CHARS].replace("\0", ""),
+            Attempt.fence == message.fence,
+            Attempt.node_id == node_id,
+        )
+    ).one_or_none()
 
 
 def _apply(live: _Live, message: AttemptMessage) -> Outcome:
@@ -114,14 +174,14 @@ def _apply(live: _Live, message: AttemptMessage) -> Outcome:
         case Claim():
             _stay_alive(live)
         case AttemptEvent():
-            if message.sequence <= live.attempt.sequence:
+            if not live.attempt.sequence < message.sequence <= MAX_SEQUENCE:
                 return Outcome.late
             _stay_alive(live)
             _apply_event(live.submission, live.attempt, message)
         case AttemptResult():
             _apply_result(live, message.result)
         case AttemptFailure():
-            live.end(message.reason)
+            live.end(message.reason, free=message.handed_back)
     return Outcome.applied
 
 
@@ -163,6 +223,11 @@ def _apply_result(live: _Live, result: GradeResult) -> None:
         live.end(f"the judge failed: {result.explanation}{error}")
         return
     try:
-        write_result(live.session, live.submission, live.attempt, result, now=live.now)
-    except ContractError as error:
+        with live.session.begin_nested():
+            write_result(live.session, live.submission, live.attempt, result, now=live.now)
+    except (ContractError, DataError) as error:
+        # Such as a text with a NUL in it, which PostgreSQL does not store.
         live.end(f"the node's result does not fit: {error}")
+        return
+    trace, attempt = live.submission.trace, live.attempt.public_id
+    logger.info("trace %s: attempt %s found %s", trace, attempt, result.verdict)

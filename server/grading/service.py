@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from server.grading.claim import claim_next
+from server.grading.artefacts import artefacts_of, data_of, forget_artefacts, is_live, store_artefact
+from server.grading.claim import claim_next, fill_slots
+from server.grading.heard import hear, make_tick
+from server.grading.looks import look_at_all
+from server.grading.policy import Queue
 from server.grading.record import Outcome, record
+from server.grading.requeue import requeue
 from server.grading.results import manifest_of, points_of, rescore
 from server.grading.scores import FORMULA_VERSION, NextPoint, next_point
 from server.grading.states import FINAL, LIVE, WAITING
-from server.grading.sweep import sweep
+from server.grading.sweep import end_attempt, fence_off, sweep
+from server.grading.watch import Watch
 
 __all__ = [
     "FINAL",
@@ -16,11 +22,25 @@ __all__ = [
     "WAITING",
     "NextPoint",
     "Outcome",
+    "Queue",
+    "Watch",
+    "artefacts_of",
     "claim_next",
+    "data_of",
+    "end_attempt",
+    "fence_off",
+    "fill_slots",
+    "forget_artefacts",
+    "hear",
+    "is_live",
+    "look_at_all",
+    "make_tick",
     "manifest_of",
     "next_point",
     "points_of",
     "record",
+    "requeue",
     "rescore",
+    "store_artefact",
     "sweep",
 ]

@@ -1,9 +1,14 @@
 """Which changes of state are legal; pure, so that every interleaving can be tried without a database.
 
-received ──> queued ──> running ──> done        running ──> queued, superseded   an attempt was lost
-              │  ▲         ▲                    running ──> failed               ours, after the last attempt
-              ▼  │         │                    done, failed ──> queued          staff grade it again
-            superseded ────┘                    received, queued, superseded ──> cancelled
+received ──> queued ──> running ──> done        running ──> queued, superseded   an attempt was lost, or its check
+              │  ▲         ▲                                                     passed and its times are to come
+              ▼  │         │                    running ──> failed               ours, after the last attempt
+            superseded ────┘                    done, failed ──> queued          staff grade it again
+                                                received, queued, superseded ──> cancelled
+
+queued ──> superseded: a newer one took its place. superseded ──> queued: that one was cancelled, has failed, or does
+not compile. A verdict may come before `done`: what was checked and is to be measured has one, and it counts. What
+could not be measured has `failed` with its verdict kept.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from server.errors import LadderError
 from server.models import AttemptState, State
 
 WAITING = (State.queued, State.superseded)
-"""What a free slot may take; a superseded submission waits at the lowest priority."""
+"""What a free slot may take; `server.grading.policy` says in which order."""
 FINAL = (State.done, State.failed, State.cancelled)
 LIVE = (AttemptState.dispatched, AttemptState.running)
 """An attempt that may still end in a result."""
@@ -65,7 +70,8 @@ def after_an_end_without_result(
 ) -> State:
     """Where a submission goes when its attempt was lost or failed; nothing of it is the student's fault.
 
-    A submission that staff grade again keeps the result it had.
+    A submission that staff grade again keeps the result it had (`graded_before`); half a result, a check without the
+    times that it is still to have, is none.
     """
     if attempts_made < max_attempts:
         return State.superseded if superseded else State.queued

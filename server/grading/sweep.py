@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
+from server.alerts import service as alerts
 from server.config import Config
+from server.grading.heard import lease_clock
 from server.grading.lock import fresh_attempt, lock_submission
+from server.grading.results import awaits_measuring
 from server.grading.states import LIVE, after_an_end_without_result, attempt_moves, submission_moves
-from server.models import Attempt, AttemptState, State, Submission, Verdict
+from server.grading.supersede import give_back
+from server.grading.suspects import hold
+from server.models import AlertKind, Attempt, AttemptState, Node, State, Submission, Verdict
 from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
@@ -19,50 +25,79 @@ logger = logging.getLogger(__name__)
 SWEEP_LIMIT = 100
 """At most so many attempts in one transaction; the rest is the next sweep's."""
 MAX_REASON_CHARS = 4000
+FREE_ENDS = 10
+"""So many attempts of one submission may end without a result within `FREE_WITHIN` before even those count that never
+began: something is wrong that trying again does not mend."""
+FREE_WITHIN = timedelta(hours=1)
+_NEVER_TAKEN = "the node never said that it has it"
 
 
 def sweep(session: Session, *, now: datetime, config: Config) -> int:
     """End every attempt whose lease expired, or which outlived its deadline although it says it is alive; how many.
 
-    Its submission goes back to the queue with its place kept, or has failed after the last attempt.
+    Its submission goes back to the queue with its place kept, or has failed after the last attempt. Time is what the
+    recorder has heard (`server.grading.heard`): while it is away nothing expires.
     """
+    _pull_in_leases(session, now, config)
+    clock = lease_clock(session, now=now, lease_s=config.lease_s)
+    if clock is None:
+        return 0
+    once = _Sweep(session, clock, now, config)
     expired = session.execute(
         select(Attempt.id, Attempt.submission_id)
-        .where(Attempt.state.in_(LIVE), _is_over(now, config))
-        .order_by(Attempt.lease_expires_at)
+        .where(Attempt.state.in_(LIVE), once.is_over())
+        # By node: two sweepers that mark silent nodes do it in one order, so that neither waits for the other for ever.
+        .order_by(Attempt.node_id, Attempt.lease_expires_at)
         .limit(SWEEP_LIMIT)
     ).all()
-    return sum(_give_up(session, attempt_id, submission_id, now, config) for attempt_id, submission_id in expired)
+    return sum(once.give_up(attempt_id, submission_id) for attempt_id, submission_id in expired)
 
 
-def _is_over(now: datetime, config: Config) -> ColumnElement[bool]:
-    too_old = now - timedelta(seconds=config.attempt_deadline_s + config.lease_s)
-    return or_(Attempt.lease_expires_at < now, Attempt.dispatched_at < too_old)
-
-
-def _give_up(session: Session, attempt_id: int, submission_id: int, now: datetime, config: Config) -> bool:
-    """End one attempt, unless somebody else works on its submission or a heartbeat came meanwhile."""
-    submission = lock_submission(session, submission_id, skip_locked=True)
-    if submission is None:
+def end_attempt(
+    session: Session, attempt: str, reason: str, *, now: datetime, config: Config, free: bool = False
+) -> bool:
+    """End a living attempt by its public id as failed; false if it is over."""
+    found = session.execute(
+        select(Attempt.id, Attempt.submission_id).where(Attempt.public_id == attempt, Attempt.state.in_(LIVE))
+    ).one_or_none()
+    submission = lock_submission(session, found.submission_id) if found is not None else None
+    if found is None or submission is None:
         return False
-    still_over = select(Attempt.id).where(Attempt.id == attempt_id, Attempt.state.in_(LIVE), _is_over(now, config))
-    if session.scalar(still_over) is None:
+    row = fresh_attempt(session, found.id)
+    if row.state not in LIVE:
         return False
-    attempt = fresh_attempt(session, attempt_id)
-    if silent := attempt.lease_expires_at < now:
-        nodes.fell_silent(session, attempt.node_id)
-    reason = "the node fell silent" if silent else "the deadline of the attempt passed"
-    end_without_result(submission, attempt, AttemptState.lost, reason, now=now, config=config)
+    end_without_result(session, submission, row, AttemptState.failed, reason, now=now, config=config, free=free)
     return True
 
 
+def fence_off(session: Session, node_id: int, reason: str, *, now: datetime, config: Config) -> int:
+    """End what a node works on, such as when its token is not its own any more; how many attempts. It costs none."""
+    names = select(Attempt.public_id).where(Attempt.node_id == node_id, Attempt.state.in_(LIVE)).order_by(Attempt.id)
+    living = session.scalars(names).all()
+    return sum(end_attempt(session, name, reason, now=now, config=config, free=True) for name in living)
+
+
 def end_without_result(
-    submission: Submission, attempt: Attempt, end: AttemptState, reason: str, *, now: datetime, config: Config
+    session: Session,
+    submission: Submission,
+    attempt: Attempt,
+    end: AttemptState,
+    reason: str,
+    *,
+    now: datetime,
+    config: Config,
+    free: bool = False,
 ) -> None:
-    """End an attempt that found nothing, and say where its submission goes; its row has to be locked."""
+    """End an attempt that found nothing, and say where its submission goes; its row has to be locked.
+
+    Args:
+        free: it does not use up one of the submission's attempts, because nothing of it was tried.
+    """
+    if free and _few_ended_lately(session, submission, now):
+        submission.attempts_made -= 1
     attempt.state = attempt_moves(attempt.state, end)
     attempt.finished_at = now
-    attempt.reason = reason[:MAX_REASON_CHARS]
+    attempt.reason = reason.replace("\0", "")[:MAX_REASON_CHARS]
     attempt.live_cases = []
     submission.phase = None
     submission.revision += 1
@@ -70,13 +105,97 @@ def end_without_result(
         submission.attempts_made,
         config.max_attempts,
         superseded=submission.superseded_by_id is not None,
-        graded_before=submission.result_id is not None,
+        # A check that passed is no whole result: what could not be measured has failed, and keeps its verdict.
+        graded_before=submission.result_id is not None and not awaits_measuring(session, submission),
     )
     submission.state = submission_moves(submission.state, after)
     if after is State.failed:
-        submission.verdict = Verdict.grader_error
+        submission.verdict = submission.verdict or Verdict.grader_error
         submission.finished_at = now
+        # What it superseded is the newest that can still get a verdict by itself.
+        give_back(session, submission, skip_locked=True)
     logger.warning(
         "trace %s: attempt %d of submission %s is %s (%s); the submission is %s",
-        submission.trace, attempt.fence, submission.public_id, end, reason, after,
+        submission.trace, attempt.fence, submission.public_id, end, attempt.reason, after,
     )  # fmt: skip
+    if after in {State.failed, State.done}:
+        _say_failed(session, submission, attempt, now)
+        if submission.suspect:
+            hold(session, submission, now=now)
+
+
+def _pull_in_leases(session: Session, now: datetime, config: Config) -> None:
+    """Cut leases that end later than any lease can: they were given before the clock was set back."""
+    latest = now + timedelta(seconds=2 * config.lease_s)
+    too_long = (Attempt.state.in_(LIVE), Attempt.lease_expires_at > latest)
+    query = select(Attempt.id, Attempt.submission_id).where(*too_long).limit(SWEEP_LIMIT)
+    for attempt_id, submission_id in session.execute(query).all():
+        if lock_submission(session, submission_id, skip_locked=True) is not None:
+            attempt = fresh_attempt(session, attempt_id)
+            attempt.lease_expires_at = min(attempt.lease_expires_at, now + timedelta(seconds=config.lease_s))
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """One look for what is over; `clock` is what the recorder has heard, `now` what is written."""
+
+    session: Session
+    clock: datetime
+    now: datetime
+    config: Config
+
+    def is_over(self) -> ColumnElement[bool]:
+        too_old = self.clock - timedelta(seconds=self.config.attempt_deadline_s + self.config.lease_s)
+        return or_(Attempt.lease_expires_at < self.clock, Attempt.dispatched_at < too_old)
+
+    def give_up(self, attempt_id: int, submission_id: int) -> bool:
+        """End one attempt, unless somebody else works on its submission or a heartbeat came meanwhile."""
+        submission = lock_submission(self.session, submission_id, skip_locked=True)
+        if submission is None:
+            return False
+        still_over = select(Attempt.id).where(Attempt.id == attempt_id, Attempt.state.in_(LIVE), self.is_over())
+        if self.session.scalar(still_over) is None:
+            return False
+        attempt = fresh_attempt(self.session, attempt_id)
+        if attempt.lease_expires_at < self.clock:
+            self._fell_silent(submission, attempt)
+            unclaimed = attempt.claimed_at is None
+            # A node went silent while it ran this: the next one to run it is no other's.
+            submission.suspect |= not unclaimed
+            self._lose(submission, attempt, _NEVER_TAKEN if unclaimed else "the node fell silent", free=unclaimed)
+        else:
+            self._lose(submission, attempt, "the deadline of the attempt passed")
+        return True
+
+    def _lose(self, submission: Submission, attempt: Attempt, reason: str, *, free: bool = False) -> None:
+        lost = AttemptState.lost
+        end_without_result(self.session, submission, attempt, lost, reason, now=self.now, config=self.config, free=free)
+
+    def _fell_silent(self, submission: Submission, attempt: Attempt) -> None:
+        node = self.session.get_one(Node, attempt.node_id)
+        if not nodes.is_alive(node, self.now):
+            message = f"Node {node.name} fell silent while it had attempt {attempt.fence} of {submission.public_id}."
+            alerts.raise_alert(self.session, AlertKind.node_silent, f"node:{node.name}", message, self.now)
+        nodes.fell_silent(self.session, node.id)
+
+
+def _few_ended_lately(session: Session, submission: Submission, now: datetime) -> bool:
+    ended = (
+        select(func.count())
+        .select_from(Attempt)
+        .where(
+            Attempt.submission_id == submission.id,
+            Attempt.state.in_((AttemptState.lost, AttemptState.failed)),
+            Attempt.finished_at > now - FREE_WITHIN,
+        )
+    )
+    return session.scalars(ended).one() < FREE_ENDS
+
+
+def _say_failed(session: Session, submission: Submission, attempt: Attempt, now: datetime) -> None:
+    kept = " It keeps the result it had." if submission.result_id is not None else ""
+    message = (
+        f"Submission {submission.public_id} has no result after {submission.attempts_made} attempts, which is ours: "
+        f"{attempt.reason[:500]}.{kept}"
+    )
+    alerts.raise_alert(session, AlertKind.submission_failed, f"submission:{submission.public_id}", message, now)

@@ -8,6 +8,7 @@ import time
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from broker.logs import follow
 from server import ids
 from server.config import Config
 
@@ -34,7 +35,15 @@ class Edge:
             await self._app(scope, receive, send)
             return
         trace, status, began = ids.trace_id(), 500, time.perf_counter()
-        scope.setdefault("state", {})["trace"] = trace
+        state = scope.setdefault("state", {})
+        state.update(trace=trace, arrived=time.monotonic())
+
+        async def receive_on() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                # Here with its last byte: whoever opens a request before a deadline and sends it after is late.
+                state["arrived"] = time.monotonic()
+            return message
 
         async def send_on(message: Message) -> None:
             nonlocal status
@@ -45,11 +54,12 @@ class Edge:
                 secure(headers, self._config)
             await send(message)
 
-        try:
-            await self._app(scope, receive, send_on)
-        finally:
-            took_ms = (time.perf_counter() - began) * 1000
-            logger.info("%s %s %d %.1f ms trace=%s", scope["method"], scope["path"], status, took_ms, trace)
+        with follow(trace):
+            try:
+                await self._app(scope, receive_on, send_on)
+            finally:
+                took_ms = (time.perf_counter() - began) * 1000
+                logger.info("%s %s %d %.1f ms trace=%s", scope["method"], scope["path"], status, took_ms, trace)
 
 
 def secure(headers: MutableHeaders, config: Config) -> None:

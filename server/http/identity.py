@@ -50,26 +50,32 @@ def identify(request: Request) -> Identity | None:
 _described = HTTPBearer(scheme_name="token", description="A person's token, from `POST /tokens`.", auto_error=False)
 
 
-def require(
-    identity: Annotated[Identity | None, Depends(identify)],
-    _scheme: Annotated[HTTPAuthorizationCredentials | None, Depends(_described)] = None,
-) -> Identity:
-    """Who is asking; raises `UnauthenticatedError` for a stranger (`_scheme` is for the API's description only)."""
+def require(identity: Identity | None) -> Identity:
+    """Who is asking; raises `UnauthenticatedError` for a stranger."""
     if identity is None:
         raise UnauthenticatedError("Log in first.")
     return identity
 
 
-def require_admin(identity: Annotated[Identity, Depends(require)]) -> Identity:
-    """Who is asking; raises `ForbiddenError` for anybody but an admin."""
+async def _someone(
+    identity: Annotated[Identity | None, Depends(identify)],
+    _scheme: Annotated[HTTPAuthorizationCredentials | None, Depends(_described)] = None,
+) -> Identity:
+    """`_scheme` is for the API's description only."""
+    return require(identity)
+
+
+async def _admin(identity: Annotated[Identity, Depends(_someone)]) -> Identity:
     if not identity.user.is_admin:
         raise ForbiddenError("Only an admin may do that.")
     return identity
 
 
 Anyone = Annotated[Identity | None, Depends(identify)]
-Someone = Annotated[Identity, Depends(require)]
-Admin = Annotated[Identity, Depends(require_admin)]
+Someone = Annotated[Identity, Depends(_someone)]
+"""Whoever is asking; a stranger is refused with `UnauthenticatedError`."""
+Admin = Annotated[Identity, Depends(_admin)]
+"""An admin; anybody else is refused with `ForbiddenError`."""
 
 
 def client_address(request: Request) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from server.db import Database
+from server.http import metrics
 from server.models import Submission
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Live:
         """
         watcher = _Watcher(submission_id, seen)
         self._watchers.add(watcher)
+        metrics.watchers.inc()
         try:
             while True:
                 self._listen()
@@ -75,6 +77,7 @@ class Live:
                 yield watcher.revision
         finally:
             self._watchers.discard(watcher)
+            metrics.watchers.dec()
 
     def _listen(self) -> None:
         """See to it that the listener runs, on the loop of whoever watches."""

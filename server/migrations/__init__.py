@@ -14,6 +14,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from server.db import make_engine
@@ -37,6 +38,14 @@ def current(database_url: str) -> str | None:
     """The revision that the database is at, `None` where it is empty."""
     with _connection(database_url) as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+def newest() -> str:
+    """The revision that this version of the program works with."""
+    head = ScriptDirectory(str(Path(__file__).parent)).get_current_head()
+    if head is None:
+        raise RuntimeError("there are no migrations beside this program")
+    return head
 
 
 def differences(database_url: str) -> list[object]:

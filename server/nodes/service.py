@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from autograder.contract import Lane, NodeReport
 from broker.envelope import key_of
 from server.errors import ConflictError, InvalidInputError, NotFoundError, UnauthenticatedError
+from server.ids import NODE_PREFIX
 from server.models import Attempt, AttemptState, Bundle, Node
 
 SILENCE_S = 15.0
@@ -21,9 +22,12 @@ REST_AFTER = 3
 """So many attempts in a row without a result make a node rest."""
 REST_S = 60.0
 """How long it rests, before it is tried again."""
+MIN_TOKEN = 32
 MAX_SLOTS = 64
 MAX_FACTS = 64
 MAX_FACT_CHARS = 500
+MAX_SKEW_S = 1e9
+"""A clock further off than thirty years is as wrong as any."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _LIVE = (AttemptState.dispatched, AttemptState.running)
@@ -37,8 +41,7 @@ def create_node(session: Session, *, name: str, now: datetime) -> tuple[Node, st
         InvalidInputError: the name cannot be part of a queue's name.
         ConflictError: a node of this name exists.
     """
-    if not _NAME.fullmatch(name):
-        raise InvalidInputError("A node's name has lower-case letters, digits and hyphens, at most 60.", field="name")
+    check_name(name)
     if session.scalar(select(Node.id).where(Node.name == name)):
         raise ConflictError(f"There is a node {name} already.")
     token = _new_token()
@@ -46,6 +49,27 @@ def create_node(session: Session, *, name: str, now: datetime) -> tuple[Node, st
     session.add(node)
     session.flush()  # The caller may need its id.
     return node, token
+
+
+def check_name(name: str) -> None:
+    """Raise `InvalidInputError` if this cannot be a node's name."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInputError("A node's name has lower-case letters, digits and hyphens, at most 60.", field="name")
+
+
+def adopt_token(session: Session, *, name: str, token: str, now: datetime) -> Node:
+    """The node of this name with this token, whether there was one before or not: for a token that was made elsewhere.
+
+    Raises:
+        InvalidInputError: the name cannot be one, or the token is short enough to be guessed.
+    """
+    if len(token) < MIN_TOKEN or not token.startswith(NODE_PREFIX):
+        raise InvalidInputError(f"A node's token begins with {NODE_PREFIX} and has {MIN_TOKEN} characters at least.")
+    node = session.scalar(select(Node).where(Node.name == name))
+    if node is None:
+        node, _ = create_node(session, name=name, now=now)
+    node.key = key_of(token)
+    return node
 
 
 def rotate_token(session: Session, *, name: str) -> tuple[Node, str]:
@@ -75,14 +99,40 @@ def set_disabled(session: Session, *, name: str, disabled: bool, now: datetime) 
     return node
 
 
+def drain(session: Session, *, name: str, now: datetime) -> Node:
+    """Give a node nothing new, for as long as staff say so; what it works on may finish."""
+    node = find_node(session, name=name)
+    node.drained_at = node.drained_at or now
+    return node
+
+
+def undrain(session: Session, *, name: str) -> Node:
+    """Let a drained node work again."""
+    node = find_node(session, name=name)
+    node.drained_at = None
+    return node
+
+
+def set_quarantine(session: Session, *, name: str, quarantine: bool) -> Node:
+    """Set a node aside for submissions under which another one went silent, or give it back to everybody."""
+    node = find_node(session, name=name)
+    node.quarantine = quarantine
+    return node
+
+
+def in_quarantine(node: Node) -> bool:
+    """It gets suspect submissions and nothing else."""
+    return node.quarantine
+
+
 def node_of_token(session: Session, token: str) -> Node:
     """Whose token this is.
 
     Raises:
-        UnauthenticatedError: nobody's, or that of a node out of service.
+        UnauthenticatedError: nobody's, or that of a node out of service which has nothing left to finish.
     """
-    node = session.scalar(select(Node).where(Node.key == key_of(token), Node.disabled_at.is_(None)))
-    if node is None:
+    node = session.scalar(select(Node).where(Node.key == key_of(token)))
+    if node is None or (node.disabled_at is not None and not _busy(session, node)):
         raise UnauthenticatedError("This token is no node's.")
     return node
 
@@ -90,11 +140,18 @@ def node_of_token(session: Session, token: str) -> Node:
 def apply_report(node: Node, report: NodeReport, *, now: datetime) -> None:
     """Note what a node says about itself. When it was heard counts by our clock, not by its."""
     node.lanes = sorted({lane.value for lane in report.lanes})
+    node.works = sorted({work.value for work in report.works})
     node.slots = max(0, min(report.slots, MAX_SLOTS))
     node.draining = report.draining
     facts = sorted(report.facts.items())[:MAX_FACTS]
-    node.facts = {name[:MAX_FACT_CHARS]: fact[:MAX_FACT_CHARS] for name, fact in facts}
+    node.facts = {_text(name): _text(fact) for name, fact in facts}
+    node.clock_skew_s = max(-MAX_SKEW_S, min(report.at - now.timestamp(), MAX_SKEW_S))
     node.last_seen_at = now
+
+
+def _text(text: str) -> str:
+    # PostgreSQL reads no NUL back out of JSON.
+    return text.replace("\0", "")[:MAX_FACT_CHARS]
 
 
 def fell_silent(session: Session, node_id: int) -> None:
@@ -103,13 +160,13 @@ def fell_silent(session: Session, node_id: int) -> None:
 
 
 def is_alive(node: Node, now: datetime) -> bool:
-    """It reported not long ago."""
-    return node.last_seen_at is not None and now - node.last_seen_at <= timedelta(seconds=SILENCE_S)
+    """It reported not long ago; a report from a future that the clock was set back from says nothing."""
+    return node.last_seen_at is not None and abs(now - node.last_seen_at) <= timedelta(seconds=SILENCE_S)
 
 
 def takes_work(session: Session, node: Node, now: datetime) -> bool:
     """It is alive, in service and not draining, and does not rest (`why_resting`)."""
-    in_service = node.disabled_at is None and not node.draining
+    in_service = node.disabled_at is None and node.drained_at is None and not node.draining
     return is_alive(node, now) and in_service and not why_resting(session, node, now)
 
 
@@ -130,22 +187,29 @@ def why_resting(session: Session, node: Node, now: datetime) -> str:
     if len(ended) < REST_AFTER or len({row.submission_id for row in ended}) < 2:  # noqa: PLR2004  # "two at least"
         return ""
     newest = max(ended, key=lambda row: row.finished_at)
-    if any(row.state not in _WITHOUT_RESULT for row in ended) or now >= newest.finished_at + timedelta(seconds=REST_S):
+    rested = abs(now - newest.finished_at) >= timedelta(seconds=REST_S)
+    if rested or any(row.state not in _WITHOUT_RESULT for row in ended):
         return ""
     return f"its last {REST_AFTER} attempts all failed or were lost, the newest because: {newest.reason or 'unknown'}"
 
 
 def working_nodes(session: Session, *, now: datetime) -> Sequence[Node]:
     """The nodes that take work, by name; one that rests for a minute is among them: its lanes stay in service."""
-    heard = now - timedelta(seconds=SILENCE_S)
-    query = select(Node).where(Node.last_seen_at >= heard, Node.disabled_at.is_(None), Node.draining.is_(False))
-    return session.scalars(query.order_by(Node.name)).all()
+    silence = timedelta(seconds=SILENCE_S)
+    heard = Node.last_seen_at.between(now - silence, now + silence)
+    in_service = (Node.disabled_at.is_(None), Node.drained_at.is_(None), Node.draining.is_(False))
+    return session.scalars(select(Node).where(heard, *in_service).order_by(Node.name)).all()
 
 
 def free_slots(session: Session, node: Node) -> int:
     """How many more attempts it could take now. Call it with the node's row locked to act on the answer."""
+    return node.slots - _busy(session, node)
+
+
+def _busy(session: Session, node: Node) -> int:
+    """How many attempts it works on."""
     busy = select(func.count()).select_from(Attempt).where(Attempt.node_id == node.id, Attempt.state.in_(_LIVE))
-    return node.slots - session.scalars(busy).one()
+    return session.scalars(busy).one()
 
 
 def all_nodes(session: Session) -> Sequence[Node]:
@@ -155,7 +219,8 @@ def all_nodes(session: Session) -> Sequence[Node]:
 
 def lanes_in_service(session: Session, *, now: datetime) -> frozenset[Lane]:
     """The lanes on which something could be graded now."""
-    return frozenset(Lane(lane) for node in working_nodes(session, now=now) for lane in node.lanes)
+    working = (node for node in working_nodes(session, now=now) if not in_quarantine(node))
+    return frozenset(Lane(lane) for node in working for lane in node.lanes)
 
 
 def bundle_bytes(session: Session, bundle_hash: str) -> bytes:

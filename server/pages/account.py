@@ -14,7 +14,7 @@ from server.accounts import service as accounts
 from server.courses import service as courses
 from server.errors import InvalidInputError
 from server.http.identity import Identity, Someone, clear_login_cookie
-from server.http.work import Settings, Work, database_of
+from server.http.work import RowId, Settings, Work, database_of
 from server.models import ApiToken
 from server.pages.rendering import Slot, render, write
 
@@ -44,14 +44,14 @@ def create_token(*, request: Request, who: Someone, name: Annotated[str, Form()]
 
 
 @router.post("/account/tokens/{token_id}/revoke")
-def revoke_token(token_id: int, who: Someone, work: Work) -> Response:
+def revoke_token(token_id: RowId, who: Someone, work: Work) -> Response:
     """End one of one's own tokens."""
     accounts.revoke_token(work, who.user, token_id)
     return _back("tokens")
 
 
 @router.post("/account/sessions/{session_id}/revoke")
-def revoke_session(session_id: int, who: Someone, work: Work, config: Settings) -> Response:
+def revoke_session(session_id: RowId, who: Someone, work: Work, config: Settings) -> Response:
     """End one of one's own logins; ending this one logs out."""
     accounts.revoke_session(work, who.user, session_id)
     if who.login is None or who.login.id != session_id:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, TypeVar
 
@@ -14,11 +13,12 @@ from starlette.responses import Response
 
 from autograder.assignment import EXTENSIONS
 from autograder.contract import Lane, Language, Mode
+from server import db
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Someone
-from server.http.work import Settings, Work, database_of
+from server.http.work import Settings, Work, arrived_at, database_of
 from server.models import Submission, User
 from server.nodes import service as nodes
 from server.pages.markdown import handout_html
@@ -96,7 +96,7 @@ def submit(
             filename=file.filename or "" if file and named else f"{slug}.{EXTENSIONS[chosen]}",
             source=file.file.read() if file and named else _encoded(text),
             config=config,
-            now=datetime.now(UTC),
+            now=arrived_at(request, session),
             trace=request.state.trace,
         )
         return submission.public_id
@@ -170,7 +170,7 @@ def _page(
     *,
     problem: LadderError | None = None,
 ) -> Response:
-    now = datetime.now(UTC)
+    now = db.now(session)
     config = request.app.state.config
     response = render(
         request,
@@ -225,6 +225,6 @@ def _draft_of(session: Session, submission: Submission, *, kept: bool) -> Draft:
 
 def _first_lane(session: Session, detail: AssignmentDetail) -> Lane:
     """The first lane on which something could be graded now, else the first that there is."""
-    in_service = nodes.lanes_in_service(session, now=datetime.now(UTC))
+    in_service = nodes.lanes_in_service(session, now=db.now(session))
     available = [lane for lane in detail.lanes if lane in in_service]
     return next(iter([*available, *detail.lanes]), Lane.cpu)

@@ -13,6 +13,7 @@ from server.http.templates import visible
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 86_400
+_TENS_FROM_S = 20.0
 
 
 def points(value: float) -> str:
@@ -65,11 +66,20 @@ def interval(low: float, high: float) -> str:
     return f"{figure(low)}–{figure(high)}"
 
 
-def wait(low_s: float, high_s: float) -> str:
-    """`about 3 s`, `about 3 to 5 s`, `about 2 to 4 min`: rounded up, as waits are."""
-    unit, length = ("min", _MINUTE_S) if high_s >= 2 * _MINUTE_S else ("s", 1)
-    low, high = math.ceil(low_s / length), math.ceil(high_s / length)
-    return f"about {high} {unit}" if low == high else f"about {low} to {high} {unit}"
+def estimate(low_s: float, likely_s: float, high_s: float) -> str:
+    """`about 3 s`, `about 40 s (25 to 70)`, `about 3 min (2 to 5)`, `about 2.5 h (2 to 4)`: one unit for all three."""
+    if high_s < 2 * _MINUTE_S:
+        unit, length, step = "s", 1.0, 1.0 if high_s < _TENS_FROM_S else 5.0
+    elif high_s < 3 * _HOUR_S:
+        unit, length, step = "min", _MINUTE_S, 1.0
+    else:
+        unit, length, step = "h", _HOUR_S, 0.5
+    # The interval is rounded outwards, so that it holds at least what it promises.
+    low, high = math.floor(low_s / length / step) * step, math.ceil(high_s / length / step) * step
+    likely = max(round(likely_s / length / step) * step, step)
+    if high - low <= step:
+        return f"about {high:g} {unit}"
+    return f"about {likely:g} {unit} ({'under ' if low == 0 else f'{low:g} to '}{high:g})"
 
 
 def duration(seconds: float) -> str:

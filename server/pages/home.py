@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from server.accounting import service as accounting
 from server.accounts import service as accounts
 from server.courses import service as courses
 from server.errors import TooManyError, UnauthenticatedError
@@ -97,5 +98,7 @@ def course_page(request: Request, course: str, who: Someone, work: Work) -> Resp
         steps=staircase([rung.share for rung in rungs]),
         total=sum(rung.points for rung in rungs),
         maximum=sum(rung.maximum for rung in rungs),
+        accounts=accounting.last_check(work, member.course.id),
+        accounted=accounting,
         due_next=min((rung for rung in rungs if rung.is_due), key=lambda rung: rung.due_at, default=None),
     )

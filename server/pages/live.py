@@ -1,33 +1,34 @@
 """The stream that keeps a submission's page as it is: the parts that changed, as HTML.
 
 `part` carries a part's name and its HTML, `title` the title for the tab, `end` nothing: the state is final. A stream
-holds no thread and no session; whoever watches is looked up again before anything is sent.
+holds no thread and no session; whoever watches is looked up again before anything of a submission is sent.
+
+While it waits, its place in the queue moves without the submission changing. That part is made from the look that all
+viewers share, so a viewer of a waiting submission costs no query; the login is looked up every `LOGIN_S`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from server.errors import LadderError
-from server.http.identity import Someone, identify, require
-from server.http.live import Live
+from server.http.identity import Identity, Someone, identify, require
+from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import database_of
-from server.models import User
+from server.models import Lane
 from server.pages.rendering import fragment
 from server.pages.sheet import sheet_of
 from server.pages.submission import PARTS
+from server.pages.waiting import PLACE, place_context
 from server.submissions import service as submissions
 
 router = APIRouter(include_in_schema=False)
-WAITING_S = 2.0
-"""A place in the queue moves without the submission changing; it is looked at so often."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,10 @@ class Snapshot:
     """A submission's parts at one time."""
 
     submission_id: int
+    lane: Lane
+    own: bool
     revision: int
+    is_waiting: bool
     is_final: bool
     title: str
     parts: Mapping[str, str]
@@ -43,7 +47,7 @@ class Snapshot:
 
 def first_snapshot(public_id: str, request: Request, who: Someone) -> Snapshot:
     """The submission when the stream begins; an error here is an ordinary answer."""
-    return _snapshot(public_id, request, who.user)
+    return _snapshot(public_id, request, who)
 
 
 @router.get("/submissions/{public_id}/live", response_class=EventSourceResponse)
@@ -51,35 +55,51 @@ async def follow(
     public_id: str, request: Request, now: Annotated[Snapshot, Depends(first_snapshot)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Send every part once, because the page may be older than the stream, then each part that changes."""
-    live: Live = request.app.state.live
     for event in _changed(now, None):
         yield event
-    async with aclosing(live.changes(now.submission_id, seen=now.revision, heartbeat_s=WAITING_S)) as changes:
-        while not now.is_final:
-            await anext(changes)
-            fresh = await run_in_threadpool(_look_again, public_id, request)
-            if fresh is None:
-                return
+    stream = followed(request, public_id, now.submission_id, now, look_again=_look_again, moved=_moved)
+    async with aclosing(stream) as states:
+        async for fresh in states:
             for event in _changed(fresh, now):
                 yield event
             now = fresh
-    yield ServerSentEvent(event="end", data={})
+    if now.is_final:
+        yield ServerSentEvent(event="end", data={})
+
+
+async def _moved(request: Request, now: Snapshot) -> Snapshot:
+    """The same with its place in the queue as it is now."""
+    wait = await newest_wait(request, now.lane, now.submission_id) if now.is_waiting else None
+    if wait is None:
+        return now
+    html = fragment(request, f"submission/{PLACE}.html", **place_context(wait, now.lane, own=now.own))
+    return now if html == now.parts[PLACE] else replace(now, parts={**now.parts, PLACE: html})
 
 
 def _look_again(public_id: str, request: Request) -> Snapshot | None:
     """The submission now; `None` once the login has ended or the viewer may not see it any more."""
     try:
-        return _snapshot(public_id, request, require(identify(request)).user)
+        return _snapshot(public_id, request, require(identify(request)))
     except LadderError:
         return None
 
 
-def _snapshot(public_id: str, request: Request, user: User) -> Snapshot:
+def _snapshot(public_id: str, request: Request, identity: Identity) -> Snapshot:
+    user = identity.user
     with database_of(request).reading() as session:
         submission = submissions.find(session, user, public_id)
-        sheet = sheet_of(session, submission, user, max_attempts=request.app.state.config.max_attempts)
-    parts = {name: fragment(request, f"submission/{name}.html", sheet=sheet, view=sheet.view) for name in PARTS}
-    return Snapshot(sheet.view.id, sheet.view.revision, sheet.view.is_final, sheet.title, parts)
+        wait = wait_of(request, session, submission)
+        sheet = sheet_of(session, submission, user, wait=wait, max_attempts=request.app.state.config.max_attempts)
+    context = {
+        "sheet": sheet,
+        "view": sheet.view,
+        "may_cancel": sheet.may_cancel,
+        "csrf_token": identity.csrf_token,
+        **place_context(wait, sheet.view.lane, own=sheet.own),
+    }
+    parts = {name: fragment(request, f"submission/{name}.html", **context) for name in PARTS}
+    view = sheet.view
+    return Snapshot(view.id, view.lane, sheet.own, view.revision, view.is_waiting, view.is_final, sheet.title, parts)
 
 
 def _changed(new: Snapshot, old: Snapshot | None) -> list[ServerSentEvent]:

@@ -45,7 +45,7 @@ def templates_of(web: Path) -> Templates:
     return Templates(
         web,
         filters=_FILTERS,
-        names={"words": words, "interval": formats.interval, "wait": formats.wait, "share": formats.share},
+        names={"words": words, "interval": formats.interval, "estimate": formats.estimate, "share": formats.share},
     )
 
 

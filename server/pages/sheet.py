@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment
-from autograder.codec import from_json
 from autograder.contract import CaseResult, Measurement, Mode, State, StudentError, Verdict, Visibility
+from server.courses import service as courses
+from server.grading.forecast import Wait
 from server.grading.scores import NextPoint, next_point
 from server.models import AssignmentVersion, Result, Submission, User
 from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
-from server.pages.waiting import Wait, wait_of
 from server.pages.words import PHASES, Label, status_label
 from server.submissions import service as submissions
 from server.submissions.service import SubmissionView
@@ -51,6 +51,7 @@ class Sheet:
     """What the templates of a submission print.
 
     Attributes:
+        own: the viewer handed it in.
         zone: the course's, for its times.
         sizes: of each public case, by its name, `n=1,000`, and its type.
         failures: cases that did not pass and of which there is more to say than their row does, in order.
@@ -60,11 +61,11 @@ class Sheet:
     """
 
     view: SubmissionView
+    own: bool
     zone: str
     label: Label
     phases: tuple[PhaseRow, ...]
     elapsed_s: float
-    wait: Wait | None
     sizes: dict[str, tuple[str, str]]
     failures: tuple[Failure, ...]
     error: StudentError | None
@@ -81,15 +82,20 @@ class Sheet:
         return f"{self.label.word} · {self.name} · {self.view.title}"
 
     @property
+    def may_cancel(self) -> bool:
+        """Whether its student can still take it out of the queue: it has not started and has no verdict."""
+        return self.own and self.view.is_waiting and self.view.verdict is None
+
+    @property
     def name(self) -> str:
         """`Submission 3`."""
         return f"{'Run' if self.view.mode is Mode.run else 'Submission'} {self.view.number}"
 
 
-def sheet_of(session: Session, submission: Submission, viewer: User, *, max_attempts: int) -> Sheet:
+def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wait | None, max_attempts: int) -> Sheet:
     """The submission as `viewer`, who may see it, sees it; its assignment and course have to be loaded."""
     staff = submissions.is_staff_of(session, viewer, submission)
-    view = submissions.view(session, submission, staff=staff, max_attempts=max_attempts)
+    view = submissions.view(session, submission, staff=staff, max_attempts=max_attempts, wait=wait)
     spec = _manifest(session, submission)
     now = datetime.now(UTC)
     speed = _speed(session, submission)
@@ -97,11 +103,11 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, max_atte
     scale = ratio_scale([(item.ratio_low, item.ratio, item.ratio_high) for item in view.measurements])
     return Sheet(
         view=view,
+        own=submission.user_id == viewer.id,
         zone=submission.assignment.course.timezone,
-        label=status_label(view.state, view.verdict, view.phase),
+        label=status_label(view.state, view.verdict, view.phase, view.line),
         phases=_phases(view, now),
         elapsed_s=max(0.0, ((view.finished_at or now) - view.uploaded_at).total_seconds()),
-        wait=wait_of(session, view, now),
         sizes=_sizes(spec),
         failures=tuple(_failures(view.cases)),
         error=view.error or next((case.error for case in view.cases if case.error), None),
@@ -115,7 +121,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, max_atte
 
 
 def _manifest(session: Session, submission: Submission) -> Assignment:
-    return from_json(Assignment, session.get_one(AssignmentVersion, submission.version_id).manifest)
+    return courses.spec_of(session.get_one(AssignmentVersion, submission.version_id))
 
 
 def _speed(session: Session, submission: Submission) -> Speed | None:

@@ -2,35 +2,70 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+from urllib.parse import quote
+
 from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server.errors import NotFoundError
+from server import db
+from server.errors import ConflictError, LadderError, NotFoundError
 from server.http.identity import Someone
-from server.http.work import Work
+from server.http.waits import wait_of
+from server.http.work import Work, database_of
+from server.models import User
 from server.pages.highlight import listing
-from server.pages.rendering import render
+from server.pages.rendering import Slot, render, write
 from server.pages.sheet import sheet_of
+from server.pages.waiting import PLACE, place_context
 from server.submissions import service as submissions
 
 router = APIRouter(include_in_schema=False)
-PARTS = ("head", "progress", "detail", "cases", "receipt")
+PARTS = ("head", PLACE, "cancel", "progress", "detail", "cases", "receipt")
 """What changes while a submission is graded, each a template of its own under `submission/`."""
 
 
 @router.get("/submissions/{public_id}")
 def submission_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """The page; its parts are the ones that the live stream sends again."""
-    submission = submissions.find(work, who.user, public_id)
-    sheet = sheet_of(work, submission, who.user, max_attempts=request.app.state.config.max_attempts)
-    source = submissions.source_of(work, submission).decode("utf-8", "replace")
+    return _page(request, work, who.user, public_id)
+
+
+@router.post("/submissions/{public_id}/cancel", dependencies=[Slot])
+def cancel(request: Request, public_id: str, who: Someone) -> Response:
+    """Take it out of the queue and show it; if it has started meanwhile, say so."""
+
+    def act(session: Session) -> None:
+        submissions.cancel(session, who.user, public_id, now=db.now(session))
+
+    try:
+        write(request, act)
+    except ConflictError as error:
+        with database_of(request).reading() as session:
+            return _page(request, session, who.user, public_id, problem=error)
+    return RedirectResponse(f"/submissions/{quote(public_id)}", status_code=HTTPStatus.SEE_OTHER)
+
+
+def _page(
+    request: Request, session: Session, user: User, public_id: str, *, problem: LadderError | None = None
+) -> Response:
+    submission = submissions.find(session, user, public_id)
+    wait = wait_of(request, session, submission)
+    sheet = sheet_of(session, submission, user, wait=wait, max_attempts=request.app.state.config.max_attempts)
+    source = submissions.source_of(session, submission).decode("utf-8", "replace")
     return render(
         request,
         "submission.html",
+        status=problem.status if problem else HTTPStatus.OK,
+        problem=problem,
         sheet=sheet,
         view=sheet.view,
+        **place_context(wait, submission.lane, own=sheet.own),
         parts=PARTS,
-        own=submission.user_id == who.user.id,
+        own=sheet.own,
+        may_cancel=sheet.may_cancel,
         source=source,
         listing=listing(source, submission.language.value),
         marked={frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {},

@@ -1,59 +1,45 @@
-"""How long a submission in the queue will wait: from how long the latest ones on its lane took, as an interval."""
+"""What a page says to somebody who waits: how many are before them, and about how long it takes."""
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from server.grading.forecast import Wait
+from server.models import Lane, Line
+from server.pages.formats import estimate
+from server.pages.words import LANES
 
-from server.models import Attempt, AttemptState, Submission
-from server.nodes import service as nodes
-from server.submissions.service import SubmissionView
-
-_LATEST = 20
-_ENOUGH = 3
-"""With fewer durations than this, saying nothing is more honest."""
+PLACE = "place"
+"""The part of a submission's page that moves while it waits; its template needs nothing but `place_context`."""
 
 
-@dataclass(frozen=True)
-class Wait:
-    """What a waiting submission waits for.
-
-    Attributes:
-        ahead: how many are graded before it.
-        has_node: something grades its lane now.
-        low_s, high_s: until its own result, by the faster and the slower quarter of the latest; `None` if unknown.
-    """
-
-    ahead: int
-    has_node: bool
-    low_s: float | None
-    high_s: float | None
+def place_context(wait: Wait | None, lane: Lane, *, own: bool) -> dict[str, Any]:
+    """The two lines of that part, empty where there is nothing to say; `own`: the viewer handed it in."""
+    return {"place": place_text(wait, lane, own=own), "place_note": place_note(wait)}
 
 
-def wait_of(session: Session, view: SubmissionView, now: datetime) -> Wait | None:
-    """`None` once it does not wait."""
-    if view.position is None:
-        return None
-    slots = sum(node.slots for node in nodes.working_nodes(session, now=now) if view.lane.value in node.lanes)
-    taken = _durations(session, view)
-    if slots == 0 or len(taken) < _ENOUGH:
-        return Wait(view.position, slots > 0, None, None)
-    quarter, _, three_quarters = statistics.quantiles(taken, n=4)
-    rounds = view.position // slots + 1
-    return Wait(view.position, has_node=True, low_s=rounds * quarter, high_s=rounds * three_quarters)
+def place_text(wait: Wait | None, lane: Lane, *, own: bool = True) -> str:
+    """`12 before you · result in about 3 min (2 to 5)`, or why there is no time."""
+    if wait is None:
+        return ""
+    who, first = ("you", "You are next") if own else ("it", "It is next")
+    ahead = f"{wait.ahead:,} before {who}" if wait.ahead else first
+    if not wait.has_node:
+        return f"{ahead}. No node grades the {LANES[lane]} lane right now, so nobody can say when."
+    if wait.low_s is None or wait.likely_s is None or wait.high_s is None:
+        return f"{ahead}. No node in service does this part of the grading right now."
+    what = "times" if wait.line is Line.measuring else "result"
+    return f"{ahead} · {what} in {estimate(wait.low_s, wait.likely_s, wait.high_s)}"
 
 
-def _durations(session: Session, view: SubmissionView) -> list[float]:
-    """How long the latest attempts on this lane took, in seconds."""
-    query = (
-        select(Attempt.dispatched_at, Attempt.finished_at)
-        .join(Submission, Submission.id == Attempt.submission_id)
-        .where(Submission.lane == view.lane, Attempt.state == AttemptState.finished, Attempt.finished_at.is_not(None))
-        .order_by(Attempt.id.desc())
-        .limit(_LATEST)
-    )
-    return [(ended - began).total_seconds() for began, ended in session.execute(query) if ended is not None]
+def place_note(wait: Wait | None) -> str:
+    """What has to be said beside the time, or what is sure without one."""
+    if wait is None:
+        return ""
+    if not wait.has_node:
+        return "It is stored and keeps its place; it is graded when a node comes back."
+    if not wait.measured:
+        return "Nothing was graded on this lane yet: the time is a guess."
+    if wait.approximate:
+        return "The queue is very long: the time is read off its pace."
+    return ""

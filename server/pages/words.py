@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Verdict
-from server.models import Role
+from server.models import Line, Role
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,15 @@ REVIEWS: Mapping[Review, Label] = {
     Review.cleared: Label("Cleared by staff", "check"),
     Review.rejected: Label("Rejected by staff", "alert", "care"),
 }
+CONDITIONS: Mapping[str, Label] = {
+    "works": Label("Works", "check"),
+    "silent": Label("Silent", "alert", "care"),
+    "rests": Label("Rests", "clock", "care"),
+    "drains": Label("Drains", "clock"),
+    "quarantine": Label("Quarantine", "eye"),
+    "disabled": Label("Disabled", "dash"),
+}
+"""Of a node, `server.operations.overview.NodeNow.condition`."""
 PHASES: Mapping[Phase, str] = {
     Phase.preparing: "Preparing",
     Phase.compiling: "Compiling",
@@ -57,6 +66,13 @@ PHASES: Mapping[Phase, str] = {
 LANES: Mapping[Lane, str] = {Lane.cpu: "CPU", Lane.h100: "H100", Lane.h200: "H200", Lane.b200: "B200"}
 LANGUAGES: Mapping[Language, str] = {Language.triton: "Triton", Language.cuda: "CUDA C++"}
 MODES: Mapping[Mode, str] = {Mode.run: "Run", Mode.submission: "Submission"}
+LINES: Mapping[Line, str] = {
+    Line.submission: "Submissions",
+    Line.measuring: "Passed, to be measured",
+    Line.run: "Practice runs",
+    Line.regrade: "Regrades",
+    Line.superseded: "Superseded",
+}
 ROLES: Mapping[Role, str] = {Role.student: "student", Role.ta: "TA", Role.instructor: "instructor"}
 FINDINGS: Mapping[FindingKind, str] = {
     FindingKind.no_kernel: "No kernel of the student's ran",
@@ -72,9 +88,11 @@ def verdict_label(verdict: Verdict | None) -> Label:
     return NOT_RUN if verdict is None else VERDICTS[verdict]
 
 
-def status_label(state: State, verdict: Verdict | None, phase: Phase | None = None) -> Label:
+def status_label(
+    state: State, verdict: Verdict | None, phase: Phase | None = None, line: Line = Line.submission
+) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
-    if verdict is not None and state in {State.done, State.failed}:
+    if verdict is not None and (state in {State.done, State.failed} or line is Line.measuring):
         return VERDICTS[verdict]
     if state is State.running and phase is not None:
         return Label(PHASES[phase], "play", "busy")

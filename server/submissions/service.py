@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
@@ -12,8 +13,13 @@ from server import ids
 from server.config import Config
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
-from server.errors import InvalidInputError, NotFoundError, TooManyError
-from server.models import Assignment, Enrolment, Lane, Language, Mode, Role, State, Submission, User
+from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
+from server.grading.lock import lock_submission
+from server.grading.requeue import first_work
+from server.grading.states import submission_moves
+from server.grading.supersede import give_back, supersede_older
+from server.grading.suspects import is_known_suspect
+from server.models import Assignment, Enrolment, Lane, Language, Line, Mode, Role, State, Submission, User
 from server.submissions import sources
 from server.submissions.views import FINAL, WAITING, Score, SubmissionView, view
 
@@ -22,6 +28,7 @@ __all__ = [
     "WAITING",
     "Score",
     "SubmissionView",
+    "cancel",
     "find",
     "history",
     "is_staff_of",
@@ -30,8 +37,13 @@ __all__ = [
     "view",
 ]
 
-PRIORITY = {Mode.submission: 0, Mode.run: 10}
-"""Lower goes first."""
+LINE = {Mode.submission: Line.submission, Mode.run: Line.run}
+_WHERE = {
+    State.running: "is being graded",
+    State.done: "is graded",
+    State.failed: "has failed, which was ours",
+    State.cancelled: "is cancelled",
+}
 MAX_PAGE = 200
 _WINDOW = timedelta(minutes=1)
 
@@ -49,6 +61,7 @@ def submit(
     config: Config,
     now: datetime,
     trace: str,
+    request_key: str | None = None,
 ) -> Submission:
     """Store a submission and put it in the queue, in the caller's transaction: accepted means this row exists.
 
@@ -56,8 +69,10 @@ def submit(
         assignment: its slug.
         now: the time of the upload; it decides lateness.
         trace: the request's id.
+        request_key: the same request again, because its answer was lost, returns what it stored the first time.
 
     Raises:
+        ConflictError: another request had this key.
         NotFoundError: no such assignment, or a student may not know of it yet.
         InvalidInputError, TooLargeError: source, language or lane cannot be taken, or the assignment is closed.
         TooManyError: more than the quota per minute.
@@ -65,32 +80,75 @@ def submit(
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
     _check_choice(detail, lane, language)
+    user = _lock(session, membership.user)
+    # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
+    if (stored := _stored(session, membership.user, request_key)) is not None:
+        return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
     _check_time(detail, membership, mode, now)
-    _lock(session, membership.user)
-    _check_quota(session, membership.user, mode, config, now)
+    standing = _standing(session, membership.user, mode, detail.row.id, now)
+    _check_quota(standing, mode, config, now)
     submission = Submission(
         public_id=ids.public_id(),
-        number=_next_number(session, detail, membership.user, mode),
+        number=standing.number,
         course_id=membership.course.id,
-        assignment_id=detail.row.id,
-        version_id=detail.version.id,
-        user_id=membership.user.id,
+        # As objects, which whoever shows it next need not look up again.
+        assignment=detail.row,
+        version=detail.version,
+        user=user,
         mode=mode,
         lane=lane,
         language=language,
         filename=sources.clean_filename(filename, language),
         source=source,
         source_hash=content_hash(source),
+        request_key=request_key,
         trace=trace,
         uploaded_at=now,
-        state=State.queued,
-        priority=PRIORITY[mode],
-        place_at=now,
         revision=1,
     )
+    _enter_queue(session, submission, detail, user)
+    return submission
+
+
+def _enter_queue(session: Session, submission: Submission, detail: AssignmentDetail, user: User) -> None:
+    """Give it its line and place: its own, or, in the line of submissions, that of an older one that waits."""
+    submission.state = State.queued
+    submission.place_at = submission.uploaded_at
+    submission.line = LINE[submission.mode]
+    submission.work = first_work(detail.spec, submission.lane, submission.mode)
+    submission.suspect = is_known_suspect(session, user.id, submission.source_hash)
     session.add(submission)
     session.flush()
-    return submission
+    if submission.mode is Mode.submission:
+        supersede_older(session, submission, entry=detail.spec.entry, due_at=detail.row.due_at)
+
+
+def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Submission:
+    """Take a waiting submission out of the queue, for good; what it superseded gets its place back.
+
+    Raises:
+        NotFoundError: there is none, or `user` may not know of it.
+        ForbiddenError: it is somebody else's.
+        ConflictError: it runs, is over, or has its verdict already.
+    """
+    found = find(session, user, public_id)
+    if found.user_id != user.id:
+        raise ForbiddenError("Only who handed a submission in can cancel it.")
+    _lock(session, user)
+    row = lock_submission(session, found.id)
+    if row is None or row.state not in WAITING:
+        raise ConflictError(f"There is nothing to cancel: this {_noun(found)} {_WHERE[found.state]}.")
+    if row.result_id is not None:
+        raise ConflictError(f"This {_noun(row)} has its verdict already; there is nothing left to cancel.")
+    row.state = submission_moves(row.state, State.cancelled)
+    row.finished_at = now
+    row.revision += 1
+    give_back(session, row)
+    return row
+
+
+def _noun(submission: Submission) -> str:
+    return "practice run" if submission.mode is Mode.run else "submission"
 
 
 def find(session: Session, user: User, public_id: str) -> Submission:
@@ -191,31 +249,54 @@ def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, no
     )
 
 
-def _lock(session: Session, user: User) -> None:
+def _lock(session: Session, user: User) -> User:
     """Let a person's submissions in one by one, so that numbers and quotas hold; on SQLite all writers queue anyway."""
-    session.execute(select(User.id).where(User.id == user.id).with_for_update(key_share=True))
+    return session.scalars(select(User).where(User.id == user.id).with_for_update(key_share=True)).one()
 
 
-def _check_quota(session: Session, user: User, mode: Mode, config: Config, now: datetime) -> None:
-    most = config.submit_quota_per_minute if mode is Mode.submission else config.run_quota_per_minute
-    count, oldest = session.execute(
-        select(func.count(), func.min(Submission.uploaded_at)).where(
-            Submission.user_id == user.id, Submission.mode == mode, Submission.uploaded_at > now - _WINDOW
-        )
-    ).one()
-    if count >= most:
-        wait_s = max(1.0, (oldest + _WINDOW - now).total_seconds())
-        word = "submissions" if mode is Mode.submission else "runs"
-        raise TooManyError(
-            f"You made {count} {word} in the last minute; the next is possible in {wait_s:.0f} s.", retry_after_s=wait_s
-        )
-
-
-def _next_number(session: Session, detail: AssignmentDetail, user: User, mode: Mode) -> int:
-    query = select(func.max(Submission.number)).where(
-        Submission.assignment_id == detail.row.id, Submission.user_id == user.id, Submission.mode == mode
+def _stored(session: Session, user: User, request_key: str | None) -> Submission | None:
+    """What a request with this key stored; the person's row is locked, so that nobody stores it meanwhile."""
+    if request_key is None:
+        return None
+    return session.scalar(
+        select(Submission).where(Submission.user_id == user.id, Submission.request_key == request_key)
     )
-    return (session.scalar(query) or 0) + 1
+
+
+def _same(stored: Submission, asked: tuple[int, Mode, Lane, Language, str]) -> Submission:
+    """The stored one, if this request asks for just that."""
+    if asked != (stored.assignment_id, stored.mode, stored.lane, stored.language, stored.source_hash):
+        raise ConflictError("Another submission was made with this Idempotency-Key; a new one needs a new key.")
+    return stored
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What a person handed in so far in one mode: how many in the last minute, since when, and the next number."""
+
+    recent: int
+    since: datetime | None
+    number: int
+
+
+def _standing(session: Session, user: User, mode: Mode, assignment_id: int, now: datetime) -> _Standing:
+    recent = Submission.uploaded_at > now - _WINDOW
+    number = func.max(Submission.number).filter(Submission.assignment_id == assignment_id)
+    query = select(func.count().filter(recent), func.min(Submission.uploaded_at).filter(recent), number)
+    count, since, last = session.execute(query.where(Submission.user_id == user.id, Submission.mode == mode)).one()
+    return _Standing(count, since, (last or 0) + 1)
+
+
+def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime) -> None:
+    most = config.submit_quota_per_minute if mode is Mode.submission else config.run_quota_per_minute
+    if standing.recent < most:
+        return
+    wait_s = max(1.0, ((standing.since or now) + _WINDOW - now).total_seconds())
+    word = "submissions" if mode is Mode.submission else "runs"
+    raise TooManyError(
+        f"You made {standing.recent} {word} in the last minute; the next is possible in {wait_s:.0f} s.",
+        retry_after_s=wait_s,
+    )
 
 
 def _may_see(submission: Submission, user: User, role: Role | None) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from sqlalchemy import Row, func, select, tuple_
+from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session, undefer
 
-from autograder import assignment as rungs
 from autograder import codec
 from autograder.contract import (
     CaseResult,
@@ -25,12 +25,16 @@ from autograder.contract import (
     Visibility,
 )
 from server.config import Config
+from server.courses import service as courses
+from server.grading.forecast import Wait
 from server.models import (
     Assignment,
     AssignmentVersion,
     Attempt,
+    AttemptState,
     Course,
     Lane,
+    Line,
     Mode,
     Phase,
     Result,
@@ -40,9 +44,16 @@ from server.models import (
     User,
 )
 
-_Context = Row[Course, Assignment, AssignmentVersion, str]
 WAITING = frozenset({State.received, State.queued, State.superseded})
 FINAL = frozenset({State.done, State.cancelled, State.failed})
+
+
+@dataclass(frozen=True)
+class _Context:
+    course: Course
+    assignment: Assignment
+    version: AssignmentVersion
+    author: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,9 @@ class SubmissionView:
         verdict: `None` until there is a result.
         explanation: the answer in one sentence, `""` until there is one.
         score: `None` for a run, which counts for nothing, and until there is a result.
-        position: how many in the queue of its lane are before it; `None` once it runs.
+        line: where in the queue it stands, or stood last.
+        wait: what one that waits can be told of its turn; `None` once it runs, and for a moment after it came.
+        superseded_by: the number of the newer submission that took its place in the queue.
         cases: live ones while it runs, those of the result then.
         findings: staff only.
         trouble: one sentence if our side failed, `""` otherwise.
@@ -109,7 +122,9 @@ class SubmissionView:
     review: Review
     explanation: str
     score: Score | None
-    position: int | None
+    line: Line
+    wait: Wait | None
+    superseded_by: int | None
     attempts_made: int
     cases: tuple[CaseResult, ...]
     error: StudentError | None
@@ -129,6 +144,21 @@ class SubmissionView:
     def is_final(self) -> bool:
         """Whether nothing will change any more, unless staff regrade it."""
         return self.state in FINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its turn in the queue is still to come."""
+        return self.state in WAITING
+
+    @property
+    def position(self) -> int | None:
+        """How many have their turn before it; `None` once it runs, and for a moment after it came."""
+        return self.wait.ahead if self.wait is not None and self.is_waiting else None
+
+    @property
+    def waits_for_times(self) -> bool:
+        """Whether its verdict is there and its speed is still to be measured."""
+        return self.line is Line.measuring and self.verdict is not None and not self.is_final
 
     @property
     def is_late(self) -> bool:
@@ -157,13 +187,19 @@ class SubmissionView:
 
 
 def view(
-    session: Session, submission: Submission, *, staff: bool, max_attempts: int = Config.max_attempts
+    session: Session,
+    submission: Submission,
+    *,
+    staff: bool,
+    max_attempts: int = Config.max_attempts,
+    wait: Wait | None = None,
 ) -> SubmissionView:
     """Everything to show of a submission; needs no relationship of it loaded.
 
     Args:
         staff: show hidden cases and findings.
         max_attempts: after so many attempts it fails; only the sentence about our failures says it.
+        wait: of `server.grading.snapshots`, which looks at a lane once for everybody.
     """
     context = _context(session, submission)
     attempt = _newest_attempt(session, submission)
@@ -173,10 +209,11 @@ def view(
         **_of_row(submission),
         **_of_context(context),
         **_of_attempt(attempt),
-        **_of_result(submission, result, graded, context.AssignmentVersion),
+        **_of_result(submission, result, graded, context.version),
         cases=graded.cases if graded else _live_cases(attempt),
-        position=_position(session, submission),
-        trouble=_trouble(submission, max_attempts),
+        wait=wait,
+        superseded_by=_superseded_by(session, submission),
+        trouble=_trouble(session, submission, context.course, max_attempts),
         for_staff=True,
     )
     return full if staff else full.for_student()
@@ -185,14 +222,18 @@ def view(
 def _of_row(submission: Submission) -> dict[str, Any]:
     names = (
         "id", "public_id", "number", "mode", "user_id", "lane", "language", "filename", "source_hash", "trace",
-        "uploaded_at", "state", "phase", "verdict", "review", "attempts_made", "finished_at", "revision",
+        "uploaded_at", "state", "phase", "verdict", "review", "line", "attempts_made", "finished_at", "revision",
     )  # fmt: skip
     return {name: getattr(submission, name) for name in names}
 
 
 def _context(session: Session, submission: Submission) -> _Context:
-    return session.execute(
-        select(Course, Assignment, AssignmentVersion, User.name.label("author"))
+    """What stands around it: what was just handed in brings it along, of others it is asked for at once."""
+    if not {"assignment", "version", "user"} & inspect(submission).unloaded:
+        course = session.get_one(Course, submission.course_id)
+        return _Context(course, submission.assignment, submission.version, submission.user.name)
+    row = session.execute(
+        select(Course, Assignment, AssignmentVersion, User.name)
         .select_from(Submission)
         .join(Course, Course.id == Submission.course_id)
         .join(Assignment, Assignment.id == Submission.assignment_id)
@@ -200,21 +241,25 @@ def _context(session: Session, submission: Submission) -> _Context:
         .join(User, User.id == Submission.user_id)
         .where(Submission.id == submission.id)
     ).one()
+    return _Context(*row)
 
 
 def _of_context(context: _Context) -> dict[str, Any]:
     return {
-        "course": context.Course.slug,
-        "course_title": context.Course.title,
-        "assignment": context.Assignment.slug,
-        "title": context.Assignment.title,
-        "due_at": context.Assignment.due_at,
-        "version": context.AssignmentVersion.number,
+        "course": context.course.slug,
+        "course_title": context.course.title,
+        "assignment": context.assignment.slug,
+        "title": context.assignment.title,
+        "due_at": context.assignment.due_at,
+        "version": context.version.number,
         "author": context.author,
     }
 
 
 def _newest_attempt(session: Session, submission: Submission) -> Attempt | None:
+    if submission.state is State.queued and submission.revision <= 1:
+        # It was handed in a moment ago: nothing has happened to it yet.
+        return None
     query = select(Attempt).where(Attempt.submission_id == submission.id).order_by(Attempt.fence.desc()).limit(1)
     return session.scalar(query)
 
@@ -253,7 +298,7 @@ def _of_result(
 
 
 def _score(submission: Submission, result: Result, version: AssignmentVersion) -> Score:
-    spec = codec.from_json(rungs.Assignment, version.manifest)
+    spec = courses.spec_of(version)
     policy = spec.policy(submission.lane)
     withheld = submission.review in {Review.held, Review.rejected}
     return Score(
@@ -264,30 +309,47 @@ def _score(submission: Submission, result: Result, version: AssignmentVersion) -
     )
 
 
-def _position(session: Session, submission: Submission) -> int | None:
-    """How many wait before it, in the dispatcher's order: priority, place, id."""
-    if submission.state not in WAITING:
+def _superseded_by(session: Session, submission: Submission) -> int | None:
+    if submission.superseded_by_id is None:
         return None
-    return session.scalar(
-        select(func.count())
-        .select_from(Submission)
-        .where(
-            Submission.lane == submission.lane,
-            Submission.state.in_(WAITING),
-            tuple_(Submission.priority, Submission.place_at, Submission.id)
-            < tuple_(submission.priority, submission.place_at, submission.id),
+    return session.scalar(select(Submission.number).where(Submission.id == submission.superseded_by_id))
+
+
+def _trouble(session: Session, submission: Submission, course: Course, max_attempts: int) -> str:
+    """What of ours failed since it was last put in the queue for new work, and what that cost: nothing."""
+    if submission.state is State.failed:
+        return (
+            f"We tried {submission.attempts_made} times and our side failed each time, not your code. Your quota and "
+            "your late days were kept. The staff were told and can grade it again."
         )
+    failed = submission.attempts_made - (0 if submission.state in WAITING else 1)
+    if failed < 1 or submission.state is State.cancelled:
+        return ""
+    when = _last_failure(session, submission, course.timezone)
+    if submission.state in FINAL:
+        return (
+            f"Our node failed{when}; nothing was charged. Attempt {submission.attempts_made} of {max_attempts} gave "
+            "this result."
+        )
+    return (
+        f"Our node failed{when}. Your place, your quota and your late days were kept. "
+        f"Attempt {failed + 1} of {max_attempts}{' comes next' if submission.state in WAITING else ''}."
     )
 
 
-def _trouble(submission: Submission, max_attempts: int) -> str:
-    if submission.state is State.failed:
-        return "Our side failed, not your code; nothing was charged. The staff can grade it again."
-    if submission.attempts_made > 1 and submission.state not in FINAL:
-        return f"Our node failed; nothing was charged. This is attempt {submission.attempts_made} of {max_attempts}."
-    if submission.attempts_made > 1:
-        return f"Our node failed before; nothing was charged. Attempt {submission.attempts_made} gave this result."
-    return ""
+def _last_failure(session: Session, submission: Submission, zone: str) -> str:
+    """` at 22:14`, on the course's clock; with the day if that was another one than today's upload."""
+    query = (
+        select(Attempt.finished_at)
+        .where(Attempt.submission_id == submission.id, Attempt.state.in_((AttemptState.lost, AttemptState.failed)))
+        .order_by(Attempt.fence.desc())
+        .limit(1)
+    )
+    ended = session.scalar(query)
+    if ended is None:
+        return ""
+    at, uploaded = ended.astimezone(ZoneInfo(zone)), submission.uploaded_at.astimezone(ZoneInfo(zone))
+    return f" at {at:%H:%M}" if at.date() == uploaded.date() else f" on {at.day} {at:%B} at {at:%H:%M}"
 
 
 def _hidden_explanation(case: CaseResult) -> str:

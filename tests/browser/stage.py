@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import uvicorn
@@ -54,6 +55,8 @@ from server.submissions import service as submissions
 PASSWORD = "correct horse battery staple"
 NODE = "anvil"
 STARTED_S = 20.0
+FOREVER_S = 7 * 86_400.0
+"""The node counts as alive however long the tests take, and at the times that they pretend it is."""
 
 
 @dataclass
@@ -169,7 +172,7 @@ def stage(home: Path, **settings: str) -> Iterator[Stage]:
         demo.seed(session, config, password=PASSWORD, renew=False)
         token = _node(session)
         _forget_the_last_date(session)
-    with _serving(config, port):
+    with mock.patch.object(nodes, "SILENCE_S", FOREVER_S), _serving(config, port):
         yield Stage(config.public_url, config, database, token)
     database.dispose()
 
@@ -177,8 +180,7 @@ def stage(home: Path, **settings: str) -> Iterator[Stage]:
 def _node(session: Session) -> str:
     node, token = nodes.create_node(session, name=NODE, now=datetime.now(UTC))
     report = NodeReport((Lane.cpu,), 4, draining=False, facts={}, at=time.time())
-    # It stays alive however long the tests take.
-    nodes.apply_report(node, report, now=datetime.now(UTC) + timedelta(days=1))
+    nodes.apply_report(node, report, now=datetime.now(UTC))
     return token
 
 

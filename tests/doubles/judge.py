@@ -1,4 +1,4 @@
-"""A judge that grades nothing: the process boundary's double, deterministic by the source alone.
+"""A judge that grades nothing: the process boundary's double, deterministic by the request alone.
 
 It speaks the judge's protocol (JSON lines in, events out) and obeys comments in the source:
 
@@ -36,6 +36,7 @@ from autograder.contract import (
     StudentError,
     Verdict,
     Visibility,
+    Work,
 )
 
 
@@ -45,9 +46,13 @@ def directives(source: str) -> dict[str, str]:
     return {words[0]: " ".join(words[1:]) for words in lines if words}
 
 
-def cases(verdict: Verdict, mode: Mode) -> tuple[CaseResult, ...]:
-    """A public case, the ranked one and, for a submission, a hidden one; the last one has the verdict."""
+def cases(verdict: Verdict, mode: Mode, work: Work) -> tuple[CaseResult, ...]:
+    """A public case, the ranked one and, for a submission, a hidden one; the last one has the verdict.
+
+    Measuring alone meets the ranked one alone.
+    """
     names = ["small", "large"] if mode is Mode.run else ["small", "large", "hidden 7 of 13"]
+    names = ["large"] if work is Work.measure else names
     return tuple(
         CaseResult(
             name=name,
@@ -87,8 +92,8 @@ def result(request: GradeRequest) -> GradeResult:
     return GradeResult(
         verdict=verdict,
         explanation=f"The double says {verdict}.",
-        cases=cases(verdict, request.mode),
-        measurements=(measured,) if verdict is Verdict.passed else (),
+        cases=cases(verdict, request.mode, request.work),
+        measurements=(measured,) if verdict is Verdict.passed and request.work is not Work.check else (),
         held="held" in asked,
     )
 

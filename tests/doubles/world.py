@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import Session
 
 from autograder import codec
@@ -50,6 +50,7 @@ from server.models import (
     Role,
     State,
     Submission,
+    Tick,
     User,
 )
 from server.nodes import service as nodes
@@ -280,12 +281,22 @@ class World:
         return task
 
     def sweep(self, *, nodes_live: bool = True) -> int:
-        """What a dispatcher does every second; nodes go on reporting."""
+        """What a dispatcher does every second, where the recorder has heard everything; nodes go on reporting."""
+        self.tick()
         with self.database.transaction() as session:
             swept = sweep(session, now=self.now, config=self.config)
         if nodes_live:
             self.hear(self.now)
         return swept
+
+    def tick(self) -> None:
+        """The recorder has heard everything that was said up to now, without a gap."""
+        seconds = [*range(0, int(self.config.lease_s) + 1, 5), self.config.lease_s]
+        with self.database.transaction() as session:
+            session.execute(delete(Tick))
+            for number, ago in enumerate(sorted(set(seconds))):
+                at = self.now - timedelta(seconds=ago)
+                session.add(Tick(nonce=f"{number:032x}", made_at=at, heard_at=at))
 
     def send(self, kind: Kind, message: Message, node: str = "anvil", token: str | None = None) -> Outcome:
         """What a node sends, as the recorder applies it."""

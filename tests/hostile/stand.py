@@ -30,10 +30,25 @@ from autograder.sandbox.process_runner import ProcessRunner
 from autograder.sandbox.zygote import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
-LIMITS = {"import_s": 4, "call_s": 4, "total_s": 60, "memory_mib": 640, "processes": 48, "output_kib": 256, "tmp_mib": 64}
+LIMITS = {
+    "import_s": 4,
+    "call_s": 4,
+    "total_s": 60,
+    "memory_mib": 640,
+    "processes": 48,
+    "output_kib": 256,
+    "tmp_mib": 64,
+}
 CASES = [
     {"name": "thousand", "group": "basics", "size": {"n": 1000}, "dtype": "float32", "distribution": "decades"},
-    {"name": "ranked", "group": "basics", "size": {"n": 2048}, "dtype": "float32", "distribution": "decades", "ranked": True},
+    {
+        "name": "ranked",
+        "group": "basics",
+        "size": {"n": 2048},
+        "dtype": "float32",
+        "distribution": "decades",
+        "ranked": True,
+    },
 ]
 FAMILIES = [
     {
@@ -67,7 +82,11 @@ def write_assignment(root: Path, *, limits: dict[str, float], inputs: str) -> Fo
     shutil.copytree(ROOT / "assignments" / "vector_add", folders.assignment)
     shutil.copytree(ROOT / "reference" / "vector_add", folders.reference)
     manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
-    manifest |= {"limits": {**LIMITS, **limits}, "case": CASES, "lane": {"cpu": {**manifest["lane"]["cpu"], "pairs": 2}}}
+    manifest |= {
+        "limits": {**LIMITS, **limits},
+        "case": CASES,
+        "lane": {"cpu": {**manifest["lane"]["cpu"], "pairs": 2}},
+    }
     if inputs == "zeros":
         manifest["case"] = [{**case, "distribution": "zeros"} for case in CASES]
         _append(folders.assignment / "problem.py", ZEROS)
@@ -106,8 +125,8 @@ class Watched:
     def promises(self) -> frozenset[Promise]:
         return self.inner.promises
 
-    def start(self, limits: RunnerLimits, language: Language) -> ProcessRunner:
-        runner = self.inner.start(limits, language)
+    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> ProcessRunner:
+        runner = self.inner.start(limits, language, lane)
         self.started.append(runner)
         return runner
 
@@ -193,7 +212,9 @@ def processes_left(stand: Stand) -> list[str]:
 def folders_left(stand: Stand) -> list[str]:
     """Folders and control groups of the runners that the last grading started."""
     plans = [runner._plan for runner in stand.sandbox.started]
-    return _until_none(lambda: [path for plan in plans for path in (plan.folder, *plan.cgroups) if os.path.lexists(path)])
+    return _until_none(
+        lambda: [path for plan in plans for path in (plan.folder, *plan.cgroups) if os.path.lexists(path)]
+    )
 
 
 def processes_named(name: str) -> list[int]:
@@ -212,7 +233,9 @@ def _all_processes() -> Iterator[tuple[int, str, int]]:
         if not entry.isdigit():
             continue
         with suppress(OSError):
-            fields = dict(line.split(":", 1) for line in Path(f"/proc/{entry}/status").read_text(errors="replace").splitlines())
+            fields = dict(
+                line.split(":", 1) for line in Path(f"/proc/{entry}/status").read_text(errors="replace").splitlines()
+            )
             # One whose first thread has ended looks dead while others go on.
             if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
                 yield int(entry), fields["Name"].strip(), int(fields["Uid"].split()[0])

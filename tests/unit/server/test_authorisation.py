@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
+from sqlalchemy import select
 
 from server.accounts import service as accounts
-from server.models import Submission
+from server.alerts import service as alerts
+from server.grading.artefacts import store_artefact
+from server.models import AlertKind, Attempt, AttemptState, Lane, Line, Submission, Work
 from server.nodes import service as nodes
 
 ROLES = ("anonymous", "stranger", "dropped", "other", "owner", "ta", "instructor", "admin", "node")
@@ -56,6 +60,16 @@ def owner_only(status: int, stranger: int = 401) -> dict[str, int]:
     return row(404, anonymous=stranger, node=stranger, owner=status)
 
 
+def staff_of_any(status: int, stranger: int = 401) -> dict[str, int]:
+    """Staff of whichever course, and admins; for all others there is nothing here."""
+    return row(status, anonymous=stranger, node=stranger, dropped=404, other=404, owner=404)
+
+
+def staff_of_course(status: int, stranger: int = 401) -> dict[str, int]:
+    """Staff of its course, and admins; for all others, its owner too, it does not exist."""
+    return row(404, anonymous=stranger, node=stranger, ta=status, instructor=status, admin=status)
+
+
 def node_only(status: int) -> dict[str, int]:
     """A node, by its own token; no person."""
     return row(401, node=status)
@@ -66,6 +80,7 @@ FORM = {"anonymous": 403}
 API, COURSE, RUNG = "/api/v1", "/courses/{course}", "/courses/{course}/assignments/{slug}"
 TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/healthz"): everyone(200),
+    ("GET", "/metrics"): everyone(404),
     ("GET", f"{API}/openapi.json"): everyone(200),
     ("POST", f"{API}/tokens"): everyone(201),
     ("DELETE", f"{API}/tokens/current"): person(204),
@@ -81,7 +96,14 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}/submissions/{{public_id}}"): owner_or_staff(200),
     ("GET", f"{API}/submissions/{{public_id}}/source"): owner_or_staff(200),
     ("GET", f"{API}/submissions/{{public_id}}/events"): owner_or_staff(200),
+    ("POST", f"{API}/submissions/{{public_id}}/cancel"): {**owner_or_staff(403), "owner": 200},
+    # No code, no node; here nobody can join at all.
+    ("POST", f"{API}/nodes/join"): everyone(409),
     ("GET", f"{API}/bundles/{{bundle_hash}}"): node_only(200),
+    ("GET", f"{API}/attempts/{{attempt}}"): node_only(200),
+    ("PUT", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): node_only(204),
+    ("GET", f"{API}/attempts/{{attempt}}/artefacts"): staff_of_course(200),
+    ("GET", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): staff_of_course(200),
     # Pages.
     ("GET", "/login"): row(303, anonymous=200, node=200),
     ("POST", "/login"): row(303, anonymous=403, node=303),
@@ -93,7 +115,12 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", "/account/tokens/{token_id}/revoke"): owner_only(303),
     ("POST", "/account/sessions/{session_id}/revoke"): owner_only(303),
     ("POST", "/account/courses/{course}/name"): {**member(303), "admin": 404, **FORM},
+    ("GET", "/operations"): staff_of_any(200, 303),
+    ("POST", "/operations/check"): staff_of_any(303),
+    ("POST", "/operations/alerts/{alert_id}/resolve"): {**staff_of_any(303), "stranger": 404},
+    ("POST", "/operations/nodes/{name}/{action}"): row(404, anonymous=401, node=401, admin=303),
     ("GET", COURSE): member(200, 303),
+    ("GET", f"{COURSE}/queue"): member(200, 303),
     ("GET", RUNG): member(200, 303),
     ("GET", f"{RUNG}/submissions"): member(200, 303),
     ("POST", f"{RUNG}/submissions"): {**member(303), **FORM},
@@ -101,12 +128,20 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/submissions/{public_id}"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/source"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/live"): owner_or_staff(200, 303),
+    ("POST", "/submissions/{public_id}/cancel"): {**owner_or_staff(403), "owner": 303},
 }
 _SOURCE = "def add_one(x, out, n): ...\n"
 _LOGIN = {"email": "alice@example.org", "password": "a long enough password"}
 BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{API}/tokens"): {"json": _LOGIN},
     ("POST", f"{API}{RUNG}/submissions"): {"json": {"mode": "run", "source": _SOURCE}},
+    ("POST", f"{API}/nodes/join"): {"json": {"name": "none", "code": "none"}},
+    ("GET", f"{API}/attempts/{{attempt}}"): {"params": {"fence": 1}},
+    ("PUT", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): {
+        "params": {"fence": 1},
+        "content": b"x",
+        "headers": {"content-type": "application/octet-stream"},
+    },
     ("POST", "/login"): {"data": _LOGIN},
     ("POST", "/account/tokens"): {"data": {"name": "new"}},
     ("POST", "/account/courses/{course}/name"): {"data": {"shown": "name"}},
@@ -127,6 +162,23 @@ def answer(client: httpx.Client, route: tuple[str, str], path: str) -> Iterator[
         yield response
 
 
+ATTEMPT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def _leave_a_file(session, submission_id) -> None:
+    """The node works on this submission, and has left a file."""
+    if session.scalar(select(Attempt.id)) is not None:
+        return
+    node, at = nodes.find_node(session, name="node-1"), datetime.now(UTC)
+    attempt = Attempt(
+        public_id=ATTEMPT, submission_id=submission_id, node_id=node.id, fence=1, lane=Lane.cpu, line=Line.submission,
+        work=Work.all, state=AttemptState.running, dispatched_at=at, lease_expires_at=at,
+    )  # fmt: skip
+    session.add(attempt)
+    session.flush()
+    store_artefact(session, node, attempt=ATTEMPT, fence=1, name="node-1", data=b"x", now=at)
+
+
 @pytest.fixture
 def fill(*, database, people, submit, config) -> Callable[[str], str]:
     """Put ids that belong to Alice into a path; what a request uses up is made anew for each."""
@@ -144,6 +196,11 @@ def fill(*, database, people, submit, config) -> Callable[[str], str]:
                 alice = accounts.user_by_email(session, "alice@example.org")
                 login, _text = accounts.start_login(session, alice, address="", agent="", config=config)
                 login_id = login.id
+            if "{attempt}" in path:
+                _leave_a_file(session, made.id)
+            subject = f"course:{people.course.slug}"
+            alerts.raise_alert(session, AlertKind.accounts_wrong, subject, "…", people.alice.created_at)
+            alert_id = alerts.open_alerts(session)[0].id
         return path.format(
             course="gpu",
             slug="add_one",
@@ -151,6 +208,10 @@ def fill(*, database, people, submit, config) -> Callable[[str], str]:
             token_id=token.id,
             session_id=login_id,
             bundle_hash=bundle_hash,
+            alert_id=alert_id,
+            attempt=ATTEMPT,
+            name="node-1",
+            action="drain",
         )
 
     return call

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from autograder.contract import Lane, NodeReport
 from server import cli, migrations
 from server.accounts import service as accounts
 from server.accounts.passwords import is_right
@@ -47,7 +49,7 @@ def test_a_course_is_set_up_from_the_console(admin, database):
         user = session.scalars(select(User)).one()
         assert is_right(PASSWORD, user.password_hash)
         assert session.scalars(select(Enrolment)).one().role is Role.ta
-        assert session.scalars(select(Assignment)).one().due_at.isoformat() == "2030-05-01T22:00:00+00:00"
+        assert session.scalars(select(Assignment)).one().due_at.isoformat() == "2030-05-01T20:00:00+00:00"
         actions = set(session.scalars(select(AuditEntry.action)))
     assert {
         "user.created",
@@ -56,6 +58,33 @@ def test_a_course_is_set_up_from_the_console(admin, database):
         "assignment.versioned",
         "assignment.dates_set",
     } <= actions
+
+
+def test_dates_are_on_the_courses_clock_and_what_is_not_named_stays(admin, database):
+    admin("create-course", "gpu", "GPU programming", "--timezone", "Europe/Berlin")
+    admin("sync-assignments", "gpu")
+    admin("set-dates", "gpu", "add_one", "--open", "2030-04-01", "--due", "2030-05-01T22:00")
+    said = admin("set-dates", "gpu", "add_one", "--late-until", "2030-05-03")
+    assert "opens 2030-04-01 00:00 CEST, due 2030-05-01 22:00 CEST, closes 2030-05-03 00:00 CEST." in said
+    said = admin("set-dates", "gpu", "add_one", "--open", "never")
+    assert "opens never, due 2030-05-01 22:00 CEST" in said
+    admin("set-dates", "gpu", "add_one", "--due", "soon", status=2)
+
+
+def test_setting_a_due_date_says_what_it_will_be_like(admin, database):
+    admin("create-user", "alice@example.org", "Alice", "--password-stdin", text=f"{PASSWORD}\n")
+    admin("create-course", "gpu", "GPU programming")
+    admin("enrol", "gpu", "alice@example.org")
+    admin("sync-assignments", "gpu")
+    said = admin("set-dates", "gpu", "add_one", "--due", "2030-05-01T22:00")
+    assert "1 students" not in said
+    assert "on 0 slots of the cpu lane: no node is in service, so nothing would be graded." in said
+    with database.transaction() as session:
+        node, _token = nodes.create_node(session, name="anvil", now=datetime.now(UTC))
+        report = NodeReport((Lane.cpu,), 2, draining=False, facts={}, at=0.0)
+        nodes.apply_report(node, report, now=datetime.now(UTC))
+    said = admin("set-dates", "gpu", "add_one", "--due", "2030-05-01T22:00")
+    assert "1 student × 4 × 20 s (a guess: nothing was graded yet) on 2 slots of the cpu lane: expect up to" in said
 
 
 def test_a_password_is_asked_for_twice_and_never_shown(admin, database):
@@ -99,7 +128,7 @@ def test_a_refusal_is_one_line_and_changes_nothing(admin, database, arguments, t
 def test_a_database_without_tables_says_what_to_run(admin, monkeypatch, tmp_path):
     monkeypatch.setenv("LADDER_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite'}")
     assert "ladder admin migrate" in admin("create-course", "gpu", "GPU", status=1)
-    assert "at revision 0001" in admin("migrate")
+    assert f"at revision {migrations.newest()}" in admin("migrate")
     admin("create-course", "gpu", "GPU")
     assert "at revision none" in admin("downgrade", migrations.BASE, "--yes")
 

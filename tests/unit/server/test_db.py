@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
-from server.db import Database, after_commit, after_rollback
-from server.models import ApiToken, LoginAttempt
+from server.db import IDLE_S, Database, after_commit, after_rollback, now
+from server.models import ApiToken, Course, LoginAttempt
 
 
 def _row(email):
@@ -110,3 +112,51 @@ def test_two_writers_add_up(database):
     assert _emails(database) == ["40"]
     with database.reading() as session:
         assert session.scalar(select(func.count()).select_from(LoginAttempt)) == 1
+
+
+def test_a_flush_that_fails_says_what_it_failed_of(database):
+    def twice():
+        with database.transaction() as session:
+            session.add_all(Course(slug="twice", title="", created_at=datetime.now(UTC)) for _ in range(2))
+            session.flush()
+
+    with pytest.raises(IntegrityError):
+        twice()
+
+
+def test_the_database_has_one_clock_which_runs_on_within_a_transaction(database):
+    with database.transaction() as session:
+        first = now(session)
+        session.execute(select(func.count()).select_from(LoginAttempt))
+        assert first < now(session)
+        assert first.tzinfo is UTC
+        assert abs(datetime.now(UTC) - first) < timedelta(minutes=5)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("idle_s", [0.0, 3600.0])
+def test_a_connection_that_postgresql_ended_is_not_used_again(postgres_url, monkeypatch, idle_s):
+    database, elsewhere = Database(postgres_url), Database(postgres_url)
+    with database.transaction() as session:
+        pid = session.scalar(text("SELECT pg_backend_pid()"))
+    with elsewhere.transaction() as session:
+        assert session.scalar(text("SELECT pg_terminate_backend(:pid, 10000)"), {"pid": pid})
+    clock = time.monotonic() + idle_s
+    monkeypatch.setattr("server.db.time.monotonic", lambda: clock)
+    with database.transaction() as session:
+        assert session.scalar(text("SELECT pg_backend_pid()")) != pid
+    database.dispose()
+    elsewhere.dispose()
+
+
+@pytest.mark.postgres
+def test_only_a_connection_that_was_idle_for_long_is_tried(postgres_url, monkeypatch):
+    database = Database(postgres_url)
+    tried = []
+    monkeypatch.setattr(psycopg.Connection, "execute", lambda _self, query: tried.append(query))
+    for clock in (0.0, IDLE_S - 1, IDLE_S, 2 * IDLE_S + 1):
+        monkeypatch.setattr("server.db.time.monotonic", lambda clock=clock: clock)
+        with database.reading() as session:
+            session.scalar(select(1))
+    assert tried == ["SELECT 1"]
+    database.dispose()

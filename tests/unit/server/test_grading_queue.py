@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
@@ -26,7 +27,7 @@ from autograder.contract import (
     Verdict,
 )
 from server.grading.service import Outcome, rescore
-from server.models import Assignment, AttemptState, CaseRow, State, Submission
+from server.models import Assignment, AttemptState, CaseRow, Line, State, Submission
 from server.nodes import service as nodes
 from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
 
@@ -56,19 +57,19 @@ def test_a_claim_makes_an_attempt_and_a_task_that_names_no_person(world):
     assert [attempt.state for attempt in world.attempts(submission)] == [AttemptState.dispatched]
 
 
-def test_lower_priority_numbers_go_first_then_place_then_id(world):
+def test_submissions_go_before_runs_then_place_then_id(world):
     world.add_node("wide", slots=8)
-    late_run = world.submit(mode=Mode.run, priority=10)
+    late_run = world.submit(mode=Mode.run, line=Line.run)
     world.wait(1)
     second = world.submit("Bob")
     third = world.submit("Bob")
-    first = world.submit(place_at=world.now.replace(year=2025))
+    first = world.submit(place_at=world.now - timedelta(minutes=1))
     order = [world.take("wide").trace for _ in range(4)]
     assert order == [world.submission(name).trace for name in (first, second, third, late_run)]
 
 
 def test_a_superseded_submission_is_graded_when_its_turn_comes(world):
-    submission = world.submit(state=State.superseded, priority=30)
+    submission = world.submit(state=State.superseded, line=Line.superseded)
     world.finish(world.take())
     assert world.submission(submission).state is State.done
 
@@ -269,7 +270,7 @@ def test_a_disabled_nodes_running_attempt_may_still_finish(world):
 def test_an_expired_lease_gives_the_submission_back_with_its_place_kept(world):
     submission = world.submit()
     place = world.submission(submission).place_at
-    world.take()
+    world.claimed(world.take())
     world.wait(world.config.lease_s + 1)
     assert world.sweep() == 1
     row = world.submission(submission)
@@ -292,12 +293,12 @@ def test_a_node_that_let_an_attempt_expire_gets_no_other_before_it_is_heard_of_a
 
 def test_a_superseded_submission_goes_back_to_its_own_queue(world):
     newer = world.submit(state=State.cancelled)
-    submission = world.submit(state=State.superseded, priority=30, superseded_by_id=world.submission(newer).id)
+    submission = world.submit(state=State.superseded, line=Line.superseded, superseded_by_id=world.submission(newer).id)
     world.take()
     world.wait(world.config.lease_s + 1)
     world.sweep()
     row = world.submission(submission)
-    assert (row.state, row.priority) == (State.superseded, 30)
+    assert (row.state, row.line) == (State.superseded, Line.superseded)
 
 
 def test_a_late_result_of_a_lost_attempt_changes_nothing(world):
@@ -341,7 +342,7 @@ def failing_node(world, submissions):
 def test_a_node_on_which_three_submissions_failed_rests_for_a_minute(world):
     failed = failing_node(world, 3)
     # Before all others, as soon as the node takes anything.
-    fourth = world.submit(priority=-1)
+    fourth = world.submit("Bob", place_at=world.now - timedelta(minutes=1))
     assert world.claim("sick") is None
     world.wait(nodes.REST_S - 1)
     assert world.claim("sick") is None
@@ -379,9 +380,9 @@ def test_a_node_that_still_fails_after_its_rest_rests_again(world):
 
 def test_a_result_among_the_failures_keeps_a_node_at_work(world):
     failing_node(world, 2)
-    world.submit(priority=-1)
+    world.submit("Bob", place_at=world.now - timedelta(minutes=1))
     world.finish(world.take("sick"), node="sick")
-    world.submit(priority=-1)
+    world.submit("Bob", place_at=world.now - timedelta(minutes=1))
     fail(world, world.take("sick"), "sick")
     assert world.claim("sick") is not None
 
@@ -432,7 +433,7 @@ def test_a_submission_that_is_graded_again_keeps_its_result_if_we_fail(world):
     with world.database.transaction() as session:
         row = session.scalars(select(Submission)).one()
         row.state, row.attempts_made = State.queued, world.config.max_attempts - 1
-    world.take()
+    world.claimed(world.take())
     world.wait(world.config.lease_s + 1)
     world.sweep()
     row = world.submission(submission)

@@ -30,6 +30,7 @@ def graded(database, submit):
             submission.state = State.running
             attempt = Attempt(
                 public_id=f"{row.id:026}", submission_id=row.id, node_id=node.id, fence=1,
+                lane=submission.lane, line=submission.line, work=submission.work,
                 state=AttemptState.running, dispatched_at=now, lease_expires_at=now,
             )  # fmt: skip
             session.add(attempt)

@@ -320,9 +320,9 @@ def test_a_stream_sends_the_parts_that_change_and_ends_at_the_end(
     submission = submit(people.alice)
     with alice.stream("GET", f"/submissions/{submission.public_id}/live") as stream:
         told = events(stream.iter_lines())
-        first = [next(told) for _ in range(6)]
+        first = [next(told) for _ in range(8)]
         assert [data["name"] for name, data in first if name == "part"] == [
-            "head", "progress", "detail", "cases", "receipt",
+            "head", "place", "cancel", "progress", "detail", "cases", "receipt",
         ]  # fmt: skip
         change(database, submission, state=State.cancelled)
         rest = list(told)
@@ -333,8 +333,9 @@ def test_a_stream_sends_the_parts_that_change_and_ends_at_the_end(
 
 
 def test_a_stream_ends_when_its_login_does(
-    alice: httpx.Client, people: People, submit: Submit, database: Database
+    alice: httpx.Client, people: People, submit: Submit, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("server.pages.live.LOGIN_S", 0.0)
     submission = submit(people.alice)
     with alice.stream("GET", f"/submissions/{submission.public_id}/live") as stream:
         told = events(stream.iter_lines())

@@ -171,10 +171,19 @@ def test_a_share_that_is_not_all_never_reads_as_all(part: int, whole: int, text:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "text"), [(2.1, 2.4, "about 3 s"), (2.1, 4.5, "about 3 to 5 s"), (70, 300, "about 2 to 5 min")]
+    ("low", "likely", "high", "text"),
+    [
+        (2.1, 2.2, 2.4, "about 3 s"),
+        (2.1, 3.3, 4.5, "about 3 s (2 to 5)"),
+        (0.0, 0.2, 4.5, "about 1 s (under 5)"),
+        (27.0, 41.0, 68.0, "about 40 s (25 to 70)"),
+        (140.0, 170.0, 290.0, "about 3 min (2 to 5)"),
+        (10.0, 70.0, 300.0, "about 1 min (under 5)"),
+        (7300.0, 9100.0, 13000.0, "about 2.5 h (2 to 4)"),
+    ],
 )
-def test_a_wait_is_rounded_up(low: float, high: float, text: str) -> None:
-    assert formats.wait(low, high) == text
+def test_an_estimate_is_rounded_outwards(low: float, likely: float, high: float, text: str) -> None:
+    assert formats.estimate(low, likely, high) == text
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ from autograder.contract import (
     Visibility,
 )
 from server.api.schemas import SubmissionRead
-from server.models import Attempt, AttemptState, Node, Result, Review, State, Submission
+from server.grading.snapshots import Snapshots
+from server.models import Attempt, AttemptState, Course, Node, Result, Review, State, Submission
 from server.submissions import service as submissions
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -93,6 +94,7 @@ class Grading:
             session.flush()
             attempt = Attempt(
                 public_id=f"{submission.id:020}{fence:06}", submission_id=submission.id, node_id=node.id, fence=fence,
+                lane=submission.lane, line=submission.line, work=submission.work,
                 state=AttemptState.running, dispatched_at=NOW, lease_expires_at=NOW + timedelta(minutes=1),
                 **{"phases": [], "live_cases": [], **values},
             )  # fmt: skip
@@ -131,12 +133,36 @@ def look(database):
     return call
 
 
-def test_a_waiting_submission_says_how_many_are_before_it(people, submit, look):
+@pytest.fixture
+def waiting(database):
+    """A submission's view with what its lane's forecast says of it."""
+
+    def call(submission):
+        with database.reading() as session:
+            row = session.get(Submission, submission.id)
+            return submissions.view(session, row, staff=False, wait=Snapshots().wait_of(session, row))
+
+    return call
+
+
+def test_a_waiting_submission_says_how_many_are_before_it(people, submit, waiting):
     first = submit(people.alice, now=NOW)
     practice = submit(people.alice, now=NOW, mode=Mode.run)
     elsewhere = submit(people.alice, now=NOW, lane=Lane.h200)
     second = submit(people.bob, now=NOW + timedelta(seconds=1))
-    assert [look(item).position for item in (first, second, practice, elsewhere)] == [0, 1, 2, 0]
+    assert [waiting(item).position for item in (first, second, practice, elsewhere)] == [0, 1, 2, 0]
+    assert not waiting(first).wait.has_node
+
+
+def test_without_a_forecast_there_is_no_place(people, submit, look):
+    assert look(submit(people.alice)).position is None
+
+
+def test_one_that_was_superseded_names_the_newer(database, people, submit, look):
+    old, new = submit(people.alice), submit(people.alice)
+    with database.transaction() as session:
+        session.get(Submission, old.id).superseded_by_id = new.id
+    assert (look(old).superseded_by, look(new).superseded_by) == (new.number, None)
 
 
 def test_a_running_submission_shows_its_phases_and_the_cases_so_far(people, submit, grading, look):
@@ -223,16 +249,33 @@ def test_a_run_counts_for_nothing(people, submit, grading, look):
 
 
 def test_our_failures_are_named_as_ours(database, people, submit, grading, look):
-    made = submit(people.alice)
-    grading.attempt(made)
+    made = submit(people.alice, now=NOW)
+    first = grading.attempt(made)
     assert look(made).trouble == ""
+    with database.transaction() as session:
+        attempt, row = session.get(Attempt, first), session.get(Submission, made.id)
+        attempt.state, attempt.finished_at = AttemptState.lost, NOW + timedelta(minutes=14)
+        row.state = State.queued
+        session.get(Course, row.course_id).timezone = "Europe/Berlin"
+    kept = "Our node failed at 13:14. Your place, your quota and your late days were kept. Attempt 2 of 3"
+    assert look(made).trouble == f"{kept} comes next."
     grading.attempt(made, fence=2)
-    assert look(made).trouble == "Our node failed; nothing was charged. This is attempt 2 of 3."
+    assert look(made).trouble == f"{kept}."
     with database.transaction() as session:
         session.get(Submission, made.id).state = State.failed
     view = look(made)
     assert view.is_final
-    assert "not your code; nothing was charged" in view.trouble
+    assert "not your code. Your quota and your late days were kept." in view.trouble
+
+
+def test_a_failure_on_another_day_says_which(database, people, submit, grading, look):
+    made = submit(people.alice, now=NOW)
+    first = grading.attempt(made)
+    with database.transaction() as session:
+        attempt, row = session.get(Attempt, first), session.get(Submission, made.id)
+        attempt.state, attempt.finished_at = AttemptState.failed, NOW + timedelta(hours=13)
+        row.state = State.queued
+    assert "failed on 2 November at 01:00." in look(made).trouble
 
 
 def test_late_is_when_it_was_uploaded(database, people, submit, look):

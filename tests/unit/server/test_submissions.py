@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from autograder.assignment import content_hash
 from autograder.contract import MAX_SOURCE_BYTES
 from server.courses import service as courses
-from server.errors import InvalidInputError, NotFoundError, TooLargeError, TooManyError
+from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, TooManyError
 from server.models import Assignment, Lane, Language, Mode, State, Submission
 from server.submissions import service as submissions
 from server.submissions import sources
@@ -131,6 +131,37 @@ def test_submitting_at_once_gives_everyone_their_own_number(database, people, su
         assert sorted(pool.map(one, range(many))) == list(range(1, many + 1))
     with database.reading() as session:
         assert sorted(session.scalars(select(Submission.number))) == list(range(1, many + 1))
+
+
+def test_a_request_sent_again_stores_nothing_new_however_late(database, people, submit, config):
+    _dates(database, late_until=NOW)
+    strict = dataclasses.replace(config, submit_quota_per_minute=1)
+    first = submit(people.alice, request_key="k1", now=NOW, config=strict)
+    again = submit(people.alice, request_key="k1", now=NOW + timedelta(seconds=1), config=strict)
+    assert (again.public_id, again.number, again.uploaded_at) == (first.public_id, 1, NOW)
+    # Somebody else's key is their own business.
+    assert submit(people.bob, request_key="k1", now=NOW).public_id != first.public_id
+
+
+@pytest.mark.parametrize("changes", [{"source": b"x = 1\n"}, {"mode": Mode.run}, {"lane": Lane.h200}])
+def test_a_request_key_is_good_for_one_submission(people, submit, changes):
+    submit(people.alice, request_key="k1")
+    with pytest.raises(ConflictError, match="needs a new key"):
+        submit(people.alice, request_key="k1", **changes)
+
+
+def test_the_same_request_many_times_at_once_is_one_submission(database, people, submit):
+    many = 8
+    barrier = threading.Barrier(many)
+
+    def one(_):
+        barrier.wait()
+        return submit(people.alice, request_key="k1").public_id
+
+    with ThreadPoolExecutor(many) as pool:
+        assert len(set(pool.map(one, range(many)))) == 1
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Submission)) == 1
 
 
 def test_submitting_at_once_does_not_get_round_the_quota(database, people, submit, config):

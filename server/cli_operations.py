@@ -1,0 +1,203 @@
+"""`ladder admin …`, the part that keeps an installation running: doctor, backup, nodes, alerts."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.accounting import service as accounting
+from server.alerts import service as alerts
+from server.audit import service as audit
+from server.console import opened, read_config, work
+from server.db import now
+from server.errors import ConflictError
+from server.grading.service import requeue
+from server.models import State, Submission
+from server.operations import doctor, overview
+from server.operations.backup import backup as make_backup
+from server.operations.doctor_course import BACKUP_MADE
+from server.operations.findings import Finding, Level
+from server.operations.metrics import version
+from server.operations.overview import NodeAction
+from server.operations.rehearsals import record_rehearsal as keep_rehearsal
+from server.operations.restore import restore as put_back
+
+_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_SIGNS = {Level.ok: "ok      ", Level.warning: "WARNING ", Level.problem: "PROBLEM "}
+_as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
+
+
+@click.command("doctor")
+@_as_json
+def doctor_command(*, as_json: bool) -> None:
+    """Look at everything this installation needs, and say what to do. Exit status: 1 if there is a problem."""
+    findings = []
+    for finding in doctor.examine(os.environ):
+        findings.append(finding)
+        if not as_json:
+            _say_finding(finding)
+    found = doctor.summarise(findings)
+    if as_json:
+        _say_json({"findings": [dataclasses.asdict(item) for item in findings], **dataclasses.asdict(found)})
+    else:
+        click.echo(f"{found.ok} ok, {found.warnings} warnings, {found.problems} problems.")
+    sys.exit(1 if found.problems else 0)
+
+
+@click.command("accounts")
+@click.option("--deep", is_flag=True, help="Read every source and compare it with its hash.")
+@_as_json
+def accounts_command(*, deep: bool, as_json: bool) -> None:
+    """Is every submission accounted for? Exit status: 1 if not."""
+    with opened(read_config()) as database, database.reading() as session:
+        found = accounting.examine(session, deep=deep)
+    if as_json:
+        _say_json({**dataclasses.asdict(found), "at": found.at.isoformat(), "balanced": found.balanced})
+    else:
+        click.echo(f"{found.received} received = {found.final} final + {found.in_flight} in flight.")
+        click.echo(f"All accounted for ({found.took_s:.1f} s)." if found.balanced else accounting.summary(found))
+    sys.exit(0 if found.balanced else 1)
+
+
+@click.command("backup")
+@click.argument("file", type=_NEW_FILE)
+@click.option(
+    "--keep", type=click.IntRange(min=1), help="Remove older backups beside FILE, all but the newest so many."
+)
+def backup_command(file: Path, keep: int | None) -> None:
+    """Write everything in the database to FILE while the installation works, in one moment's state."""
+    config = read_config()
+    with opened(config) as database:
+        manifest = make_backup(database, config.database_url, file, version=version(), keep=keep)
+        with database.transaction() as session:
+            detail = {"submissions": len(manifest.sources), "bytes": file.stat().st_size}
+            audit.record(session, action=BACKUP_MADE, subject=f"backup:{file.name}"[:120], detail=detail)
+    click.echo(f"{file}: {len(manifest.sources)} submissions, {file.stat().st_size:,} bytes.")
+    click.echo("Not in it: token files of nodes, passwords, TLS keys, the configuration. SECRETS.txt inside says more.")
+
+
+@click.command("restore")
+@click.argument("file", type=_FILE)
+def restore_command(file: Path) -> None:
+    """Put FILE into the empty database that LADDER_DATABASE_URL names, and check every submission's bytes."""
+    config = read_config()
+    with opened(config):
+        found = put_back(file, config.database_url)
+    rows = sum(found.manifest.counts.values())
+    click.echo(
+        f"Restored {rows} rows of {found.manifest.made_at}; the bytes of {found.submissions} submissions are right."
+    )
+    if not found.accounts.balanced:
+        raise click.ClickException(f"As in the backup, not all is accounted for: {accounting.summary(found.accounts)}")
+    click.echo("All submissions are accounted for. What ran when the backup was made is given back by the dispatcher.")
+
+
+@click.command("requeue-failed")
+@click.option("--submission", help="Only the one with this receipt number; may be a done one too.")
+def requeue_failed(submission: str | None) -> None:
+    """Grade again what failed on our side: all of it, or one submission. Costs students nothing."""
+    with work() as (session, _config):
+        query = select(Submission).where(Submission.state == State.failed)
+        if submission is not None:
+            query = select(Submission).where(Submission.public_id == submission)
+        rows = session.scalars(query.order_by(Submission.id)).all()
+        if submission is not None and not rows:
+            raise click.ClickException(f"There is no submission {submission}.")
+        done = sum(_requeue_one(session, row, one=submission is not None) for row in rows)
+        click.echo(f"{done} back in the queue." if done else "Nothing has failed.")
+
+
+def _requeue_one(session: Session, row: Submission, *, one: bool) -> bool:
+    try:
+        requeue(session, row, now=now(session))
+    except ConflictError:
+        if one:
+            raise
+        return False  # Somebody else was faster.
+    audit.record(session, action="submission.requeued", subject=f"submission:{row.public_id}")
+    return True
+
+
+def _node_command(action: NodeAction, text: str) -> click.Command:
+    @click.command(action.value, help=text)
+    @click.argument("node")
+    def command(node: str) -> None:
+        with work() as (session, _config):
+            row = overview.act_on_node(session, node, action, actor=None, now=now(session))
+            click.echo(f"{row.name}: {action.value}, done. What it works on may finish.")
+
+    return command
+
+
+@click.command("alerts")
+@click.option("--resolve", type=int, metavar="ID", help="End this one.")
+@_as_json
+def alerts_command(*, resolve: int | None, as_json: bool) -> None:
+    """List what is open, or end one."""
+    with work() as (session, _config):
+        if resolve is not None:
+            ended = overview.resolve_alert(session, resolve, None, actor=None, now=now(session))
+            click.echo(f"{ended.kind.value} about {ended.subject} is resolved.")
+            return
+        found = [
+            {
+                "id": alert.id, "kind": alert.kind.value, "subject": alert.subject, "count": alert.count,
+                "first_at": alert.first_at.isoformat(), "last_at": alert.last_at.isoformat(), "message": alert.message,
+            }
+            for alert in alerts.open_alerts(session)
+        ]  # fmt: skip
+    if as_json:
+        _say_json(found)
+        return
+    for item in found:
+        click.echo(
+            f"{item['id']:>5}  {item['kind']:18}  {item['subject']}  × {item['count']}  since {item['first_at']}"
+        )
+        click.echo(f"       {item['message']}")
+    click.echo(f"{len(found)} open." if found else "None is open.")
+
+
+@click.command("record-rehearsal")
+@click.argument("file", type=_FILE)
+def record_rehearsal(file: Path) -> None:
+    """Keep the JSON report of a chaos run; /operations shows the newest."""
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise click.ClickException(f"{file} is no JSON that can be read: {error}") from None
+    with work() as (session, _config):
+        row = keep_rehearsal(session, report, now=datetime.now(UTC))
+        click.echo(
+            f"Recorded: of {row.at:%Y-%m-%d %H:%M} UTC on {row.machine}, {'held' if row.passed else 'BROKE A PROMISE'}."
+        )
+
+
+def _say_finding(finding: Finding) -> None:
+    click.echo(f"{_SIGNS[finding.level]} {finding.check:14} {finding.message}")
+    if finding.advice:
+        click.echo(f"{'':24}→ {finding.advice}")
+
+
+def _say_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+COMMANDS = (
+    doctor_command, accounts_command, backup_command, restore_command, requeue_failed, alerts_command, record_rehearsal,
+    _node_command(NodeAction.drain, "Give NODE nothing new."),
+    _node_command(NodeAction.undrain, "Let a drained NODE work again."),
+    _node_command(NodeAction.quarantine, "Give NODE only submissions under which another node fell silent."),
+    _node_command(NodeAction.release, "Take NODE out of quarantine."),
+    _node_command(NodeAction.disable, "Take NODE out of service: its token opens nothing any more."),
+    _node_command(NodeAction.enable, "Put NODE back into service."),
+)  # fmt: skip

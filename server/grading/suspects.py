@@ -1,0 +1,34 @@
+"""Submissions under which a node went silent: whose fault it was is not known, so no second node is risked twice.
+
+A suspect runs in quarantine (`server.grading.policy`). One that used up its attempts is held: a person looks.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from server.alerts import service as alerts
+from server.grading.results import points_of
+from server.models import AlertKind, Result, Review, Submission
+
+
+def is_known_suspect(session: Session, user_id: int, source_hash: str) -> bool:
+    """Whether this person has handed in the same bytes before, and they are a suspect still."""
+    same = (Submission.user_id == user_id, Submission.source_hash == source_hash, Submission.suspect)
+    return bool(session.scalar(select(exists().where(*same))))
+
+
+def hold(session: Session, submission: Submission, *, now: datetime) -> None:
+    """It used up its attempts under suspicion: staff have to look at it before it counts or runs again."""
+    if submission.review is Review.none:
+        submission.review = Review.held
+    if submission.result_id is not None:
+        submission.points = points_of(submission, session.get_one(Result, submission.result_id))
+    message = (
+        f"A node went silent while it ran submission {submission.public_id}, and no attempt since ended in a result. "
+        f"It is held. Read its source before you grade it again; it runs on a node in quarantine or alone."
+    )
+    alerts.raise_alert(session, AlertKind.suspect_held, f"submission:{submission.public_id}", message, now)

@@ -1,0 +1,70 @@
+"""`uploaded_at` is when the last byte was here, by the database's clock: neither earlier nor later."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import select
+
+from server.db import now
+from server.models import Submission, User
+
+PATH = "/api/v1/courses/gpu/assignments/add_one/submissions"
+BODY = {"language": "triton", "source": "def add_one(x, out, n): ...\n", "mode": "submission", "lane": "cpu"}
+
+
+def clock(database):
+    with database.reading() as session:
+        return now(session)
+
+
+def uploaded(database):
+    with database.reading() as session:
+        return session.scalars(select(Submission.uploaded_at)).one()
+
+
+def test_a_request_that_is_opened_early_and_sent_late_is_late(site, people, database):
+    client = site.bearer(people.alice)
+    data = json.dumps({**BODY, "filename": "kernel.py"}).encode()
+    url = urlsplit(site.url)
+    head = (
+        f"POST {PATH} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        f"Authorization: {client.headers['authorization']}\r\nContent-Length: {len(data)}\r\n\r\n"
+    )
+    with socket.create_connection((url.hostname, url.port)) as wire:
+        wire.sendall(head.encode() + data[:10])
+        time.sleep(0.5)  # The deadline would be here.
+        deadline = clock(database)
+        wire.sendall(data[10:])
+        answer = b"".join(iter(lambda: wire.recv(65_536), b""))
+    assert b" 201 " in answer.split(b"\r\n")[0]
+    assert uploaded(database) >= deadline
+
+
+@pytest.mark.parametrize("front", ["api", "page"])
+def test_what_a_request_waits_for_here_does_not_make_it_late(site, people, database, config, front):
+    answers = []
+    client = site.bearer(people.alice) if front == "api" else site.logged_in(people.alice, config)
+
+    def send():
+        if front == "api":
+            answers.append(client.post(PATH, json={**BODY, "filename": "kernel.py"}).status_code)
+        else:
+            form = {**BODY, "csrf_token": client.headers["x-csrf-token"]}
+            answers.append(client.post("/courses/gpu/assignments/add_one/submissions", data=form).status_code)
+
+    thread = threading.Thread(target=send)
+    with database.transaction() as session:
+        # Nobody else writes on SQLite; on PostgreSQL, nobody submits for her.
+        session.execute(select(User.id).where(User.id == people.alice.id).with_for_update())
+        thread.start()
+        time.sleep(1.0)
+        released = now(session)
+    thread.join()
+    assert answers == [201 if front == "api" else 303]
+    assert uploaded(database) < released
