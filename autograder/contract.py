@@ -16,7 +16,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 """Raised whenever a message changes shape; both sides refuse another version than their own."""
 
 MAX_SOURCE_BYTES = 2**20
