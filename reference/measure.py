@@ -30,11 +30,6 @@ from autograder.contract import Lane  # noqa: E402
 from autograder.judge.compare import compare  # noqa: E402
 
 COLD_BYTES = 2**28
-TORCH: dict[str, Callable[..., object]] = {
-    "vector_add": lambda x, y, out, *_: torch.add(x, y, out=out),
-    "softmax": lambda x, out, *_: torch.softmax(x, 1, out=out),
-    "matmul_tiled": lambda a, b, c, *_: torch.mm(a, b, out=c),
-}
 
 
 def load(path: Path) -> ModuleType:
@@ -79,19 +74,42 @@ def device_ms(call: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def arguments(assignment: Assignment, case: Case, inputs: dict[str, torch.Tensor]) -> tuple[list[object], torch.Tensor]:
-    """The entry's arguments in order, and the output among them (contiguous, full of NaN)."""
-    out = assignment.outputs[0]
-    tensors = dict(inputs)
-    like = next(iter(inputs.values()))
-    tensors[out.name] = torch.full(assignment.shape_of(out, case), torch.nan, dtype=like.dtype, device=like.device)
+def arguments(
+    assignment: Assignment, case: Case, inputs: dict[str, torch.Tensor]
+) -> tuple[list[object], dict[str, torch.Tensor]]:
+    """The entry's arguments in order, and the outputs among them (contiguous)."""
+    device = next(iter(inputs.values())).device
+    outputs = {
+        out.name: torch.empty(
+            assignment.shape_of(out, case), dtype=getattr(torch, assignment.dtype_of(out, case)), device=device
+        )
+        for out in assignment.outputs
+    }
+    tensors = inputs | outputs
     values: list[object] = []
     for argument in assignment.arguments:
         if argument.role == "stride":
             values.append(tensors[argument.of].stride(argument.dim))
         else:
             values.append(tensors[argument.name] if argument.name in tensors else case.size[argument.name])
-    return values, tensors[out.name]
+    return values, outputs
+
+
+def poison(outputs: dict[str, torch.Tensor]) -> None:
+    """Fill outputs with what no kernel may leave there."""
+    for out in outputs.values():
+        out.fill_(torch.nan if out.dtype.is_floating_point else 113)
+
+
+def wrong_elements(
+    assignment: Assignment, problem: ModuleType, inputs: dict[str, torch.Tensor], outputs: dict[str, torch.Tensor]
+) -> int:
+    """How many elements of all outputs the oracle refuses."""
+    expected, scale = problem.expected(**inputs), problem.error_scale(**inputs)
+    return sum(
+        int(compare(out, expected[name], scale[name], assignment.tolerance[name]).wrong.sum())
+        for name, out in outputs.items()
+    )
 
 
 def kernels_of(slug: str, entry: str) -> dict[str, Callable[..., object]]:
@@ -99,7 +117,7 @@ def kernels_of(slug: str, entry: str) -> dict[str, Callable[..., object]]:
     paths = sorted((ROOT / "assignments" / slug / "milestones").glob("*.py"))
     found = {path.stem: getattr(load(path), entry) for path in paths}
     found["staff"] = getattr(load(ROOT / "reference" / slug / "solutions" / "triton.py"), entry)
-    found["torch"] = TORCH[slug]
+    found["torch"] = load(ROOT / "reference" / slug / "facts.py").library
     return found
 
 
@@ -110,17 +128,15 @@ def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None
     generator.seed()
     dtype = getattr(torch, case.dtype)
     inputs = problem.make_inputs(generator=generator, dtype=dtype, distribution=case.distribution, **case.size)
-    name = assignment.outputs[0].name
-    expected, scale = problem.expected(**inputs)[name], problem.error_scale(**inputs)[name]
     flops, moved = assignment.cost_of(case)
-    values, out = arguments(assignment, case, inputs)
+    values, outputs = arguments(assignment, case, inputs)
     say(f"{slug} {case.name} {case.size} {case.dtype}: {moved / 1e9:.3f} GB, {flops / 1e9:.1f} Gflop")
     for kernel, entry in kernels_of(slug, assignment.entry).items():
-        out.fill_(torch.nan)
+        poison(outputs)
         call = functools.partial(entry, *values)
         try:
             call()
-            wrong = int(compare(out, expected, scale, assignment.tolerance[name]).wrong.sum())
+            wrong = wrong_elements(assignment, problem, inputs, outputs)
         except Exception as error:  # noqa: BLE001 - a kernel that this machine refuses is a line in the notes
             say(f"  {kernel:28} refused: {str(error).splitlines()[0][:90]}")
             continue

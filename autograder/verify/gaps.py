@@ -32,6 +32,10 @@ SECTIONS = (
 )
 """Headings (`## …`) that every handout has, in this order."""
 
+STAFF_FILES = {
+    "notes.md": "there are no notes on what was measured",
+    "facts.py": "nothing says how to count its operations, and what plain torch answers",
+}
 WORDS = (800, 1500)
 MUTANTS = 6
 HONEST = 2
@@ -149,8 +153,9 @@ def _misaligned(draw: Draw | None) -> bool:
 
 
 def _files(assignment: Assignment, assignment_folder: Path, reference_folder: Path) -> Iterator[Gap]:
-    if not (reference_folder / "notes.md").is_file():
-        yield Gap("notes.md", "there are no notes on what was measured")
+    for name, lacking in STAFF_FILES.items():
+        if not (reference_folder / name).is_file():
+            yield Gap(name, lacking)
     if not assignment.library_operations:
         yield Gap("assignment.toml", "library_operations is empty: what would do the exercise by itself?")
     for language in assignment.languages:

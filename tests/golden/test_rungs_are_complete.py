@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from rungs import ASSIGNMENTS, REFERENCE, SLUGS, folders
+from rungs import ASSIGNMENTS, REFERENCE, SLUGS, facts, folders
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, load_assignment
 from autograder.contract import Lane
 from autograder.judge import seeds
-from autograder.judge.problem import Problem, Tensors, load_problem
+from autograder.judge.problem import Tensors, load_problem
 from autograder.verify import gaps, shortcuts
 from server.pages.markdown import handout_html
 
@@ -88,7 +88,17 @@ def test_flops_are_those_of_a_counted_run_of_the_oracle(slug: str, case: Case) -
     assignment = load_assignment(ASSIGNMENTS / slug)
     problem = load_problem(assignment, ASSIGNMENTS / slug)
     inputs = problem.inputs(case, seeds.fresh_seed())
-    assert assignment.cost_of(case)[0] == COUNTED[slug](problem, case, inputs)
+    assert assignment.cost_of(case)[0] == _counted(slug, inputs)
+
+
+@each_small_case
+def test_the_steps_that_are_counted_are_those_of_the_oracle(slug: str, case: Case) -> None:
+    problem = load_problem(load_assignment(ASSIGNMENTS / slug), ASSIGNMENTS / slug)
+    inputs = problem.inputs(case, seeds.fresh_seed())
+    truth = problem.truth(case, inputs)
+    for name, value in facts(slug).oracle(**inputs).items():
+        eps = torch.finfo(getattr(torch, case.dtype)).eps
+        torch.testing.assert_close(value.double(), truth.expected[name], rtol=eps, atol=1e-12, equal_nan=True)
 
 
 def test_the_staff_folder_has_no_rung_of_its_own() -> None:
@@ -109,34 +119,12 @@ class _Elementwise(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _multiply_adds(problem: Problem, case: Case, inputs: Tensors) -> int:
-    with FlopCounterMode(display=False) as counter:
-        problem.truth(case, inputs)
-    # The oracle multiplies twice more for its error bound: |a| @ |b|, and c once again.
-    return counter.get_total_flops() // 3
-
-
-def _additions(problem: Problem, case: Case, inputs: Tensors) -> int:
-    with _Elementwise(frozenset({"add"})) as counter:
-        problem.truth(case, inputs)
-    return counter.elements
-
-
-def _softmax_operations(problem: Problem, case: Case, inputs: Tensors) -> int:
-    """The oracle's softmax is one operator of torch; its steps, written out, give the same and can be counted."""
-    x = inputs["x"].double()
-    with _Elementwise(frozenset({"amax", "sub", "exp", "sum", "div"})) as counter:
-        numerator = torch.exp(x - torch.amax(x, dim=1, keepdim=True))
-        out = numerator / torch.sum(numerator, dim=1, keepdim=True)
-    torch.testing.assert_close(out, problem.truth(case, inputs).expected["out"])
-    return counter.elements
-
-
-COUNTED: dict[str, Callable[[Problem, Case, Tensors], int]] = {
-    "vector_add": _additions,
-    "matmul_tiled": _multiply_adds,
-    "softmax": _softmax_operations,
-}
+def _counted(slug: str, inputs: Tensors) -> int:
+    """Operations of the rung's arithmetic, written out step by step."""
+    known = facts(slug)
+    with _Elementwise(known.COUNTED) as steps, FlopCounterMode(display=False) as products:
+        known.oracle(**inputs)
+    return steps.elements + int(products.get_total_flops())
 
 
 def _bytes(assignment: Assignment, argument: Argument, case: Case) -> int:
