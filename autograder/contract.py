@@ -151,6 +151,24 @@ class FindingKind(StrEnum):
     clock_disagreement = "clock_disagreement"
 
 
+class Throttle(StrEnum):
+    """Why a GPU's clocks are kept below what was asked for, as NVML names it."""
+
+    idle = "idle"
+    set_clocks = "set_clocks"
+    """Its owner set them."""
+    power_cap = "power_cap"
+    """Its ordinary limit of power; what big kernels meet."""
+    slowdown = "slowdown"
+    """Hardware: too hot, or too little power; the clocks are halved at least."""
+    sync_boost = "sync_boost"
+    software_thermal = "software_thermal"
+    hardware_thermal = "hardware_thermal"
+    power_brake = "power_brake"
+    """Its power supply asks for it."""
+    display = "display"
+
+
 # --- server → worker → judge -----------------------------------------------------------------------------------------
 
 
@@ -401,6 +419,47 @@ class PhaseTime:
 
 
 @dataclass(frozen=True)
+class ClockSample:
+    """One look at a GPU while an attempt ran on it.
+
+    Attributes:
+        at_s: since the attempt began.
+        phase: what the judge had last said it was doing.
+        throttled: what kept its clocks down just then.
+    """
+
+    at_s: float
+    phase: Phase | None
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    throttled: tuple[Throttle, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """What NVML told the worker of the GPU that an attempt ran on: no word of it came through judge or runner.
+
+    Attributes:
+        samples: in order; at most `worker.watch.MOST_SAMPLES`, those while measuring kept first.
+        throttled: what kept its clocks down at any time while it measured.
+        uncorrected_ecc: memory errors of the attempt's time that were not corrected; `None` where they are not counted.
+        xids: the driver's error numbers of that time, in order.
+        trouble: why the measurements are not to be believed, which is the node's fault; `""` where they are.
+    """
+
+    name: str
+    uuid: str
+    driver: str
+    samples: tuple[ClockSample, ...] = ()
+    throttled: tuple[Throttle, ...] = ()
+    uncorrected_ecc: int | None = None
+    xids: tuple[int, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
 class GradeResult:
     """What an attempt found. Immutable: a new grading makes a new one.
 
@@ -410,6 +469,7 @@ class GradeResult:
         log: what the runner printed on public cases, capped; never that of hidden cases.
         environment: names and versions of everything that took part, by name.
         promises: what the sandbox promised, by name.
+        gpu: what the worker read of the GPU meanwhile; `None` on the CPU lane, and where there is no NVML.
     """
 
     verdict: Verdict
@@ -425,11 +485,14 @@ class GradeResult:
     phases: tuple[PhaseTime, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     promises: tuple[str, ...] = ()
+    gpu: GpuFacts | None = None
     version: int = CONTRACT_VERSION
 
     def for_student(self) -> GradeResult:
         """What the student may see: hidden cases reduced to category and verdict, no findings."""
-        return dataclasses.replace(self, cases=tuple(case.for_student() for case in self.cases), findings=())
+        # Looks at the GPU come at fixed times: their number in a phase would tell how long hidden cases took.
+        gpu = dataclasses.replace(self.gpu, samples=()) if self.gpu else None
+        return dataclasses.replace(self, cases=tuple(case.for_student() for case in self.cases), findings=(), gpu=gpu)
 
 
 @dataclass(frozen=True)
@@ -484,6 +547,30 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What a node's golden kernel showed when it was measured beside itself, several times.
+
+    Attributes:
+        at: when it was last measured.
+        gradings: how many measurements these figures are of.
+        case: what was measured.
+        ratio: median of the ratios; 1 where nothing disturbs.
+        ratio_spread: the largest distance of a ratio from their median, relative to it: the node's noise floor.
+        time_us: median of the times.
+        time_spread: the same distance, of the times.
+    """
+
+    at: float
+    lane: Lane
+    gradings: int
+    case: str
+    ratio: float
+    ratio_spread: float
+    time_us: float
+    time_spread: float
+
+
+@dataclass(frozen=True)
 class NodeReport:
     """A node says that it is alive.
 
@@ -491,9 +578,12 @@ class NodeReport:
         lanes: what it grades.
         slots: how many attempts it takes at once.
         draining: it finishes what it has and takes no more.
-        facts: names and versions, for the node page and the receipts.
+        facts: names and versions, for the node page and the receipts. `trouble`: why it takes nothing.
         at: by its own clock, seconds since 1970.
         works: what of a grading it does.
+        calibration: its noise floor; `None` before it was measured.
+        suspect_since, suspect_until: what it measured in this time is to be measured again, because its golden kernel
+            failed at the end of it. By its own clock; said until the next such time, so that a lost report does no harm.
     """
 
     lanes: tuple[Lane, ...]
@@ -502,6 +592,9 @@ class NodeReport:
     facts: dict[str, str]
     at: float
     works: tuple[Work, ...] = tuple(Work)
+    calibration: Calibration | None = None
+    suspect_since: float | None = None
+    suspect_until: float | None = None
 
 
 @dataclass(frozen=True)
@@ -539,12 +632,15 @@ class AttemptFailure:
     Attributes:
         handed_back: its node gave it back, such as because it was stopped; it does not count as one of the
             submission's attempts.
+        suspect: the node failed a known-good job after it, and has put itself out of service: whose fault that is, is
+            not known, so the next node to run this submission is one in quarantine.
     """
 
     attempt: str
     fence: int
     reason: str
     handed_back: bool = False
+    suspect: bool = False
 
 
 @dataclass(frozen=True)
