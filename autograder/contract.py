@@ -583,7 +583,7 @@ class NodeReport:
         works: what of a grading it does.
         calibration: its noise floor; `None` before it was measured.
         suspect_since, suspect_until: what it measured in this time is to be measured again, because its golden kernel
-            failed at the end of it. By its own clock; said until the next such time, so that a lost report does no harm.
+            failed at the end of it. By its own clock; said until the next such time: a lost report does no harm.
     """
 
     lanes: tuple[Lane, ...]
