@@ -410,6 +410,93 @@ class Launch:
 
 
 @dataclass(frozen=True)
+class DeviceKernel:
+    """One kernel that ran on the device in an untimed call of a public case (a claim, like everything a runner says).
+
+    Attributes:
+        calls: over the cases looked at.
+        share: of the device's time in them, 0 to 1.
+        own: it is one of the kernels that the student's code launched through its language.
+    """
+
+    name: str
+    calls: int
+    share: float
+    own: bool
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel of the student's as the compiler makes it for a target, found without such a device.
+
+    The machine code came from a runner that had loaded the submission: a claim. It was read in another.
+
+    Attributes:
+        case: the first public case whose launch asked for it.
+        launch: which launch of that case, from 0; the candidates of one autotuned launch share it.
+        config: constants and options, `BLOCK=1024, num_warps=4, num_stages=3`.
+        arguments: types and what they are specialised on, `x_ptr: *fp32 ÷16, n: i32 =1`.
+        registers, stack_bytes: per thread.
+        spills: loads and stores of the stack in the machine code.
+        shared_bytes: per block.
+        wgmma, tcgen05, tma: instructions of each kind in the machine code.
+        message: why it does not compile, with the student's line; `""` if it does.
+    """
+
+    kernel: str
+    case: str
+    launch: int
+    config: str
+    arguments: str
+    registers: int = 0
+    stack_bytes: int = 0
+    spills: int = 0
+    shared_bytes: int = 0
+    wgmma: int = 0
+    tcgen05: int = 0
+    tma: int = 0
+    message: str = ""
+    error: StudentError | None = None
+
+
+@dataclass(frozen=True)
+class CompiledFor:
+    """What compiling for one target showed.
+
+    Attributes:
+        target: `sm_90a` or `sm_100a`.
+        left_out: launches beyond the limit of number or time.
+        message: why kernels may be missing, `""` if none is.
+    """
+
+    target: str
+    kernels: tuple[CompiledKernel, ...] = ()
+    left_out: int = 0
+    message: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class RequirementResult:
+    """Whether the kernels, as compiled, have the structure that a rung asks for.
+
+    Attributes:
+        rule: in words, `wgmma > 0, spills == 0`.
+        met: `None` where it could not be told.
+        group: the correctness group that it belongs to, where it stands among the cases too; `""` if it is for
+            information only.
+    """
+
+    name: str
+    about: str
+    target: str
+    rule: str
+    met: bool | None
+    message: str
+    group: str = ""
+
+
+@dataclass(frozen=True)
 class PhaseTime:
     """One phase of an attempt."""
 
@@ -468,6 +555,9 @@ class GradeResult:
         held: staff have to look before speed points and a place on the board count; `held_reason` says why.
         log: what the runner printed on public cases, capped; never that of hidden cases.
         environment: names and versions of everything that took part, by name.
+        device_kernels: what ran on a GPU in an untimed call, most of its time first.
+        compiled: per target, the kernels as compiled without a device.
+        requirements: of the rung on those.
         promises: what the sandbox promised, by name.
         gpu: what the worker read of the GPU meanwhile; `None` on the CPU lane, and where there is no NVML.
     """
@@ -486,6 +576,9 @@ class GradeResult:
     environment: dict[str, str] = field(default_factory=dict)
     promises: tuple[str, ...] = ()
     gpu: GpuFacts | None = None
+    device_kernels: tuple[DeviceKernel, ...] = ()
+    compiled: tuple[CompiledFor, ...] = ()
+    requirements: tuple[RequirementResult, ...] = ()
     version: int = CONTRACT_VERSION
 
     def for_student(self) -> GradeResult:
