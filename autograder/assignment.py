@@ -42,6 +42,9 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 
+ROLES = ("input", "output", "size", "stride", "scalar")
+SCALAR_DTYPES = ("float32", "int64")
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -49,9 +52,9 @@ class Argument:
 
     Attributes:
         role: `input` and `output` are tensors; `size` is an integer of the case; `stride` is that of `of` along `dim`,
-            in elements.
+            in elements; `scalar` is a number that every call draws anew, passed by value.
         shape: names of sizes (or integers) per dimension, for tensors.
-        dtype: `"case"` takes the case's dtype.
+        dtype: `"case"` takes the case's dtype; a scalar's is one of `SCALAR_DTYPES`.
         about: what the page says about it.
     """
 
@@ -223,6 +226,11 @@ class Assignment:
     def inputs(self) -> tuple[Argument, ...]:
         """Its input tensors, in order."""
         return tuple(argument for argument in self.arguments if argument.role == "input")
+
+    @property
+    def scalars(self) -> tuple[Argument, ...]:
+        """Its numbers that are passed by value, in order."""
+        return tuple(argument for argument in self.arguments if argument.role == "scalar")
 
     @property
     def outputs(self) -> tuple[Argument, ...]:
@@ -520,8 +528,12 @@ def _check_cost(assignment: Assignment, sizes: set[str], reader: _Reader) -> Non
 
 
 def _check_argument(argument: Argument, names: list[str], sizes: set[str], reader: _Reader) -> None:
-    if argument.role not in ("input", "output", "size", "stride"):
-        raise reader.error("argument.role", f"{argument.role!r} is none of input, output, size, stride")
+    if argument.role not in ROLES:
+        raise reader.error("argument.role", f"{argument.role!r} is none of {', '.join(ROLES)}")
+    if argument.role == "scalar" and (argument.dtype not in SCALAR_DTYPES or argument.shape):
+        raise reader.error(
+            "argument.dtype", f"the scalar {argument.name!r} needs {' or '.join(SCALAR_DTYPES)}, no shape"
+        )
     if argument.role == "size" and argument.name not in sizes:
         raise reader.error("argument.name", f"{argument.name!r} is a size that no case sets")
     if argument.role == "stride" and argument.of not in names:

@@ -84,7 +84,7 @@ class Call:
 
     nonce: int
     tensors: tuple[TensorSpec, ...]
-    scalars: dict[str, int]
+    scalars: dict[str, int | float]
     record: bool = True
 
 

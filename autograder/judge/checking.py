@@ -83,7 +83,7 @@ class Checker:
         tensors = self._buffers.make(case, inputs)
         start = time.monotonic()
         try:
-            called = runner.call(tensors, self._scalars(case, tensors), record=record)
+            called = runner.call(tensors, self._scalars(case, inputs, tensors), record=record)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             checked = self._verified(case, inputs, called)
@@ -92,10 +92,12 @@ class Checker:
         seconds = time.monotonic() - start
         return dataclasses.replace(checked, finished=dataclasses.replace(called, snapshots=()), seconds=seconds)
 
-    def _scalars(self, case: Case, tensors: Sequence[SharedTensor]) -> dict[str, int]:
-        """Sizes and strides, by argument."""
+    def _scalars(self, case: Case, inputs: Tensors, tensors: Sequence[SharedTensor]) -> dict[str, int | float]:
+        """Sizes, strides and what was drawn for this call, by argument."""
         strides = strides_of(tensors)
-        scalars = {}
+        scalars: dict[str, int | float] = {
+            argument.name: inputs[argument.name].item() for argument in self._assignment.scalars
+        }
         for argument in self._assignment.arguments:
             if argument.role == "size":
                 scalars[argument.name] = case.size[argument.name]
@@ -110,7 +112,8 @@ class Checker:
         if self._defences.private_inputs:
             trusted = inputs
         else:
-            trusted = {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
+            shared = {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
+            trusted = inputs | shared
         broken = self._broken_rules(called)
         return broken or self._compared(case, trusted, outputs, by_name)
 

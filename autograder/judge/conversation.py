@@ -139,7 +139,7 @@ class Conversation:
         return answer if isinstance(answer, Failure) else self._limits_kept("loading")
 
     def call(
-        self, tensors: Sequence[SharedTensor], scalars: dict[str, int], *, record: bool = True
+        self, tensors: Sequence[SharedTensor], scalars: dict[str, int | float], *, record: bool = True
     ) -> Finished | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy.
 

@@ -51,14 +51,20 @@ class Problem:
         self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = getattr(module, "check", None)
 
     def inputs(self, case: Case, seed: int, where: torch.device = _CPU) -> Tensors:
-        """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`."""
+        """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`.
+
+        Scalars are among them, as tensors without dimensions.
+        """
         made = self._make_inputs(
             generator=seeds.generator(seed, where),
             dtype=dtype_of(case.dtype),
             distribution=case.distribution,
             **case.size,
         )
-        return {argument.name: self._shaped(made, argument, case).contiguous() for argument in self.assignment.inputs}
+        return {argument.name: self._shaped(made, argument, case).contiguous() for argument in self._made()}
+
+    def _made(self) -> tuple[Argument, ...]:
+        return self.assignment.inputs + self.assignment.scalars
 
     def truth(self, case: Case, inputs: Tensors) -> Truth:
         """What the outputs have to be; the scale is |expected| where the problem gives none."""
