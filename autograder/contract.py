@@ -149,6 +149,11 @@ class FindingKind(StrEnum):
     no_replay = "no_replay"
     """Whether the student's kernels do the work could not be tried: the replay without them ended early."""
     clock_disagreement = "clock_disagreement"
+    """The event clock claims more speed than the sealed clock allows."""
+    below_floor = "below_floor"
+    """A time below what the device can do by its data sheet."""
+    slowed_reference = "slowed_reference"
+    """The reference was slower beside the submission than after it, in more than one attempt."""
 
 
 class Throttle(StrEnum):
@@ -185,6 +190,8 @@ class GradeRequest:
         source: the submission's text.
         filename: the name the student's own frames are shown under.
         work: all of it, or one of its two halves.
+        best_us: best verified time so far by ranked case; who is far below it is measured again.
+        remeasured: how many attempts at this submission asked to be measured again.
     """
 
     slug: str
@@ -195,6 +202,8 @@ class GradeRequest:
     source: str
     filename: str
     work: Work = Work.all
+    best_us: dict[str, float] = field(default_factory=dict)
+    remeasured: int = 0
 
 
 @dataclass(frozen=True)
@@ -365,6 +374,65 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """K calls on K fresh inputs as one exchange, every output verified.
+
+    Attributes:
+        sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock.
+        event_us: the device's time from the first call to the end of the last (a claim).
+    """
+
+    sealed_us: float
+    event_us: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What nobody can forge: sealed batches, less the shortest exchange that can be written.
+
+    Attributes:
+        calls: K, calls of one batch.
+        batches: the submission's.
+        reference_batches: the reference's after the submission's runner was killed, where they were needed.
+        null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes.
+        sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
+        excess: by which part it lies above the event clock; the reached ε.
+        epsilon: the largest excess at which the event clock ranks.
+        bounded: the excess was reached. If not, the sealed number ranks or the measurement is to be repeated.
+    """
+
+    calls: int
+    batches: tuple[Batch, ...]
+    reference_batches: tuple[Batch, ...]
+    null_us: tuple[float, ...]
+    sealed_us: float
+    excess: float
+    epsilon: float
+    bounded: bool
+
+
+@dataclass(frozen=True)
+class Control:
+    """Reference against reference in the same loop, after the submission's runner was killed.
+
+    Attributes:
+        pairs: the reference's calls, two by two; `submission_…` is the first of each two.
+        reference_us: median time of the reference on the clock that ranks.
+        ratio: median of the pairwise ratios; 1 on a quiet node.
+        drift: paired reference time / `reference_us` - 1: above 0, the reference was slowed beside the submission.
+        tolerance: the drift that is allowed either way.
+        agrees: it lies within.
+    """
+
+    pairs: tuple[Pair, ...]
+    reference_us: float
+    ratio: float
+    drift: float
+    tolerance: float
+    agrees: bool
+
+
+@dataclass(frozen=True)
 class Measurement:
     """The speed of one ranked case, as a paired ratio with an interval.
 
@@ -375,6 +443,12 @@ class Measurement:
         time_us: median time of the submission on that clock, with its interval.
         flops, bytes_moved: by the assignment's formulas, for the roofline.
         pairs: every sample, in the order taken.
+        stages: how many of the pairs each stage of sampling took.
+        bound: what the sealed clock allows; `None` where it ranks itself.
+        control: the A/A block; `None` where it was not run.
+        floor_us: no device of the lane can be faster by its data sheet; 0 where none is known.
+        held: why a person has to look; `""` if nobody has.
+        remeasure: why this has to be measured again, which is nobody's fault; `""` if it has not.
     """
 
     case: str
@@ -389,6 +463,12 @@ class Measurement:
     flops: float
     bytes_moved: float
     pairs: tuple[Pair, ...]
+    stages: tuple[int, ...] = ()
+    bound: Bound | None = None
+    control: Control | None = None
+    floor_us: float = 0.0
+    held: str = ""
+    remeasure: str = ""
 
 
 @dataclass(frozen=True)
@@ -560,6 +640,9 @@ class GradeResult:
         requirements: of the rung on those.
         promises: what the sandbox promised, by name.
         gpu: what the worker read of the GPU meanwhile; `None` on the CPU lane, and where there is no NVML.
+        remeasure: why the ranked cases have to be measured again, on another node or later; `""` if they have not. The
+            verdict stands, the samples are kept and pooled.
+        exclusive_s: how long nobody else could use the GPU: from the first timed call to the last, checks included.
     """
 
     verdict: Verdict
@@ -576,6 +659,8 @@ class GradeResult:
     environment: dict[str, str] = field(default_factory=dict)
     promises: tuple[str, ...] = ()
     gpu: GpuFacts | None = None
+    remeasure: str = ""
+    exclusive_s: float = 0.0
     device_kernels: tuple[DeviceKernel, ...] = ()
     compiled: tuple[CompiledFor, ...] = ()
     requirements: tuple[RequirementResult, ...] = ()
