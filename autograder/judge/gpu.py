@@ -22,12 +22,9 @@ import torch
 from autograder.contract import Lane
 from autograder.errors import GpuError
 from autograder.gpu.driver import VirtualMemory, load_driver
+from autograder.gpu.lanes import check
 from autograder.gpu.tensors import as_bytes
 
-NAMES = {Lane.h100: "H100", Lane.h200: "H200", Lane.b200: "B200"}
-"""What stands in the name of a lane's device."""
-
-CAPABILITIES = {Lane.h100: (9, 0), Lane.h200: (9, 0), Lane.b200: (10, 0)}
 COOLING_L2S = 4
 """How many times the L2 cache is written over."""
 
@@ -109,9 +106,3 @@ class GpuDevice:
             "compute capability": f"{found.major}.{found.minor}",
             "cuda": str(torch.version.cuda),
         }
-
-
-def check(lane: Lane, name: str, capability: tuple[int, int]) -> None:
-    """Refuse a device of another lane: results of two lanes are never mixed."""
-    if NAMES[lane] not in name or capability != CAPABILITIES[lane]:
-        raise GpuError(f"{name} ({capability[0]}.{capability[1]}) is no device of the lane {lane}")
