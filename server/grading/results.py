@@ -17,10 +17,10 @@ from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult, Measurement, Verdict
 from autograder.errors import ContractError
+from autograder.scores import Score, score
 from server.courses import service as courses
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
-from server.grading.scores import Score, score
 from server.grading.states import attempt_moves, submission_moves
 from server.grading.supersede import give_back, supersede_measuring
 from server.models import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.scores import FORMULA_VERSION, NextPoint, next_point
 from server.grading.artefacts import artefacts_of, data_of, forget_artefacts, is_live, store_artefact
 from server.grading.claim import claim_next, fill_slots
 from server.grading.heard import hear, make_tick
@@ -10,7 +11,6 @@ from server.grading.policy import Queue
 from server.grading.record import Outcome, record
 from server.grading.requeue import requeue
 from server.grading.results import manifest_of, points_of, rescore
-from server.grading.scores import FORMULA_VERSION, NextPoint, next_point
 from server.grading.states import FINAL, LIVE, WAITING
 from server.grading.sweep import end_attempt, fence_off, sweep
 from server.grading.watch import Watch

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment
 from autograder.contract import CaseResult, Measurement, Mode, State, StudentError, Verdict, Visibility
+from autograder.scores import NextPoint, next_point
 from server.courses import service as courses
 from server.grading.forecast import Wait
-from server.grading.scores import NextPoint, next_point
 from server.models import AssignmentVersion, Result, Submission, User
 from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
 from server.pages.words import PHASES, Label, status_label

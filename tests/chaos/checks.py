@@ -19,9 +19,9 @@ from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.assignment import content_hash
 from autograder.contract import GradeRequest, GradeResult, Mode, Review, Verdict, Work
+from autograder.scores import score
 from server.accounting.service import examine as examine_accounts
 from server.grading.halves import merged
-from server.grading.scores import score
 from server.grading.service import FINAL, LIVE
 from server.models import Assignment, Attempt, AttemptState, Node, Result, State, Submission
 from tests.chaos.plan import REAL

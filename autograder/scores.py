@@ -3,7 +3,9 @@
     points = correctness · groups passed / groups + speed · s(r)
     s(r)   = 1 for r ≤ r_full, 0 for r ≥ r_zero, between them linear in ln r
 
-`r` is submission / reference, paired, the geometric mean over the ranked cases. A lane without speed points gives none.
+`r` is submission / reference, paired, the geometric mean over the ranked cases of the medians over all pooled samples
+(`autograder.samples`). A lane without speed points gives none. The server scores with this, and a receipt is checked
+with it anywhere.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from autograder.assignment import Assignment, LanePolicy
 from autograder.contract import CaseResult, GradeResult, Lane, Measurement, Verdict
 from autograder.errors import ContractError
 
-FORMULA_VERSION = 1
-"""Raised when the formula changes; `rescore` then recomputes every grade without grading again."""
+FORMULA_VERSION = 2
+"""Raised when the formula changes; `ladder admin rescore` then recomputes grades from stored samples. 2: pooled."""
 
 
 @dataclass(frozen=True)

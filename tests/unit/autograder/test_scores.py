@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from autograder.assignment import LanePolicy
 from autograder.contract import GradeResult, Lane, Verdict
 from autograder.errors import ContractError
-from server.grading.scores import next_point, score, speed_fraction, speed_of
+from autograder.scores import next_point, score, speed_fraction, speed_of
 from tests.doubles.world import case, manifest, measurement, passed, wrong
 
 GPU = LanePolicy(speed_points=True, r_full=1.25, r_zero=10.0)

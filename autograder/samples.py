@@ -1,0 +1,149 @@
+"""From raw samples to a ratio with an interval, and the pool of several attempts' samples. Pure, standard library only.
+
+Server, receipts and a student's machine compute with this, so that a score can be recomputed anywhere, without a GPU.
+
+Samples of an identical source are pooled: an attempt adds its samples to those before it and replaces none, so that
+handing the same kernel in again draws no new lot. The score is taken at the median over all of them. Nothing that an
+attempt could say about its own samples leaves them out: what could be left out could be drawn again.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from autograder.contract import Measurement, Pair
+from autograder.errors import ContractError
+
+RESAMPLES = 1000
+CONFIDENCE = 0.95
+MANY = 400
+"""A pool of more samples is resampled `FEWER` times: its interval is narrow, and somebody waits for it."""
+FEWER = 200
+EVENT, SEALED, BOUND = "event", "sealed", "bound"
+"""Which clock ranks. `bound`: the event clock was not believed, the sealed batches' upper bound of one call counts."""
+_SEED = 20261121
+"""Known, so that an interval follows from its samples."""
+
+
+@dataclass(frozen=True)
+class PooledCase:
+    """One ranked case over all attempts that measured it.
+
+    Attributes:
+        ratio, ratio_low, ratio_high: median of the pairwise submission / reference, with its interval.
+        time_us, time_low_us, time_high_us: the submission's time likewise.
+        attempts, pairs: how many of each.
+    """
+
+    case: str
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    time_us: float
+    time_low_us: float
+    time_high_us: float
+    reference_us: float
+    attempts: int
+    pairs: int
+
+
+def times_of(measurement: Measurement) -> list[tuple[float, float]]:
+    """Submission's and reference's microseconds of every pair, as they count.
+
+    Where the reference alone, after the submission's runner was killed, was faster than beside it, it was slowed: then
+    its time alone counts for every pair. Where the event clock was not believed, the bound counts for every pair.
+    """
+    taken = [_by_clock(pair, measurement.clock) for pair in measurement.pairs]
+    if measurement.clock == BOUND and measurement.bound is not None:
+        taken = [(measurement.bound.sealed_us, reference) for _, reference in taken]
+    if measurement.control is not None and not measurement.control.agrees and measurement.control.drift > 0:
+        taken = [(ours, measurement.control.reference_us) for ours, _ in taken]
+    return taken
+
+
+def pooled(measurements: Sequence[Measurement]) -> PooledCase:
+    """One case's measurements put together, one of each attempt, oldest first.
+
+    Raises:
+        ContractError: there is none, they are of several cases, or a time is not above zero.
+    """
+    names = {item.case for item in measurements}
+    if len(names) != 1:
+        raise ContractError(f"a pool is of one case, not of {len(names)}")
+    attempts = [times_of(item) for item in measurements if item.pairs]
+    if not attempts or any(not 0 < number < float("inf") for pairs in attempts for pair in pairs for number in pair):
+        raise ContractError(f"case {min(names)!r} has no samples, or one that is no time")
+    ratios = [[ours / theirs for ours, theirs in pairs] for pairs in attempts]
+    times = [[ours for ours, _ in pairs] for pairs in attempts]
+    ratio_low, ratio_high = interval(ratios)
+    time_low, time_high = interval(times)
+    return PooledCase(
+        case=min(names),
+        ratio=_median(ratios),
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        time_us=_median(times),
+        time_low_us=time_low,
+        time_high_us=time_high,
+        reference_us=_median([[theirs for _, theirs in pairs] for pairs in attempts]),
+        attempts=len(attempts),
+        pairs=sum(len(pairs) for pairs in attempts),
+    )
+
+
+def counted(measurement: Measurement, pool: PooledCase) -> Measurement:
+    """A measurement with the pool's numbers in place of its own; its samples stay its own."""
+    return replace(
+        measurement,
+        ratio=pool.ratio,
+        ratio_low=pool.ratio_low,
+        ratio_high=pool.ratio_high,
+        time_us=pool.time_us,
+        time_low_us=pool.time_low_us,
+        time_high_us=pool.time_high_us,
+        reference_us=pool.reference_us,
+    )
+
+
+def interval(attempts: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """A block-bootstrap interval of the median over all samples.
+
+    Attempts are drawn first, then blocks of about n^(1/3) consecutive samples in each, the last followed by the first:
+    blocks keep what neighbours in time have in common, attempts what one node and one hour have. It always holds the
+    median itself.
+    """
+    source = random.Random(_SEED)  # noqa: S311 - statistics, not a secret
+    middle = _median(attempts)
+    times = FEWER if sum(len(samples) for samples in attempts) > MANY else RESAMPLES
+    medians = sorted(statistics.median(_resample(source, attempts)) for _ in range(times))
+    tail = round(times * (1 - CONFIDENCE) / 2)
+    return min(medians[tail], middle), max(medians[-1 - tail], middle)
+
+
+def _resample(source: random.Random, attempts: Sequence[Sequence[float]]) -> list[float]:
+    chosen = attempts if len(attempts) == 1 else source.choices(attempts, k=len(attempts))
+    drawn: list[float] = []
+    for samples in chosen:
+        drawn += _blocks(source, samples)
+    return drawn
+
+
+def _blocks(source: random.Random, samples: Sequence[float]) -> list[float]:
+    count = len(samples)
+    block = max(1, round(count ** (1 / 3)))
+    around = [*samples, *samples[:block]]
+    starts = source.choices(range(count), k=-(-count // block))
+    return [number for start in starts for number in around[start : start + block]][:count]
+
+
+def _median(attempts: Sequence[Sequence[float]]) -> float:
+    return statistics.median([number for samples in attempts for number in samples])
+
+
+def _by_clock(pair: Pair, clock: str) -> tuple[float, float]:
+    if clock == SEALED:
+        return pair.submission_sealed_us, pair.reference_sealed_us
+    return pair.submission_event_us, pair.reference_event_us
