@@ -3,6 +3,8 @@
 WorkerError
 ├── BundleError              an assignment's files could not be had
 ├── FolderTakenError         another worker has the folder
+├── GpuUnknownError          there is no such GPU, or several and none was named
+├── UnfitError               the node must not serve as it is configured
 ├── HandedBackError          the attempt is given back untried
 └── JudgeError
     ├── JudgeDiedError       its process ended in the middle of a grading
@@ -23,6 +25,14 @@ class BundleError(WorkerError):
 
 class FolderTakenError(WorkerError):
     """Another worker has the folder; this one does not start."""
+
+
+class GpuUnknownError(WorkerError):
+    """There is no such GPU, or several and none was named; the worker does not start."""
+
+
+class UnfitError(WorkerError):
+    """The node must not serve as it is configured; the worker does not start."""
 
 
 class HandedBackError(WorkerError):
