@@ -3,13 +3,14 @@
     User ─< Enrolment >─ Course ─< Assignment ─< AssignmentVersion >─ Bundle
       │                               │
       └──< Submission >───────────────┘        Submission ─< Attempt ─ Result ─< CaseRow
-    LoginSession, ApiToken >─ User              Attempt >─ Node      Attempt ─< Artefact
-    Submission ─ Forecast                       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite, AccountsCheck
+    LoginSession, ApiToken >─ User              Attempt >─ Node      Attempt ─< Artefact, Sampling
+    Submission ─ Forecast, ─< GradeChange       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite, AccountsCheck
+                                                ReceiptKey
 
 A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what
-one attempt found, never changed afterwards. `Submission.result_id` points at the result that counts: a regrade adds a
-result and moves the pointer. Runs (practice) are submissions with `mode = run`: they number apart and count for
-nothing.
+one attempt found: its payload is never changed afterwards, what is worked out from it follows the pool of samples and
+the formula. `Submission.result_id` points at the result that counts: a regrade adds a result and moves the pointer.
+Runs (practice) are submissions with `mode = run`: they number apart and count for nothing.
 
 Times are UTC and end in `_at`. Relationships are `lazy="raise"`: what a page needs, its query loads.
 """
@@ -62,6 +63,8 @@ class Line(StrEnum):
     regrade = "regrade"
     superseded = "superseded"
     """A newer one took its place."""
+    confirm = "confirm"
+    """It has its grade, and is graded once more when nobody else waits: to confirm it, or because a node was sick."""
 
 
 class AlertKind(StrEnum):
@@ -80,6 +83,24 @@ class AlertKind(StrEnum):
     recorder_behind = "recorder_behind"
     forged_message = "forged_message"
     disk_full = "disk_full"
+    node_unfit = "node_unfit"
+    """A node takes nothing because of what it found out about itself."""
+    result_held = "result_held"
+    """A measurement waits for a person."""
+    confirmation_failed = "confirmation_failed"
+    """It had passed, and did not when it was graded once more."""
+
+
+class ChangeReason(StrEnum):
+    """Why a submission's points are other than before."""
+
+    graded = "graded"
+    pooled = "pooled"
+    """The same source was measured again: its samples were added."""
+    rescored = "rescored"
+    """Staff had it worked out anew by another formula."""
+    reviewed = "reviewed"
+    """Staff held, cleared or rejected it; or it was held until they look."""
 
 
 class AttemptState(StrEnum):
@@ -136,6 +157,7 @@ class Base(DeclarativeBase):
             for enum in (
                 AlertKind,
                 AttemptState,
+                ChangeReason,
                 Lane,
                 Language,
                 Line,
@@ -327,6 +349,13 @@ class Node(Base):
     facts: Mapped[dict[str, Any]]
     clock_skew_s: Mapped[float | None]
     """Its clock less ours when its newest report was applied: travel time included, so a few tenths mean nothing."""
+    calibration: Mapped[dict[str, Any] | None]
+    """`codec.to_json(autograder.contract.Calibration)`: its noise floor by its golden kernel."""
+    suspect_since_at: Mapped[datetime | None]
+    """What it measured from then to `suspect_until_at` is measured again; the newest such time that it reported."""
+    suspect_until_at: Mapped[datetime | None]
+    suspect_handled: Mapped[bool] = mapped_column(default=True)
+    """What it measured in that time has been put back in the queue."""
     last_seen_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
@@ -381,6 +410,17 @@ class Submission(Base):
     """A node went silent while it ran this; until there is a result it runs in quarantine."""
     attempts_made: Mapped[int] = mapped_column(default=0)
     """Since it was last put in the queue for new work; `Attempt.fence` never starts again."""
+    pool: Mapped[str | None] = mapped_column(String(80), index=True)
+    """Whose samples are one: a hash of its person, assignment, how that is graded, lane, and source without comments
+    and layout. `None` for runs."""
+    remeasured: Mapped[int] = mapped_column(default=0)
+    """How often its measurement had to be taken again since it was put in the queue by a person."""
+    confirmations: Mapped[int] = mapped_column(default=0)
+    """How often it was graded once more and passed: the leaderboard's *confirmed × k*."""
+    confirmed_at: Mapped[datetime | None]
+    """When it was last tried."""
+    avoid_node_id: Mapped[int | None] = mapped_column(ForeignKey("nodes.id"))
+    """The node that graded it last, where another one is to do it now."""
     result_id: Mapped[int | None] = mapped_column(
         ForeignKey("results.id", use_alter=True, name="fk_submissions_result_id_results")
     )
@@ -449,13 +489,21 @@ class Result(Base):
     payload: Mapped[dict[str, Any]] = mapped_column(JSON, deferred=True)
     """`codec.to_json(GradeResult)`, whole: raw samples, hidden cases, findings. Fronts show `for_student()` of it."""
     ratio: Mapped[float | None]
-    """Geometric mean over the ranked cases of the paired ratio to the reference, with its interval."""
+    """Geometric mean over the ranked cases of the paired ratio to the reference, with its interval; pooled."""
     ratio_low: Mapped[float | None]
     ratio_high: Mapped[float | None]
     time_us: Mapped[float | None]
-    """Geometric mean of the ranked cases' times."""
+    """Geometric mean of the ranked cases' times; pooled."""
+    pooled: Mapped[list[Any]] = mapped_column(default=list)
+    """`autograder.samples.PooledCase` as JSON of every ranked case, where more than one attempt is counted."""
+    pooled_attempts: Mapped[int] = mapped_column(default=1)
+    """Of how many attempts the samples are counted."""
     correctness_points: Mapped[float]
     speed_points: Mapped[float]
+    formula_version: Mapped[int] = mapped_column(default=1)
+    """By which formula the points are."""
+    settled: Mapped[bool] = mapped_column(default=True)
+    """False: its times have to be taken again before they count."""
     held: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]
 
@@ -479,6 +527,48 @@ class CaseRow(Base):
     pattern: Mapped[str | None] = mapped_column(String(24))
     ratio: Mapped[float | None]
     time_us: Mapped[float | None]
+
+
+class Sampling(Base):
+    """The raw samples of one ranked case that one attempt took, whatever became of it. Rows are only added."""
+
+    __tablename__ = "samplings"
+    __table_args__ = (UniqueConstraint("attempt_id", "case"), Index("ix_samplings_pool", "pool", "id"))
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    attempt_id: Mapped[int] = mapped_column(ForeignKey("attempts.id", ondelete="CASCADE"))
+    pool: Mapped[str] = mapped_column(String(80))
+    case: Mapped[str] = mapped_column(String(120))
+    measurement: Mapped[dict[str, Any]]
+    """`codec.to_json(autograder.contract.Measurement)`, as the judge sent it."""
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class GradeChange(Base):
+    """A submission's points changed: the trail behind its receipt. Rows are only added."""
+
+    __tablename__ = "grade_changes"
+
+    id: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    at: Mapped[datetime]
+    reason: Mapped[ChangeReason]
+    before: Mapped[float | None]
+    after: Mapped[float | None]
+    formula_version: Mapped[int]
+
+
+class ReceiptKey(Base):
+    """The public half of a key that signs receipts; kept for ever, so that old receipts can be checked."""
+
+    __tablename__ = "receipt_keys"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    public: Mapped[str] = mapped_column(String(64), unique=True)
+    """Base64 of its 32 bytes; the private half is a file of the server's."""
+    created_at: Mapped[datetime]
+    retired_at: Mapped[datetime | None]
+    """Another one signs since then."""
 
 
 class AuditEntry(Base):
