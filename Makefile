@@ -96,6 +96,10 @@ surge: $(TOOLS) ## Replay the hours before a due date in simulated time; writes 
 chaos: $(TOOLS) $(PAGES) ## Break everything while a course submits, and check that nothing is lost (QUICK=1, SEED=7)
 	$(BIN)/python -m tests.chaos $(if $(QUICK),--quick) $(if $(SEED),--seed $(SEED)) --report var/chaos/report.json $(if $(QUICK),,--page docs/reliability.md)
 
+.PHONY: redteam
+redteam: $(TOOLS) ## Attack every path that this machine has, and print what became of it (ONLY=A1, LANE=h200, SANDBOX=docker)
+	$(BIN)/python -m tests.redteam $(if $(ONLY),--only $(ONLY)) $(if $(LANE),--lane $(LANE)) $(if $(SANDBOX),--sandbox $(SANDBOX)) --json var/redteam.json
+
 .PHONY: format
 format: $(TOOLS) ## Format and fix what can be fixed without thinking
 	$(BIN)/ruff format .

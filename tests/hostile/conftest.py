@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,48 +10,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from canary import canary as put_out
 from corpus import HONEST
 from stand import Stand, bare_sandbox
 
 from autograder.sandbox.process import ProcessSandbox
 
-CANARY = Path("/tmp/hostile-canary")
-SECRET = "a secret that no runner may read"
-
 
 @pytest.fixture(scope="session", autouse=True)
 def canary() -> Iterator[None]:
     """Things to find: a secret in the judge's environment and on the disk, and somebody who listens."""
-    os.environ["HOSTILE_CANARY"] = SECRET
-    CANARY.mkdir(mode=0o777, exist_ok=True)
-    CANARY.chmod(0o777)
-    (CANARY / "secret").write_text(SECRET, encoding="utf-8")
-    (CANARY / "secret").chmod(0o666)
-    command = [sys.executable, "-c", "import time; time.sleep(3600)", "hostile-canary"]
-    with _listener(), _named(), subprocess.Popen(command) as bird:
-        yield
-        bird.kill()
-    del os.environ["HOSTILE_CANARY"]
-    shutil.rmtree(CANARY, ignore_errors=True)
-
-
-def _listener() -> socket.socket:
-    for port in range(47613, 47621):
-        try:
-            return socket.create_server(("127.0.0.1", port))
-        except OSError:
-            continue
-    pytest.skip("no port between 47613 and 47620 is free")
-
-
-def _named() -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        listener.bind(b"\0hostile-canary")
-        listener.listen()
-    except OSError:  # Another worker of this test run listens already.
-        pass
-    return listener
+        with put_out():
+            yield
+    except OSError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

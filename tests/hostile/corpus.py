@@ -47,6 +47,19 @@ class Attack:
     mode: str = "submission"
     inputs: str = ""
     at_least_us: float = 0.0
+    columns: dict[tuple[str, str], tuple[str, ...] | str] = field(default_factory=dict)
+
+    def expected(self, lane: str, sandbox: str) -> tuple[str, ...] | str:
+        """The verdicts of one column, each of them right; or why the file says nothing there.
+
+        Args:
+            lane: `cpu` or `gpu`.
+            sandbox: `process` or `docker`. A column that a row does not have is that of `process`, and of `cpu`.
+        """
+        for key in ((lane, sandbox), (lane, "process")):
+            if key in self.columns:
+                return self.columns[key]
+        return self.verdicts
 
     @property
     def path(self) -> Path:
@@ -98,12 +111,14 @@ def files() -> set[str]:
 
 def _attack(name: str, row: dict[str, Any]) -> Attack:
     verdict = row["cpu"]["process"]
+    columns = {(lane, sandbox): _column(said) for lane in ("cpu", "gpu") for sandbox, said in row.get(lane, {}).items()}
     bite = row["bite"]
     return Attack(
         name=name,
         threat=row["class"],
         meets=row["meets"],
-        verdicts=tuple([verdict] if isinstance(verdict, str) else verdict),
+        verdicts=(verdict,) if isinstance(verdict, str) else tuple(verdict),
+        columns=columns,
         bite=replace(
             Bite(**{key: value for key, value in bite.items() if key != "mend"}),
             judge=tuple(bite.get("judge", ())),
@@ -113,3 +128,10 @@ def _attack(name: str, row: dict[str, Any]) -> Attack:
         **{key: tuple(row[key]) for key in ("invariants", "needs", "findings") if key in row},
         **{key: row[key] for key in ("because", "made", "mode", "inputs", "at_least_us") if key in row},
     )
+
+
+def _column(said: str | list[str]) -> tuple[str, ...] | str:
+    """Verdicts, or a sentence that says why there is none."""
+    if isinstance(said, str) and " " in said:
+        return said
+    return (said,) if isinstance(said, str) else tuple(said)

@@ -1,4 +1,4 @@
-"""Where hostile files are graded: the real judge and the real process sandbox, on a small copy of `vector_add`.
+"""Where hostile files are graded: the real judge and a real sandbox, on a small copy of `vector_add`.
 
 The copy has the assignment's own `problem.py`, entry and staff solution, fewer and smaller cases, and limits that are
 reached in a second or two.
@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from autograder import codec
-from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode
-from autograder.judge import grade
+from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
+from autograder.judge import References, grade
 from autograder.judge.defences import ALL_ON, Defences
-from autograder.sandbox import Promise, RunnerLimits, cgroups
+from autograder.sandbox import Promise, Runner, Sandbox, cgroups
 from autograder.sandbox.plan import Namespaces
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process import ProcessSandbox
-from autograder.sandbox.process_runner import ProcessRunner
 from autograder.sandbox.zygote import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +58,10 @@ FAMILIES = [
         "distributions": ["decades"],
     }
 ]
-ZEROS = '\n\n_DISTRIBUTIONS["zeros"] = lambda generator, n: (torch.zeros(n), torch.zeros(n))\n'
+ZEROS = """
+
+_DISTRIBUTIONS["zeros"] = lambda generator, n: tuple(torch.zeros(n, device=generator.device) for _ in range(2))
+"""
 SCALED = "\n\ndef error_scale(*, x, y):\n    return {'out': x.double().abs() + y.double().abs()}\n"
 
 
@@ -71,24 +73,30 @@ class Folders:
     reference: Path
 
 
-def write_assignment(root: Path, *, limits: dict[str, float], inputs: str) -> Folders:
+def write_assignment(
+    root: Path, *, limits: dict[str, float], inputs: str, lane: Lane = Lane.cpu, ranked: int = 2048, pairs: int = 2
+) -> Folders:
     """A small `vector_add` under `root`.
 
     Args:
         limits: over those of `LIMITS`.
         inputs: `""`, `"zeros"` (so is the answer), or `"bounded"` (the tolerance leaves room for a rounding).
+        lane: whose policy it has.
+        ranked: elements of the ranked case.
+        pairs: how often that is timed.
     """
     folders = Folders(root / "assignments" / "vector_add", root / "reference" / "vector_add")
     shutil.copytree(ROOT / "assignments" / "vector_add", folders.assignment)
     shutil.copytree(ROOT / "reference" / "vector_add", folders.reference)
     manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
+    cases = [{**case, "size": {"n": ranked}} if case.get("ranked") else case for case in CASES]
     manifest |= {
         "limits": {**LIMITS, **limits},
-        "case": CASES,
-        "lane": {"cpu": {**manifest["lane"]["cpu"], "pairs": 2}},
+        "case": cases,
+        "lane": {str(lane): {**manifest["lane"][lane], "pairs": pairs}},
     }
     if inputs == "zeros":
-        manifest["case"] = [{**case, "distribution": "zeros"} for case in CASES]
+        manifest["case"] = [{**case, "distribution": "zeros"} for case in cases]
         _append(folders.assignment / "problem.py", ZEROS)
     if inputs == "bounded":
         manifest["tolerance"] = {"out": {"kind": "bounded", "factor": 4}}
@@ -117,16 +125,19 @@ def _value(value: Any) -> str:
 class Watched:
     """A sandbox that remembers what it started, so that a test can look for what is left."""
 
-    def __init__(self, sandbox: ProcessSandbox) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self.inner = sandbox
-        self.started: list[ProcessRunner] = []
+        self.started: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
     @property
     def promises(self) -> frozenset[Promise]:
         return self.inner.promises
 
-    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> ProcessRunner:
-        runner = self.inner.start(limits, language, lane)
+    def start(self, *args: Any, **keywords: Any) -> Runner:
+        runner = self.inner.start(*args, **keywords)
         self.started.append(runner)
         return runner
 
@@ -135,12 +146,23 @@ class Watched:
 
 
 class Stand:
-    """Grades sources and looks at what they leave behind."""
+    """Grades sources and looks at what they leave behind.
 
-    def __init__(self, sandbox: ProcessSandbox, root: Path) -> None:
+    Args:
+        lane: where; its device has to be there.
+        pairs: how often a ranked case is timed.
+        warm: keep the reference's runners from grading to grading, as a node does.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, root: Path, *, lane: Lane = Lane.cpu, pairs: int = 2, warm: bool = False
+    ) -> None:
         self.sandbox = Watched(sandbox)
+        self.lane = lane
         self._root = root
+        self._pairs = pairs
         self._folders: dict[str, Folders] = {}
+        self._references = References(self.sandbox.inner) if warm else None
 
     def grade(
         self,
@@ -150,17 +172,20 @@ class Stand:
         limits: dict[str, float] | None = None,
         inputs: str = "",
         defences: Defences = ALL_ON,
+        work: Work = Work.all,
+        ranked: int = 2048,
     ) -> GradeResult:
         """Grade one source as a whole job would."""
-        folders = self.folders(limits or {}, inputs)
+        folders = self.folders(limits or {}, inputs, ranked)
         request = GradeRequest(
             slug="vector_add",
             bundle="",
             language=Language.triton,
-            lane=Lane.cpu,
+            lane=self.lane,
             mode=Mode(mode),
             source=source,
             filename="submission.py",
+            work=work,
         )
         self.sandbox.started.clear()
         result = grade(
@@ -170,18 +195,24 @@ class Stand:
             sandbox=self.sandbox,
             emit=_travels,
             defences=defences,
+            references=self._references,
         )
         _travels(Event(result=result))
         return result
 
-    def folders(self, limits: dict[str, float], inputs: str) -> Folders:
+    def folders(self, limits: dict[str, float], inputs: str, ranked: int = 2048) -> Folders:
         """The assignment with these limits and inputs, written once."""
-        key = json.dumps([limits, inputs])
+        key = json.dumps([limits, inputs, ranked])
         if key not in self._folders:
-            self._folders[key] = write_assignment(self._root / str(len(self._folders)), limits=limits, inputs=inputs)
+            self._folders[key] = write_assignment(
+                self._root / str(len(self._folders)),
+                limits=limits, inputs=inputs, lane=self.lane, ranked=ranked, pairs=self._pairs,
+            )  # fmt: skip
         return self._folders[key]
 
     def close(self) -> None:
+        if self._references is not None:
+            self._references.close()
         self.sandbox.close()
 
 
@@ -204,14 +235,15 @@ def unshut_stand(without: tuple[str, ...], root: Path, *, inherits: bool = False
 
 def processes_left(stand: Stand) -> list[str]:
     """Processes of the runners that the last grading started: theirs by user id, by control group, or by name."""
-    uids = {runner._plan.uid for runner in stand.sandbox.started} - {None}
-    ours = {runner.pid for runner in stand.sandbox.started}
+    plans = [runner._plan for runner in stand.sandbox.started if hasattr(runner, "_plan")]
+    uids = {plan.uid for plan in plans} - {None}
+    ours = {runner.pid for runner in stand.sandbox.started if hasattr(runner, "_plan")}
     return _until_none(lambda: list(_processes(uids, ours)))
 
 
 def folders_left(stand: Stand) -> list[str]:
     """Folders and control groups of the runners that the last grading started."""
-    plans = [runner._plan for runner in stand.sandbox.started]
+    plans = [runner._plan for runner in stand.sandbox.started if hasattr(runner, "_plan")]
     return _until_none(
         lambda: [path for plan in plans for path in (plan.folder, *plan.cgroups) if os.path.lexists(path)]
     )

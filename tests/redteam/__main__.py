@@ -1,0 +1,61 @@
+"""`python -m tests.redteam`: grade the hostile corpus and print the table; exit status 0 if nothing differs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+
+from autograder.contract import Lane
+from tests.redteam.run import run
+from tests.redteam.stands import DRIVERS
+from tests.redteam.table import FINE, Row
+
+NOT_HERE = 77
+"""No path could be run: no failure, and no red team."""
+
+
+def main() -> int:
+    """Read the command line, run, print."""
+    options = _options()
+    table = run(
+        lanes=options.lane,
+        sandboxes=options.sandbox,
+        only=options.only,
+        quick=options.quick,
+        jobs=options.jobs,
+        limit_s=options.limit_s,
+        told=_tell,
+        log=options.log,
+    )
+    table.command = "python -m tests.redteam " + " ".join(word for word in sys.argv[1:] if not Path(word).is_absolute())
+    print(table.as_text())
+    if options.json:
+        options.json.write_text(json.dumps(table.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if all(path.skipped for path in table.paths):
+        return NOT_HERE
+    return 0 if table.ok else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
+    parser.add_argument("--lane", type=Lane, nargs="+", default=[], help="all that this machine has a device for")
+    parser.add_argument("--sandbox", choices=DRIVERS, nargs="+", default=list(DRIVERS))
+    parser.add_argument("--only", nargs="+", default=[], metavar="CLASS", help="classes (A1, or A) or names of files")
+    parser.add_argument("--quick", action="store_true", help="the subset that a node's owner runs")
+    parser.add_argument("--jobs", type=int, default=1, help="files that are not timed, side by side")
+    parser.add_argument("--limit-s", type=float, default=math.inf, help="what has not begun by then is skipped")
+    parser.add_argument("--json", type=Path, help="write everything there")
+    parser.add_argument("--log", type=Path, help="what the judges print")
+    return parser.parse_args()
+
+
+def _tell(row: Row) -> None:
+    mark = "  " if row.outcome in FINE else "✗ "
+    print(f"{mark}{row.lane} {row.sandbox} {row.attack}: {row.outcome} {row.detail[:160]}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""The corpora as one list of tasks: `tests/hostile` on every lane, `tests/gpu/hostile` on a GPU's."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autograder.contract import Lane
+from tests.gpu.hostile import corpus as gpu_corpus
+from tests.hostile import corpus as cpu_corpus
+
+SERIAL = {"B5", "F3", "F4", "F1", "D4"}
+"""Classes that are looked for on the whole machine, or that fill it: one at a time."""
+
+QUICK = {
+    "passed_honest", "wrong_answer_cached_by_shape", "wrong_answer_cached_by_pointer", "wrong_answer_lazy_output",
+    "wrong_answer_written_by_a_late_thread", "rule_violation_packet_with_wrong_types", "passed_reads_staff_files",
+    "passed_reads_other_processes", "passed_uses_the_network", "passed_calls_the_kernel", "passed_leaves_a_daemon",
+    "time_limit_endless_call", "output_limit_ten_gibibytes", "passed_state_between_runners",
+    "runtime_error_exits_at_call", "illegal_access_after_the_output", "passed_writes_outside_its_folder",
+    "wrong_answer_signals_first_and_works_later",
+}  # fmt: skip
+"""What a node's owner runs: one or two files for every wall there is. On a GPU's lane more is named in its table."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One file on one lane, and what it must get.
+
+    Attributes:
+        expected: verdicts, each of them right.
+        held: `no`, `yes`, or `harmless`: held, or with no more speed than is its own.
+        least_ratio: the speed that is its own, less the room of `outcome.ROOM`; 0 where nothing is claimed.
+        findings: kinds that staff must be shown; an honest file must have none.
+        honest: it is no attack.
+        serial: nothing else may run meanwhile: it is timed, fills the machine, or is looked for on all of it.
+        work, ranked: what is graded, and how many elements the ranked case has.
+        skipped: why it says nothing on this lane.
+    """
+
+    name: str
+    threat: str
+    tries: str
+    source: str
+    expected: tuple[str, ...]
+    mode: str = "submission"
+    work: str = "all"
+    inputs: str = ""
+    ranked: int = 2048
+    limits: tuple[tuple[str, float], ...] = ()
+    held: str = "no"
+    least_ratio: float = 0.0
+    at_least_us: float = 0.0
+    findings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    honest: bool = False
+    serial: bool = False
+    quick: bool = False
+    skipped: str = ""
+
+
+def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = False) -> list[Task]:
+    """What is to be graded in one lane and sandbox, in the tables' order.
+
+    Args:
+        only: classes (`A1`, or `A` for all of them) or names of files; everything if empty.
+    """
+    found = [
+        _honest(lane),
+        *(_common(attack, lane, sandbox) for attack in cpu_corpus.attacks() if not attack.at_the_edge),
+    ]
+    if lane is not Lane.cpu:
+        found += [_gpu(attack, sandbox) for attack in gpu_corpus.attacks()]
+    return [task for task in found if _wanted(task, only) and (task.quick or not quick)]
+
+
+def _wanted(task: Task, only: Sequence[str]) -> bool:
+    return not only or any(word == task.name or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only)
+
+
+def _honest(lane: Lane) -> Task:
+    source = cpu_corpus.HONEST.read_text(encoding="utf-8")
+    work = "all" if lane is Lane.cpu else "check"
+    return Task("passed_honest", "honest", tries(source), source, ("passed",), work=work, honest=True, quick=True)
+
+
+def _common(attack: cpu_corpus.Attack, lane: Lane, sandbox: str) -> Task:
+    expected = attack.expected("cpu" if lane is Lane.cpu else "gpu", sandbox)
+    source = attack.source()
+    return Task(
+        name=attack.name,
+        threat=attack.threat,
+        tries=tries(source) if attack.made is None else attack.meets,
+        source=source,
+        expected=() if isinstance(expected, str) else expected,
+        mode=attack.mode,
+        inputs=attack.inputs,
+        held="no" if lane is Lane.cpu else "either",
+        at_least_us=attack.at_least_us,
+        findings=attack.findings,
+        needs=attack.needs,
+        serial=attack.threat in SERIAL,
+        quick=attack.name in QUICK,
+        skipped=expected if isinstance(expected, str) else "",
+    )
+
+
+def _gpu(attack: gpu_corpus.Attack, sandbox: str) -> Task:
+    expected = attack.expected(sandbox)
+    source = attack.source()
+    return Task(
+        name=attack.name,
+        threat=attack.threat,
+        tries=tries(source),
+        source=source,
+        expected=() if isinstance(expected, str) else expected,
+        work=attack.work,
+        ranked=attack.ranked,
+        limits=tuple(attack.limits.items()),
+        held=attack.held,
+        least_ratio=attack.least_ratio,
+        findings=attack.findings,
+        honest=attack.honest,
+        serial=attack.alone or attack.work != "check",
+        quick=attack.quick,
+        skipped=expected if isinstance(expected, str) else "",
+    )
+
+
+def tries(source: str) -> str:
+    """The first sentence of a file's docstring."""
+    try:
+        text = ast.get_docstring(ast.parse(source)) or ""
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        text = next(iter(re.findall(r'"""(.*?)"""', source, re.DOTALL)), "")
+    sentence = " ".join(text.split())
+    return re.split(r"(?<=\.) ", sentence, maxsplit=1)[0].rstrip(".")

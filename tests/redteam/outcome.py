@@ -1,0 +1,96 @@
+"""What a file got, held against what it must get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.redteam.attacks import Task
+
+ROOM = 0.05
+"""The speed that a file may be credited with beyond its own before that counts: the goal for kernels of 200 µs."""
+
+
+class Outcome(StrEnum):
+    """How a row ended; everything but the first, the second and the last is a difference."""
+
+    as_expected = "as expected"
+    cleared = "cleared"
+    """An honest file was held, and a second measurement cleared it."""
+    false_accept = "false accept"
+    """An attack passed that must not, or was credited with speed that is not its own."""
+    escape = "escape"
+    """It got what it was after on the machine, or left something of its own."""
+    false_hold = "false hold"
+    """Nothing was wrong with it, and it was held or shown to staff."""
+    different = "different"
+    """Another verdict than the table's, none of the above."""
+    error = "error"
+    """The judge itself failed, ended, or did not end."""
+    skipped = "skipped"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a grading showed, as far as it counts here; every text short."""
+
+    verdict: str
+    held: bool = False
+    held_reason: str = ""
+    findings: tuple[str, ...] = ()
+    ratios: tuple[float, ...] = ()
+    event_us: tuple[float, ...] = ()
+    reference_us: tuple[float, ...] = ()
+    sealed_us: tuple[float, ...] = ()
+    """The smallest sealed time of each measurement."""
+    loot: str = ""
+    left: tuple[str, ...] = ()
+    explanation: str = ""
+    seconds: float = 0.0
+
+
+def outcome(task: Task, seen: Seen) -> tuple[Outcome, str]:
+    """How it ended, and why, where it is a difference."""
+    if seen.loot or seen.left:
+        return Outcome.escape, seen.loot or ", ".join(seen.left)
+    if seen.verdict not in task.expected:
+        return _of_the_verdict(seen)
+    return _of_the_findings(task, seen) or _of_the_clock(task, seen)
+
+
+def _of_the_verdict(seen: Seen) -> tuple[Outcome, str]:
+    how = {"grader_error": Outcome.error, "passed": Outcome.false_accept}.get(seen.verdict, Outcome.different)
+    return how, f"{seen.verdict}: {seen.explanation}"
+
+
+def _of_the_findings(task: Task, seen: Seen) -> tuple[Outcome, str] | None:
+    if missing := sorted(set(task.findings) - set(seen.findings)):
+        return Outcome.false_accept, f"no finding {', '.join(missing)}"
+    if task.honest and seen.findings and not seen.held:
+        return Outcome.false_hold, f"findings: {', '.join(seen.findings)}"
+    if any(time < task.at_least_us for time in seen.sealed_us):
+        return Outcome.false_accept, f"{min(seen.sealed_us):.0f} µs for what takes {task.at_least_us:.0f} µs"
+    return None
+
+
+def _of_the_clock(task: Task, seen: Seen) -> tuple[Outcome, str]:
+    if seen.verdict != "passed":
+        return Outcome.as_expected, ""
+    if seen.held and task.held == "no":
+        return Outcome.false_hold, seen.held_reason
+    gains = task.least_ratio and any(ratio < task.least_ratio * (1 - ROOM) for ratio in seen.ratios)
+    if not seen.held and gains:
+        return Outcome.false_accept, f"credited with a ratio of {min(seen.ratios):.3f}, its own is {task.least_ratio:g}"
+    if not seen.held and task.held == "yes":
+        return Outcome.false_accept, f"not held at ratios {', '.join(f'{ratio:.3f}' for ratio in seen.ratios)}"
+    return Outcome.as_expected, ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker says of one task: what it saw, twice where the first was held; or why there is nothing."""
+
+    seen: Seen | None = None
+    again: Seen | None = None
+    skipped: str = ""
+    error: str = ""
