@@ -22,6 +22,7 @@ def environment(sandbox: Sandbox, runner: dict[str, str]) -> dict[str, str]:
         "cpu": cpu_model(),
         "contract": str(CONTRACT_VERSION),
         "sandbox": f"{kind.__module__}:{kind.__qualname__}",
+        **sandbox.facts,
     }
     others = {name if name not in own else f"runner {name}": version for name, version in runner.items()}
     same = {name for name, version in others.items() if own.get(name.removeprefix("runner ")) == version}

@@ -18,7 +18,7 @@ from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
 from autograder.protocol import Load
-from autograder.sandbox import RunnerLimits, Sandbox
+from autograder.sandbox import RunnerLimits, Sandbox, Side
 
 KEPT = 4
 """Warm runners that are kept; the one that was used longest ago goes first."""
@@ -134,7 +134,8 @@ class References:
             self._end(next(iter(self._kept)))
 
     def _started(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Conversation:
-        runner = self._sandbox.start(limits_of(assignment, request.lane), request.language, request.lane)
+        limits = limits_of(assignment, request.lane)
+        runner = self._sandbox.start(limits, request.language, request.lane, side=Side.reference)
         device = devices.of(request.lane)
         conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, device)
         conversation.hello()

@@ -1,8 +1,9 @@
 """Where runners live.
 
 A sandbox starts runners; the judge talks to them and never imports them. Drivers: `autograder.sandbox.process`
-(standard library only, so that a student's laptop, CI and a node without Docker use the same code) and the worker's
-Docker driver. The judge is given a driver by dotted name and knows only these two protocols.
+(standard library only, so that a student's laptop, CI and a node without Docker use the same code) and
+`autograder.sandbox.docker` (one hardened container per submission, for nodes that take strangers' code). The judge is
+given a driver by dotted name and knows only these two protocols.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ class Promise(StrEnum):
     memory_limit = "memory_limit"
     process_limit = "process_limit"
     syscall_filter = "syscall_filter"
+
+
+class Side(StrEnum):
+    """Whose runner it is: the two take turns, and may be kept on different cores."""
+
+    submission = "submission"
+    reference = "reference"
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,13 @@ class Sandbox(Protocol):
     def promises(self) -> frozenset[Promise]:
         """What this driver keeps on this machine, found out by trying when it was made."""
 
-    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> Runner:
+    @property
+    def facts(self) -> dict[str, str]:
+        """Names and versions of what it is made of, for the result."""
+
+    def start(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, side: Side = Side.submission
+    ) -> Runner:
         """Start a runner that will load one source in `language`; its toolchain may be imported already.
 
         On another lane than the CPU's it is given the GPU's device nodes.

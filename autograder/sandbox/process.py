@@ -46,7 +46,7 @@ from contextlib import suppress
 
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, RunnerLimits, cgroups, gpu, kernel, landlock, toolchain, uids
+from autograder.sandbox import Promise, RunnerLimits, Side, cgroups, gpu, kernel, landlock, toolchain, uids
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process_runner import ProcessRunner
@@ -85,7 +85,19 @@ class ProcessSandbox:
         with suppress(OSError):
             kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
 
-    def start(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> ProcessRunner:
+    @property
+    def facts(self) -> dict[str, str]:
+        """Nothing that the judge does not know of itself."""
+        return {}
+
+    def start(
+        self,
+        limits: RunnerLimits,
+        language: Language,
+        lane: Lane = Lane.cpu,
+        *,
+        side: Side = Side.submission,  # noqa: ARG002 -- both sides have all cores here.
+    ) -> ProcessRunner:
         """Start a runner that will load one source in `language`; the first of a language imports its toolchain.
 
         Raises:

@@ -342,7 +342,7 @@ def test_what_an_assignment_does_not_offer_is_not_graded(bench: Bench, language:
 
 def test_a_sandbox_that_cannot_start_a_runner_is_our_fault(bench: Bench) -> None:
     class Broken(ProcessSandbox):
-        def start(self, *_: object) -> ProcessRunner:
+        def start(self, *_: object, **__: object) -> ProcessRunner:
             raise HarnessError("no room")
 
     request = GradeRequest("double", "", Language.triton, Lane.cpu, Mode.run, GOOD, "double.py")
