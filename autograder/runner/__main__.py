@@ -1,4 +1,4 @@
-"""`python -m autograder.runner zygote LANGUAGE LANE`: started by a sandbox, with its socket as standard input."""
+"""`python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]`: started by a sandbox, its socket is standard input."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import socket
 import sys
 
 from autograder.contract import Lane, Language
+from autograder.sandbox import Purpose
 
 
 def main(arguments: list[str]) -> None:
     """Be a zygote."""
-    if len(arguments) != 3 or arguments[0] != "zygote":  # noqa: PLR2004
-        raise SystemExit("usage: python -m autograder.runner zygote LANGUAGE LANE")
+    if len(arguments) not in {3, 4} or arguments[0] != "zygote":
+        raise SystemExit("usage: python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]")
     from autograder.runner import zygote  # noqa: PLC0415
 
-    zygote.main(Language(arguments[1]), Lane(arguments[2]), socket.socket(fileno=0))
+    purpose = Purpose((*arguments, Purpose.call)[3])
+    zygote.main(Language(arguments[1]), Lane(arguments[2]), socket.socket(fileno=0), purpose)
 
 
 if __name__ == "__main__":

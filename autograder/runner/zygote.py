@@ -15,8 +15,8 @@ from contextlib import suppress
 
 from autograder import codec
 from autograder.contract import Lane, Language
-from autograder.runner import languages, session
-from autograder.sandbox import kernel, shut_in, tree
+from autograder.runner import purposes
+from autograder.sandbox import Purpose, kernel, shut_in, tree
 from autograder.sandbox.plan import Plan
 
 MAX_REQUEST = 64 * 1024
@@ -24,13 +24,12 @@ _DESCRIPTORS = 3
 _LOOK_S = 1.0
 
 
-def main(language: Language, lane: Lane, control: socket.socket) -> None:
+def main(language: Language, lane: Lane, control: socket.socket, purpose: Purpose = Purpose.call) -> None:
     """Serve until the judge closes `control` or dies."""
     parent = os.getppid()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    loader = languages.get(language, lane)
-    loader.warm()
+    serve = purposes.warmed(purpose, language, lane)
     gc.collect()
     gc.freeze()
     looked = select.poll()
@@ -38,12 +37,12 @@ def main(language: Language, lane: Lane, control: socket.socket) -> None:
     while os.getppid() == parent:
         readable = looked.poll(1000 * _LOOK_S)
         _reap()
-        if readable and not _serve(control, loader):
+        if readable and not _serve(control, serve):
             break
     _end()
 
 
-def _serve(control: socket.socket, loader: languages.Loader) -> bool:
+def _serve(control: socket.socket, serve: purposes.Serve) -> bool:
     """Fork one runner; whether there may be more."""
     request, descriptors, _, _ = socket.recv_fds(control, MAX_REQUEST, _DESCRIPTORS)
     if not request:
@@ -53,7 +52,7 @@ def _serve(control: socket.socket, loader: languages.Loader) -> bool:
     pid = os.fork()
     if pid == 0:
         control.close()
-        shut_in.supervise(plan, channel, log, socket.socket(fileno=status), lambda end: session.serve(end, loader))
+        shut_in.supervise(plan, channel, log, socket.socket(fileno=status), serve)
     for descriptor in descriptors:
         os.close(descriptor)
     return True

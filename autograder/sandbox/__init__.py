@@ -34,6 +34,15 @@ class Promise(StrEnum):
     syscall_filter = "syscall_filter"
 
 
+class Purpose(StrEnum):
+    """What a runner is for."""
+
+    call = "call"
+    """It loads one source and answers calls."""
+    compile = "compile"
+    """It compiles one source's kernels for devices that are not there, or reads what came of it. It gets no device."""
+
+
 class Side(StrEnum):
     """Whose runner it is: the two take turns, and may be kept on different cores."""
 
@@ -103,11 +112,17 @@ class Sandbox(Protocol):
         """Names and versions of what it is made of, for the result."""
 
     def start(
-        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, side: Side = Side.submission
+        self,
+        limits: RunnerLimits,
+        language: Language,
+        lane: Lane = Lane.cpu,
+        *,
+        side: Side = Side.submission,
+        purpose: Purpose = Purpose.call,
     ) -> Runner:
         """Start a runner that will load one source in `language`; its toolchain may be imported already.
 
-        On another lane than the CPU's it is given the GPU's device nodes.
+        On another lane than the CPU's it is given the GPU's device nodes, unless it only compiles.
 
         Raises:
             SandboxError: it could not be started.

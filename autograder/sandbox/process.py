@@ -46,7 +46,7 @@ from contextlib import suppress
 
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, RunnerLimits, Side, cgroups, gpu, kernel, landlock, toolchain, uids
+from autograder.sandbox import Promise, Purpose, RunnerLimits, Side, cgroups, gpu, kernel, landlock, toolchain, uids
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process_runner import ProcessRunner
@@ -77,7 +77,7 @@ class ProcessSandbox:
         self._features = found.features
         self._layout = _used(found.cgroups, without)
         self._environment = environment
-        self._zygotes: dict[tuple[Language, Lane], Zygote] = {}
+        self._zygotes: dict[tuple[Language, Lane, Purpose], Zygote] = {}
         self._runners: list[ProcessRunner] = []
         self.promises = promises(self._features, self._layout) - without
         cgroups.sweep(self._layout)
@@ -97,14 +97,16 @@ class ProcessSandbox:
         lane: Lane = Lane.cpu,
         *,
         side: Side = Side.submission,  # noqa: ARG002 -- both sides have all cores here.
+        purpose: Purpose = Purpose.call,
     ) -> ProcessRunner:
         """Start a runner that will load one source in `language`; the first of a language imports its toolchain.
 
         Raises:
             SandboxError: it could not be started.
         """
+        lane = Lane.cpu if purpose is Purpose.compile else lane
         devices = self._devices(lane)
-        zygote = self._zygote(language, lane)
+        zygote = self._zygote(language, lane, purpose)
         group = self._group(limits)
         uid = uids.take() if self._features.own_uid and Promise.other_uid not in self._without else None
         folder = tempfile.mkdtemp(prefix=f"{cgroups.PREFIX}-")
@@ -138,13 +140,13 @@ class ProcessSandbox:
             raise SandboxError("a runner on a GPU needs namespaces, and there are none here")
         return gpu.nodes()
 
-    def _zygote(self, language: Language, lane: Lane) -> Zygote:
-        zygote = self._zygotes.get((language, lane))
+    def _zygote(self, language: Language, lane: Lane, purpose: Purpose) -> Zygote:
+        zygote = self._zygotes.get((language, lane, purpose))
         if zygote is None or not zygote.alive():
             if zygote is not None:
                 zygote.close()
-            environment = environment_of(lane) if self._environment is None else self._environment
-            zygote = self._zygotes[language, lane] = Zygote(language, lane, environment)
+            environment = environment_of(lane, purpose) if self._environment is None else self._environment
+            zygote = self._zygotes[language, lane, purpose] = Zygote(language, lane, environment, purpose)
         return zygote
 
     def _group(self, limits: RunnerLimits) -> cgroups.Group:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from autograder import codec
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import toolchain
+from autograder.sandbox import Purpose, toolchain
 from autograder.sandbox.namespaces import TMP
 from autograder.sandbox.plan import Plan
 
@@ -37,9 +37,9 @@ _FINDS_DRIVER = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CUDA_VISIBLE_DEVICES
 """What a GPU's runner has of the judge's own environment."""
 
 
-def environment_of(lane: Lane) -> dict[str, str]:
+def environment_of(lane: Lane, purpose: Purpose = Purpose.call) -> dict[str, str]:
     """The environment on a lane: on a GPU kernels are compiled, and the driver's libraries have to be found."""
-    if lane is Lane.cpu:
+    if lane is Lane.cpu and purpose is Purpose.call:
         return ENVIRONMENT
     kept = {name: value for name, value in os.environ.items() if name in _FINDS_DRIVER}
     own = {name: value for name, value in ENVIRONMENT.items() if name != "TRITON_INTERPRET"}
@@ -50,10 +50,12 @@ def environment_of(lane: Lane) -> dict[str, str]:
 class Zygote:
     """One language's zygote on one lane. It ends, with all its runners, when `close` is called or this process dies."""
 
-    def __init__(self, language: Language, lane: Lane, environment: dict[str, str]) -> None:
+    def __init__(
+        self, language: Language, lane: Lane, environment: dict[str, str], purpose: Purpose = Purpose.call
+    ) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote"]
-        command += [language, lane]
+        command += [language, lane, purpose]
         with theirs:
             self._process = subprocess.Popen(
                 command,

@@ -1,0 +1,201 @@
+"""Stands in for a device that is not there.
+
+Triton asks its *driver* for the target, for properties, and to load and launch: this one answers for the target, loads
+nothing and launches nothing, so that triton's own code specialises and compiles as it would on the device. Host code
+asks `torch.cuda`: the few functions that it asks answer for the target too, and the rest does nothing.
+
+Written against triton 3.6 and 3.9 and torch 2.11 and 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Self
+
+import torch
+import triton
+from torch._subclasses import fake_tensor
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+from autograder.compile_checks import machine_code
+from autograder.compile_checks.targets import Target
+
+_PAGE = 2 * 2**20
+_FIRST_PAGE = 0x7F00_0000_0000 // _PAGE
+_INERT = ("CUDAGraph", "Event", "ExternalStream", "Stream", "current_stream", "default_stream", "graph", "stream")
+_NOTHING = ("empty_cache", "init", "ipc_collect", "reset_peak_memory_stats", "set_device", "set_stream", "synchronize")
+
+
+def stand_in(target: Target) -> None:
+    """Make triton and torch see `target` in this process, from now on."""
+    driver.set_active(AbsentDevice(target))
+    # Timing candidates is for a device; here each is launched once, and the first is taken.
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = bench
+    _stand_in_for_torch(target)
+
+
+class AbsentDevice:
+    """A driver of triton's for a device that is not there."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.utils = _Utils(target)
+        self.launcher_cls = _Launcher
+
+    def get_current_target(self) -> GPUTarget:
+        """What to compile for."""
+        return GPUTarget("cuda", self._target.arch, self._target.warp)
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is no other."""
+
+    def get_current_stream(self, device: int) -> int:
+        """The default stream."""
+        del device
+        return 0
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        """The target's."""
+        del device
+        return self._target.capability
+
+    def get_active_torch_device(self) -> torch.device:
+        """As host code that asks triton for it gets it."""
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """What triton's helpers wait on."""
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """By which an autotuner compares its candidates."""
+        return bench
+
+
+def bench(run: Callable[[], object], *_: object, quantiles: Any = None, **__: object) -> Any:
+    """Launch it once; one millisecond, whatever it is."""
+    run()
+    return [1.0] * len(quantiles) if quantiles else 1.0
+
+
+class _Launcher:
+    """Launches nothing."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        del src, metadata
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+
+class _Utils:
+    """What triton asks a driver to do with machine code."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """The target's, by triton's names."""
+        del device
+        return {
+            "max_shared_mem": self._target.shared_bytes,
+            "multiprocessor_count": self._target.multiprocessors,
+            "max_num_regs": self._target.registers,
+            "warpSize": self._target.warp,
+        }
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        """No module and no function; registers, spills in words, and threads of a block as the device would say."""
+        del name, shared, device
+        used = machine_code.resources(kernel)
+        registers = max(used.registers, 1)
+        threads = self._target.registers // registers // self._target.warp * self._target.warp
+        return 0, 0, registers, used.stack_bytes // 4, min(threads, self._target.threads)
+
+    def unload_module(self, module: int) -> None:
+        """Nothing was loaded."""
+
+
+class Inert:
+    """A stream, an event or a graph of a device that is not there: whatever is done with it does nothing."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Take whatever a stream, an event or a graph is made with."""
+
+    def __call__(self, *_: object, **__: object) -> Self:
+        """Whatever it gives is as inert."""
+        return self
+
+    def __getattr__(self, name: str) -> Self:
+        """Every method is itself."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> Self:
+        """A context."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was entered."""
+
+
+def _stand_in_for_torch(target: Target) -> None:
+    _no_device_behind_tensors()
+    said = _said_by_torch(target)
+    replaced = {name: (lambda *_, _said=value, **__: _said) for name, value in said.items()}
+    inert: dict[str, Any] = dict.fromkeys(_INERT, Inert)
+    nothing = {name: (lambda *_, **__: None) for name in _NOTHING}
+    for name, value in (replaced | inert | nothing).items():
+        setattr(torch.cuda, name, value)
+
+
+def _said_by_torch(target: Target) -> dict[str, Any]:
+    """What `torch.cuda`'s functions say, by name."""
+    properties = SimpleNamespace(
+        name=target.device,
+        major=target.capability[0],
+        minor=target.capability[1],
+        total_memory=target.memory_bytes,
+        multi_processor_count=target.multiprocessors,
+        max_threads_per_multi_processor=2 * target.threads,
+        regs_per_multiprocessor=target.registers,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=target.shared_bytes,
+        shared_memory_per_multiprocessor=target.shared_per_multiprocessor_bytes,
+        L2_cache_size=target.l2_bytes,
+        warp_size=target.warp,
+    )
+    return {
+        "is_available": True,
+        "is_initialized": True,
+        "is_current_stream_capturing": False,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_capability": target.capability,
+        "get_device_name": target.device,
+        "get_device_properties": properties,
+        "mem_get_info": (target.memory_bytes, target.memory_bytes),
+    }
+
+
+def _no_device_behind_tensors() -> None:
+    """Tensors on `cuda` need no device, and have addresses: pages of 2 MiB, as the allocators give."""
+    pages: dict[int, int] = {}
+
+    def data_ptr(self: torch.Tensor) -> int:
+        storage = self.untyped_storage()._cdata  # noqa: SLF001 -- what tells two storages without memory apart.
+        page = pages.setdefault(storage, _FIRST_PAGE + len(pages) * 4096)
+        return int(page * _PAGE + self.storage_offset() * self.element_size())
+
+    fake: Any = fake_tensor
+    fake.init_gpu_context = lambda *_: None
+    fake.FakeTensor.data_ptr = data_ptr

@@ -1,0 +1,124 @@
+"""One life of a runner that was started to compile: it does what the judge asks first, once, and waits for the end."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from autograder import codec
+from autograder.compile_checks import absent, dry, faults, launches, machine_code
+from autograder.compile_checks.launches import Kernel, Launches
+from autograder.compile_checks.messages import CODE_BYTES, MOST_KERNELS, Compile, Read, Reading
+from autograder.compile_checks.targets import TARGETS
+from autograder.contract import Language
+from autograder.protocol import MAX_PACKET, Load
+from autograder.runner import source, wire
+from autograder.runner.report import SubmissionError, describe
+
+_pwrite: Callable[[int, bytes, int], int] = os.pwrite
+
+
+def warm() -> None:
+    """Triton and torch came with this module; a first tensor without memory brings the rest that a dry call imports."""
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    with dry.without_memory():
+        torch.empty(1, device="cpu").add_(1)
+
+
+def serve(channel: socket.socket) -> None:
+    """Run until the judge hangs up."""
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    _use_own_folder()
+    line = wire.Wire(channel)
+    received = line.receive()
+    if received is None:
+        return
+    fields, descriptors = received
+    if fields.pop("is") == Read.__name__:
+        request = codec.from_json(Read, fields)
+        line.send("Readings", {"kernels": [_reading(descriptors[0], *place) for place in request.places]})
+    else:
+        line.send("Compiled", compile_all(codec.from_json(Compile, fields), *descriptors))
+    line.receive()
+
+
+def _use_own_folder() -> None:
+    """Triton settled where its cache is before this runner had a folder."""
+    from triton import knobs  # noqa: PLC0415
+
+    knobs.cache.dir = os.path.join(os.environ["TMPDIR"], "triton")  # noqa: PTH118 -- triton wants text.
+
+
+def _reading(code: int, offset: int, size: int) -> dict[str, Any]:
+    fields: dict[str, Any] = codec.to_json(machine_code.read(os.pread(code, size, offset)) if size else Reading(False))
+    return fields
+
+
+def compile_all(request: Compile, text: int, code: int) -> dict[str, Any]:
+    """Load, call and compile; `messages.Compiled` as it travels."""
+    absent.stand_in(TARGETS[request.target])
+    kept = Launches(min(request.most, MOST_KERNELS), request.budget_s)
+    launches.install(kept)
+    load = Load(
+        os.pread(text, request.source_bytes, 0).decode(), request.filename, Language.triton, request.entry,
+        request.arguments,
+    )  # fmt: skip
+    with dry.without_memory():
+        fault, case = _walk(load, request, kept)
+    return _fitting(kept, fault, case, code, request.filename)
+
+
+def _walk(load: Load, request: Compile, kept: Launches) -> tuple[dict[str, Any] | None, str]:
+    """Load the source and call its entry on every case; what ended the first that did not end by itself."""
+    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
+
+    try:
+        entry, _ = source.find_entry(source.execute(load), load, (KernelInterface,))
+    except SubmissionError as error:
+        return describe(error, load.filename, ()), ""
+    except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
+        return faults.of_host(error, load.filename), ""
+    ended: tuple[dict[str, Any] | None, str] = (None, "")
+    for number, case in enumerate(request.cases):
+        kept.begin(number)
+        try:
+            dry.call(entry, request.arguments, case)
+        except BaseException as error:  # noqa: BLE001 -- the same.
+            ended = ended if ended[0] else (faults.of_host(error, load.filename), case.name)
+    return ended
+
+
+def _fitting(kept: Launches, fault: dict[str, Any] | None, case: str, code: int, filename: str) -> dict[str, Any]:
+    """As many kernels as fit the packet and the room for machine code."""
+    told: list[dict[str, Any]] = []
+    offset, left = 0, MAX_PACKET - len(wire.to_text({"fault": fault, "case": case})) - 1024
+    for kernel in kept.kernels:
+        fields = _fields(kernel, offset, filename)
+        size = len(wire.to_text(fields)) + 1
+        if size > left or offset + len(kernel.code) > CODE_BYTES:
+            break
+        _pwrite(code, kernel.code, offset)
+        told.append(fields)
+        offset, left = offset + len(kernel.code), left - size
+    left_out = kept.left_out + len(kept.kernels) - len(told)
+    return {"kernels": told, "left_out": left_out, "fault": fault, "case": case}
+
+
+def _fields(kernel: Kernel, offset: int, filename: str) -> dict[str, Any]:
+    fault = faults.of_kernel(kernel.error, kernel.function, filename) if kernel.error else None
+    return {
+        "kernel": kernel.name,
+        "uses": [list(use) for use in kernel.uses],
+        "config": kernel.config,
+        "arguments": kernel.arguments,
+        "shared_bytes": kernel.shared_bytes,
+        "offset": offset,
+        "bytes": len(kernel.code),
+        "fault": fault,
+    }
