@@ -1,7 +1,7 @@
 """What judge and runner say to each other, over one `SOCK_SEQPACKET` unix socket.
 
-    judge → runner     Load, Call (with descriptors, at t0), then end of file
-    runner → judge     Ready, Loaded, Returned, Raised
+    judge → runner     Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
+    runner → judge     Ready, Loaded, Returned, Raised; Armed and Released around a batch
 
 Each packet is one JSON object with its class's name under `"is"`. The judge treats every packet from a runner as
 hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing by itself. A call is over when the
@@ -28,7 +28,8 @@ from autograder.errors import ContractError
 MAX_PACKET = 128 * 1024
 """Bytes of one packet; the judge reads no more and refuses a longer one."""
 
-MAX_DESCRIPTORS = 16
+MAX_DESCRIPTORS = 64
+"""That come with one packet; a batch has at most as many calls."""
 WORD = struct.Struct("<QQ")
 """A control word: nonce, nanoseconds."""
 WORD_BYTES = 4096
@@ -62,6 +63,8 @@ class Load:
         source_bytes: if not 0, the source is that many bytes of UTF-8 in a third descriptor.
         ghost: replace the submission's own kernels by ones that do nothing (design §6); the host code still runs.
         arguments: the entry's argument names in order, to check its signature.
+        signatures: for a language with types, what the arguments are in the cases of the lane, once for each
+            combination of dtypes: `input float32`, `output float16`, `scalar float32` or `integer`.
     """
 
     source: str
@@ -71,6 +74,7 @@ class Load:
     arguments: tuple[str, ...]
     ghost: bool = False
     source_bytes: int = 0
+    signatures: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,37 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Arm:
+    """Get ready for several calls as one exchange. Comes with one descriptor per call: the *slab* of its outputs.
+
+    A slab is one piece of memory for all inputs, or all outputs, of one call. What comes here is no secret: outputs
+    hold nothing yet, and of the inputs only the layout is told.
+
+    Attributes:
+        calls: how many.
+        tensors: as of one call; `bytes` is the size of the slab and `offset` counts from its start. The same for all.
+        scalars: those that are the same for all calls.
+    """
+
+    nonce: int
+    calls: int
+    tensors: tuple[TensorSpec, ...]
+    scalars: dict[str, int | float]
+
+
+@dataclass(frozen=True)
+class Reveal:
+    """Make the calls that were armed for, now. Comes with one descriptor per call: the slab of its inputs.
+
+    Attributes:
+        drawn: by call, the scalars that were drawn for it; empty where the assignment has none.
+    """
+
+    nonce: int
+    drawn: tuple[dict[str, int | float], ...] = ()
+
+
+@dataclass(frozen=True)
 class Ready:
     """The toolchain is imported; `versions` by name."""
 
@@ -103,8 +138,17 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Armed:
+    """Outputs are mapped, room for the inputs is reserved: the runner waits for `Reveal`."""
+
+    nonce: int
+
+
+@dataclass(frozen=True)
 class Returned:
     """The entry returned; what it returned is ignored. Sent after the runner's word was set, to wake the judge.
+
+    It ends a call, or all calls of a batch.
 
     Attributes:
         launches: kernels launched in a recorded call, at most 64.
@@ -117,6 +161,13 @@ class Returned:
     launches: tuple[Launch, ...] = ()
     operations: dict[str, int] = field(default_factory=dict)
     written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Released:
+    """The memory of a batch is unmapped. Whoever never says so is missing the memory itself."""
+
+    nonce: int
 
 
 @dataclass(frozen=True)
@@ -133,13 +184,13 @@ class Raised:
     frames: tuple[Frame, ...] = ()
 
 
-FromRunner = Ready | Loaded | Returned | Raised
-FromJudge = Load | Call
+FromRunner = Ready | Loaded | Armed | Returned | Released | Raised
+FromJudge = Load | Call | Arm | Reveal
 _BY_NAME: dict[str, type[FromRunner | FromJudge]] = {
-    cls.__name__: cls for cls in (Load, Call, Ready, Loaded, Returned, Raised)
+    cls.__name__: cls for cls in (Load, Call, Arm, Reveal, Ready, Loaded, Armed, Returned, Released, Raised)
 }
-RUNNER_SAYS = ("Ready", "Loaded", "Returned", "Raised")
-JUDGE_SAYS = ("Load", "Call")
+RUNNER_SAYS = ("Ready", "Loaded", "Armed", "Returned", "Released", "Raised")
+JUDGE_SAYS = ("Load", "Call", "Arm", "Reveal")
 
 
 def encode(message: FromRunner | FromJudge) -> bytes:

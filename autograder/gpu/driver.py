@@ -85,25 +85,41 @@ class VirtualMemory:
 
     def map(self, handle: Any, size: int, *, writable: bool) -> int:
         """Map it; its address. The mapping keeps the memory, whatever becomes of the handle."""
-        address = self._done(self._reserve(size, 0, 0, 0))
+        address = self.reserve(size)
         try:
-            self._done(self._map(address, size, 0, handle, 0))
-            try:
-                self._done(self._set_access(address, size, [self._access[writable]], 1))
-            except GpuError:
-                self._unmap(address, size)
-                raise
+            self.attach(address, handle, size, writable=writable)
         except GpuError:
             self._free(address, size)
             raise
-        return int(address)
+        return address
 
     def unmap(self, address: int, size: int) -> None:
         """Undo `map`; nothing may be using it."""
         try:
-            self._done(self._unmap(address, size))
+            self.detach(address, size)
         finally:
-            self._done(self._free(address, size))
+            self.free(address, size)
+
+    def reserve(self, size: int) -> int:
+        """Addresses with nothing behind them."""
+        return int(self._done(self._reserve(size, 0, 0, 0)))
+
+    def attach(self, address: int, handle: Any, size: int, *, writable: bool) -> None:
+        """Map it at addresses that were reserved."""
+        self._done(self._map(address, size, 0, handle, 0))
+        try:
+            self._done(self._set_access(address, size, [self._access[writable]], 1))
+        except GpuError:
+            self._unmap(address, size)
+            raise
+
+    def detach(self, address: int, size: int) -> None:
+        """Undo `attach`; the addresses stay reserved."""
+        self._done(self._unmap(address, size))
+
+    def free(self, address: int, size: int) -> None:
+        """Undo `reserve`."""
+        self._done(self._free(address, size))
 
     def _done(self, returned: tuple[Any, ...]) -> Any:
         """The value of a call that went well."""

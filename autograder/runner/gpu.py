@@ -1,7 +1,13 @@
-"""A call's tensors on a GPU: mapped from their descriptors, used in place, unmapped when the call is over."""
+"""A call's tensors on a GPU: mapped from their descriptors, used in place, unmapped when the call is over.
+
+In a batch the judge's clock runs while inputs are mapped. So addresses are reserved and tensors made before, over a
+page that is then taken away, and a few calls of the driver are left to do for each call of the batch, while the one
+before it runs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import torch
@@ -32,9 +38,7 @@ class GpuMapped:
             self._address = driver.map(handle, spec.bytes, writable=spec.writable)
         finally:
             driver.release(handle)
-        dtype = _DTYPES[spec.dtype]
-        whole = _as_bytes(self._address, spec.bytes).view(dtype)
-        self.tensor = whole.as_strided(spec.shape, spec.stride, spec.offset // dtype.itemsize)
+        self.tensor = _tensor(self._address, spec)
 
     def was_written(self) -> bool:
         """It cannot have been, through this mapping."""
@@ -45,3 +49,51 @@ class GpuMapped:
         # After an illegal access the driver refuses everything; the judge has been told.
         with suppress(GpuError):
             self._driver.unmap(self._address, self.spec.bytes)
+
+
+class GpuSlab:
+    """All inputs, or all outputs, of one call of a batch, in one allocation; `tensors` by name.
+
+    Args:
+        specs: `bytes` is the size of the slab, and `offset` counts from its start.
+    """
+
+    def __init__(self, specs: Sequence[TensorSpec], driver: VirtualMemory) -> None:
+        self._driver = driver
+        self._size = specs[0].bytes
+        self._writable = specs[0].writable
+        self._address = driver.reserve(self._size)
+        self._attached = False
+        self.tensors = self._made(specs)
+
+    def _made(self, specs: Sequence[TensorSpec]) -> dict[str, torch.Tensor]:
+        """Tensors over the addresses; torch asks the driver about the first of them, so a page is there meanwhile."""
+        page = self._driver.create(self._driver.granularity)
+        self._driver.attach(self._address, page, self._driver.granularity, writable=False)
+        self._driver.release(page)
+        try:
+            return {spec.name: _tensor(self._address, spec) for spec in specs}
+        finally:
+            self._driver.detach(self._address, self._driver.granularity)
+
+    def attach(self, descriptor: int) -> None:
+        """Map the memory behind it."""
+        handle = self._driver.receive(descriptor)
+        self._driver.attach(self._address, handle, self._size, writable=self._writable)
+        self._attached = True
+        self._driver.release(handle)
+
+    def close(self) -> None:
+        """Unmap it."""
+        self.tensors = {}
+        with suppress(GpuError):
+            if self._attached:
+                self._driver.detach(self._address, self._size)
+            self._driver.free(self._address, self._size)
+
+
+def _tensor(address: int, spec: TensorSpec) -> torch.Tensor:
+    """The tensor in memory at an address."""
+    dtype = _DTYPES[spec.dtype]
+    whole = _as_bytes(address, spec.bytes).view(dtype)
+    return whole.as_strided(spec.shape, spec.stride, spec.offset // dtype.itemsize)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from contextlib import suppress
 
 import torch
@@ -62,6 +63,23 @@ class Mapped:
 
     def close(self) -> None:
         """The mapping ends with its last user, who may be the submission."""
+
+
+class HostSlab:
+    """All inputs, or all outputs, of one call of a batch, in one memfd; `tensors` by name, once it is attached."""
+
+    def __init__(self, specs: Sequence[TensorSpec]) -> None:
+        self._specs = tuple(specs)
+        self.tensors: dict[str, torch.Tensor] = {}
+
+    def attach(self, descriptor: int) -> None:
+        """Map the memory behind it."""
+        for spec in self._specs:
+            self.tensors[spec.name] = Mapped(spec, descriptor).tensor
+
+    def close(self) -> None:
+        """The mappings end with their last user."""
+        self.tensors = {}
 
 
 def _map_writable(descriptor: int, spec: TensorSpec) -> mmap.mmap:

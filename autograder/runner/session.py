@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from autograder.protocol import Call, Load
+from autograder.protocol import Arm, Call, Load
 from autograder.runner import wire
+from autograder.runner.batch import Prepared
 from autograder.runner.languages import Entry, Loader, Mapped
 from autograder.runner.memory import Words
 from autograder.runner.report import SubmissionError, describe
@@ -48,7 +49,10 @@ class Session:
         self._filename = load.filename
         entry = self._load(load)
         while entry is not None and (received := self._line.receive()) is not None:
-            self._answer(entry, load, words, wire.to_call(received[0]), received[1])
+            if received[0]["is"] == "Arm":
+                self._batch(entry, load, words, wire.to_arm(received[0]), received[1])
+            else:
+                self._answer(entry, load, words, wire.to_call(received[0]), received[1])
         while entry is None and self._line.receive() is not None:
             pass
 
@@ -79,6 +83,27 @@ class Session:
         words.finish(call.nonce, event_ns[0])
         self._line.send("Returned", {"nonce": call.nonce, **seen})
         self._let_go(mapped, descriptors)
+
+    def _batch(self, entry: Entry, load: Load, words: Words, arm: Arm, outputs: list[int]) -> None:
+        prepared = Prepared(self._loader, arm, load.arguments, outputs)
+        wire.close(outputs)
+        self._line.send("Armed", {"nonce": arm.nonce})
+        received = self._line.receive(meanwhile=self._loader.awake)
+        if received is None:
+            return
+        reveal, inputs = wire.to_reveal(received[0]), received[1]
+        while words.allowed() != reveal.nonce:
+            self._pause(0.0001)
+        event_ns: list[int] = []
+        problem = self._guard(lambda: event_ns.append(entry.batch(prepared.calls(inputs, reveal.drawn))))
+        if problem is not None:
+            self._line.send("Raised", {"nonce": reveal.nonce, "stage": "call", **problem})
+        else:
+            words.finish(reveal.nonce, event_ns[0])
+            self._line.send("Returned", {"nonce": reveal.nonce})
+        wire.close(inputs)
+        prepared.close()
+        self._line.send("Released", {"nonce": reveal.nonce})
 
     def _let_go(self, mapped: list[Mapped], descriptors: list[int]) -> None:
         """The judge has its answer: nothing is waited for."""

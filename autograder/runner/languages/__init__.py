@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
 from autograder.contract import Lane, Language
 from autograder.protocol import Load, TensorSpec
+from autograder.runner.batch import Slab
 
 
 class Entry(Protocol):
@@ -19,6 +20,9 @@ class Entry(Protocol):
 
     def call(self, arguments: list[Any], *, record: bool) -> int:
         """Call it once with `arguments` in order; the event clock's nanoseconds."""
+
+    def batch(self, calls: Iterator[list[Any]]) -> int:
+        """Call it once for each list of arguments, and wait when all are made; the event clock's nanoseconds."""
 
     def seen(self) -> dict[str, Any]:
         """What the last recorded call launched, as `launches` and `operations` of `protocol.Returned`."""
@@ -58,6 +62,12 @@ class Loader(Protocol):
     def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
         """Map a tensor of a call."""
 
+    def slab(self, specs: Sequence[TensorSpec]) -> Slab:
+        """Room for all inputs, or all outputs, of one call of a batch."""
+
+    def awake(self) -> None:
+        """Called again and again while the judge is about to start its clock for a batch."""
+
     def versions(self) -> dict[str, str]:
         """Names and versions of the toolchain."""
 
@@ -67,6 +77,7 @@ class Loader(Protocol):
 
 _INTERPRETED: Mapping[Language, tuple[str, str]] = {
     Language.triton: ("autograder.runner.languages.triton", "TritonLoader"),
+    Language.cuda: ("autograder.runner.languages.cuda", "CudaLoader"),
 }
 _COMPILED: Mapping[Language, tuple[str, str]] = {
     Language.triton: ("autograder.runner.languages.triton_gpu", "TritonGpuLoader"),

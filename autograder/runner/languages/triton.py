@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from autograder.protocol import Load, TensorSpec
 from autograder.runner import source
-from autograder.runner.memory import Mapped
+from autograder.runner.memory import HostSlab, Mapped
 
 _clock = time.perf_counter_ns
 """Taken before a submission can replace it."""
@@ -53,6 +53,13 @@ class TritonLoader:
         """Map a memfd."""
         return Mapped(spec, descriptor)
 
+    def slab(self, specs: Sequence[TensorSpec]) -> HostSlab:
+        """A memfd for each."""
+        return HostSlab(specs)
+
+    def awake(self) -> None:
+        """The processor is."""
+
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and numpy."""
         return self._versions
@@ -81,6 +88,14 @@ class TritonEntry:
         entry, clock = self._entry, _clock
         start = clock()
         entry(*arguments)
+        return clock() - start
+
+    def batch(self, calls: Iterator[list[Any]]) -> int:
+        """One after the other; the host's nanoseconds of all."""
+        entry, clock = self._entry, _clock
+        start = clock()
+        for arguments in calls:
+            entry(*arguments)
         return clock() - start
 
     def _recorded(self, arguments: list[Any]) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from autograder.gpu.driver import VirtualMemory, load_driver
 from autograder.protocol import Load, TensorSpec
 from autograder.runner import source
-from autograder.runner.gpu import GpuMapped
+from autograder.runner.gpu import GpuMapped, GpuSlab
 
 SCRATCH_BYTES = 256 * 2**20
 """Written before every call: several times any L2 cache, and tens of microseconds in which the host queues the call."""
@@ -55,6 +55,14 @@ class TritonGpuLoader:
         """Map device memory."""
         return GpuMapped(spec, descriptor, self._driver)
 
+    def slab(self, specs: Sequence[TensorSpec]) -> GpuSlab:
+        """An allocation for each."""
+        return GpuSlab(specs, self._driver)
+
+    def awake(self) -> None:
+        """Have the device work for this context, so that the first call of a batch does not wait for the switch."""
+        self._clock.touch()
+
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and CUDA, and the GPU's name."""
         return self._versions
@@ -81,6 +89,7 @@ class EventClock:
 
         self._first, self._last = _events(torch.cuda.Event)
         self._scratch = torch.empty(SCRATCH_BYTES, dtype=torch.uint8, device="cuda")
+        self._speck = self._scratch[:1]
         self._zero = torch.Tensor.zero_
         self._mark = torch.cuda.Event.record
         self._between = torch.cuda.Event.elapsed_time
@@ -95,6 +104,18 @@ class EventClock:
         self._mark(self._last)
         self._wait()
         return int(self._between(self._first, self._last) * 1e6)
+
+    def total_ns(self, work: Callable[[], object]) -> int:
+        """Nanoseconds on the device from the first of `work` to its last, nothing written before."""
+        self._mark(self._first)
+        work()
+        self._mark(self._last)
+        self._wait()
+        return int(self._between(self._first, self._last) * 1e6)
+
+    def touch(self) -> None:
+        """One tiny kernel, not waited for."""
+        self._zero(self._speck)
 
 
 def _events(event: Any) -> tuple[Any, Any]:
@@ -119,6 +140,14 @@ class TritonGpuEntry:
             return self._clock.time_ns(lambda: self._entry(*arguments))
         self._record.clear()
         return self._clock.time_ns(lambda: self._recorded(arguments))
+
+    def batch(self, calls: Iterator[list[Any]]) -> int:
+        """Queue one after the other, wait for all; device nanoseconds."""
+        return self._clock.total_ns(lambda: self._all(calls))
+
+    def _all(self, calls: Iterator[list[Any]]) -> None:
+        for arguments in calls:
+            self._entry(*arguments)
 
     def _recorded(self, arguments: list[Any]) -> None:
         self._record.recording = True
