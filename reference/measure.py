@@ -4,19 +4,21 @@
     TRITON_INTERPRET=1 python reference/measure.py cpu [SLUG …]
 
 For the authors' notes only: one process, its own clock, no opponent. For every case of the lane's own it compares each
-kernel with the oracle, and times ranked cases. On a GPU: device events, 5 calls to warm up, the median of 30 with a
-cold L2; beside them torch's own operator and a copy of as many bytes as the case has to move. On a CPU: the
-interpreter's processor time, one thread, the least of 7 calls.
+kernel with the oracle, and times ranked cases, those in float16 in bfloat16 too. On a GPU: device events, 5 calls to
+warm up, the median of 30 with a cold L2, all kernels taking turns, because clocks drift; beside them torch's own
+operator and a copy of as many bytes as the case has to move. On a CPU: the interpreter's processor time, one thread,
+the least of 7 calls.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -29,7 +31,10 @@ from autograder.assignment import Assignment, Case, load_assignment, slugs  # no
 from autograder.contract import Lane  # noqa: E402
 from autograder.judge.compare import compare  # noqa: E402
 
+Call = Callable[[], object]
 COLD_BYTES = 2**28
+BESIDE = ("torch", "copy of as many bytes")
+"""What speeds are put beside."""
 
 
 def load(path: Path) -> ModuleType:
@@ -42,12 +47,14 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def time_ms(call: Callable[[], object], device: str) -> float:
-    """The time of a call in milliseconds."""
-    return interpreter_ms(call) if device == "cpu" else device_ms(call)
+def times_ms(calls: Mapping[str, Call], device: str) -> dict[str, float]:
+    """The time of each call in milliseconds."""
+    if device == "cpu":
+        return {name: interpreter_ms(call) for name, call in calls.items()}
+    return device_ms(calls)
 
 
-def interpreter_ms(call: Callable[[], object]) -> float:
+def interpreter_ms(call: Call) -> float:
     """The least processor time of 7 calls."""
     times = []
     for _ in range(7):
@@ -57,21 +64,20 @@ def interpreter_ms(call: Callable[[], object]) -> float:
     return 1e3 * min(times)
 
 
-def device_ms(call: Callable[[], object]) -> float:
-    """The median time of 30 calls on the GPU, each with a cold L2, after 5 to warm up."""
+def device_ms(calls: Mapping[str, Call]) -> dict[str, float]:
+    """The median time of 30 rounds on the GPU, each call with a cold L2, after 5 rounds to warm up."""
     cold = torch.empty(COLD_BYTES, dtype=torch.uint8, device="cuda")
-    for _ in range(5):
-        call()
-    times = []
-    for _ in range(30):
-        cold.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for number in range(35):
+        for name in sorted(calls, reverse=bool(number % 2)):
+            cold.zero_()
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            start.record()
+            calls[name]()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(start.elapsed_time(end))
+    return {name: statistics.median(found[5:]) for name, found in times.items()}
 
 
 def arguments(
@@ -90,6 +96,8 @@ def arguments(
     for argument in assignment.arguments:
         if argument.role == "stride":
             values.append(tensors[argument.of].stride(argument.dim))
+        elif argument.role == "scalar":
+            values.append(inputs[argument.name].item())
         else:
             values.append(tensors[argument.name] if argument.name in tensors else case.size[argument.name])
     return values, outputs
@@ -131,6 +139,7 @@ def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None
     flops, moved = assignment.cost_of(case)
     values, outputs = arguments(assignment, case, inputs)
     say(f"{slug} {case.name} {case.size} {case.dtype}: {moved / 1e9:.3f} GB, {flops / 1e9:.1f} Gflop")
+    calls: dict[str, Call] = {}
     for kernel, entry in kernels_of(slug, assignment.entry).items():
         poison(outputs)
         call = functools.partial(entry, *values)
@@ -140,12 +149,21 @@ def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None
         except Exception as error:  # noqa: BLE001 - a kernel that this machine refuses is a line in the notes
             say(f"  {kernel:28} refused: {str(error).splitlines()[0][:90]}")
             continue
-        timed = rates(time_ms(call, device), moved, flops) if case.ranked else ""
-        say(f"  {kernel:28} {f'{wrong} wrong' if wrong else 'right':12} {timed}")
-    if case.ranked and device == "cuda":
+        say(f"  {kernel:28} {f'{wrong} wrong' if wrong else 'right'}")
+        calls[kernel] = call
+    if case.ranked:
+        time_case(calls, moved, flops, device)
+
+
+def time_case(calls: dict[str, Call], moved: float, flops: float, device: str) -> None:
+    """Time the kernels of a ranked case, on a GPU beside a copy."""
+    if device == "cuda":
         half = torch.empty(int(moved) // 2, dtype=torch.uint8, device="cuda")
-        copied = time_ms(functools.partial(torch.empty_like(half).copy_, half), device)
-        say(f"  {'copy of as many bytes':41} {rates(copied, moved, 0.0)}")
+        calls["copy of as many bytes"] = functools.partial(torch.empty_like(half).copy_, half)
+    times = times_ms(calls, device)
+    for kernel, milliseconds in times.items():
+        beside = ", ".join(f"{times[other] / milliseconds:.3f} of {other}" for other in BESIDE if other in times)
+        say(f"  {kernel:28} {rates(milliseconds, moved, 0.0 if 'copy' in kernel else flops)} {beside}")
 
 
 def rates(milliseconds: float, moved: float, flops: float) -> str:
@@ -173,6 +191,8 @@ def main() -> None:
         for case in assignment.cases_for(lane):
             if lane in case.lanes:
                 one_case(slug, assignment, case, device)
+            if lane in case.lanes and case.ranked and device == "cuda" and case.dtype == "float16":
+                one_case(slug, assignment, dataclasses.replace(case, dtype="bfloat16"), device)
 
 
 if __name__ == "__main__":
