@@ -174,6 +174,7 @@ class Stand:
         defences: Defences = ALL_ON,
         work: Work = Work.all,
         ranked: int = 2048,
+        remeasured: int = 0,
     ) -> GradeResult:
         """Grade one source as a whole job would."""
         folders = self.folders(limits or {}, inputs, ranked)
@@ -186,6 +187,7 @@ class Stand:
             source=source,
             filename="submission.py",
             work=work,
+            remeasured=remeasured,
         )
         self.sandbox.started.clear()
         result = grade(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograder.contract import Lane
+from autograder.judge.defences import Defences
 from tests.gpu.hostile import corpus as gpu_corpus
 from tests.hostile import corpus as cpu_corpus
 
-SERIAL = {"B5", "F3", "F4", "F1", "D4"}
-"""Classes that are looked for on the whole machine, or that fill it: one at a time."""
+BITE = " (bite)"
+"""What the names of bites end with."""
+
+SERIAL = {"F3"}
+"""Classes whose traces are looked for on the whole machine: one at a time."""
 
 QUICK = {
     "passed_honest", "wrong_answer_cached_by_shape", "wrong_answer_cached_by_pointer", "wrong_answer_lazy_output",
@@ -33,10 +38,14 @@ class Task:
         expected: verdicts, each of them right.
         held: `no`, `yes`, or `harmless`: held, or with no more speed than is its own.
         least_ratio: the speed that is its own, less the room of `outcome.ROOM`; 0 where nothing is claimed.
+        claim: what the event clock alone has to fall below, or the file shows nothing; 0 where it need not.
         findings: kinds that staff must be shown; an honest file must have none.
         honest: it is no attack.
         serial: nothing else may run meanwhile: it is timed, fills the machine, or is looked for on all of it.
         work, ranked: what is graded, and how many elements the ranked case has.
+        neighbour: other processes of the machine copy and compute meanwhile.
+        without: the judge's defences that are switched off: this is a bite; `expected` says how the attack succeeds.
+        naive: judged by a harness in the submission's own process, which is a bite too.
         skipped: why it says nothing on this lane.
     """
 
@@ -52,11 +61,15 @@ class Task:
     limits: tuple[tuple[str, float], ...] = ()
     held: str = "no"
     least_ratio: float = 0.0
+    claim: float = 0.0
     at_least_us: float = 0.0
     findings: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     honest: bool = False
     serial: bool = False
+    neighbour: bool = False
+    without: tuple[str, ...] = ()
+    naive: bool = False
     quick: bool = False
     skipped: str = ""
 
@@ -72,12 +85,14 @@ def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = F
         *(_common(attack, lane, sandbox) for attack in cpu_corpus.attacks() if not attack.at_the_edge),
     ]
     if lane is not Lane.cpu:
-        found += [_gpu(attack, sandbox) for attack in gpu_corpus.attacks()]
+        found += [task for attack in gpu_corpus.attacks() for task in (_gpu(attack, sandbox), *_bites(attack, sandbox))]
     return [task for task in found if _wanted(task, only) and (task.quick or not quick)]
 
 
 def _wanted(task: Task, only: Sequence[str]) -> bool:
-    return not only or any(word == task.name or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only)
+    return not only or any(
+        word == task.name.removesuffix(BITE) or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only
+    )
 
 
 def _honest(lane: Lane) -> Task:
@@ -121,12 +136,38 @@ def _gpu(attack: gpu_corpus.Attack, sandbox: str) -> Task:
         limits=tuple(attack.limits.items()),
         held=attack.held,
         least_ratio=attack.least_ratio,
+        claim=attack.bite.claim,
         findings=attack.findings,
         honest=attack.honest,
         serial=attack.alone or attack.work != "check",
+        neighbour=attack.neighbour,
         quick=attack.quick,
         skipped=expected if isinstance(expected, str) else "",
     )
+
+
+def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
+    """The same file where its defence is not; in one sandbox, as the defence is none of the sandbox's."""
+    bite = attack.bite
+    if sandbox != "process" or not (bite.judge or bite.naive):
+        return []
+    plain = _gpu(attack, sandbox)
+    absent = [name for name in bite.judge if name not in Defences.__dataclass_fields__]
+    return [
+        dataclasses.replace(
+            plain,
+            name=f"{attack.name}{BITE}",
+            tries=f"the same without: {attack.meets}",
+            expected=(bite.succeeds,),
+            held="either",
+            least_ratio=0.0,
+            claim=0.0,
+            without=bite.judge,
+            naive=bite.naive,
+            skipped=f"the judge has no switch {absent[0]!r}" if absent else "",
+            quick=False,
+        )
+    ]
 
 
 def tries(source: str) -> str:

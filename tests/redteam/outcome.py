@@ -23,6 +23,8 @@ class Outcome(StrEnum):
     """It got what it was after on the machine, or left something of its own."""
     false_hold = "false hold"
     """Nothing was wrong with it, and it was held or shown to staff."""
+    no_bite = "no bite"
+    """The attack did not work even where its one defence is not: the row shows nothing."""
     different = "different"
     """Another verdict than the table's, none of the above."""
     error = "error"
@@ -37,10 +39,12 @@ class Seen:
     verdict: str
     held: bool = False
     held_reason: str = ""
+    remeasure: str = ""
+    """Why it would be measured once more still, after a second attempt."""
     findings: tuple[str, ...] = ()
     ratios: tuple[float, ...] = ()
-    event_us: tuple[float, ...] = ()
-    reference_us: tuple[float, ...] = ()
+    claimed: tuple[float, ...] = ()
+    """What the event clocks alone say of each measurement: median of the submission's over that of the reference's."""
     sealed_us: tuple[float, ...] = ()
     """The smallest sealed time of each measurement."""
     loot: str = ""
@@ -76,14 +80,21 @@ def _of_the_findings(task: Task, seen: Seen) -> tuple[Outcome, str] | None:
 def _of_the_clock(task: Task, seen: Seen) -> tuple[Outcome, str]:
     if seen.verdict != "passed":
         return Outcome.as_expected, ""
-    if seen.held and task.held == "no":
-        return Outcome.false_hold, seen.held_reason
+    withheld = seen.held or bool(seen.remeasure)
+    if withheld and task.held == "no":
+        return Outcome.false_hold, seen.held_reason or seen.remeasure
     gains = task.least_ratio and any(ratio < task.least_ratio * (1 - ROOM) for ratio in seen.ratios)
-    if not seen.held and gains:
+    if gains and not withheld:
         return Outcome.false_accept, f"credited with a ratio of {min(seen.ratios):.3f}, its own is {task.least_ratio:g}"
-    if not seen.held and task.held == "yes":
-        return Outcome.false_accept, f"not held at ratios {', '.join(f'{ratio:.3f}' for ratio in seen.ratios)}"
+    if task.held == "yes" and not withheld:
+        return Outcome.false_accept, f"not held at ratios {_shown(seen.ratios)}"
+    if task.claim and not any(ratio < task.claim for ratio in seen.claimed):
+        return Outcome.no_bite, f"it did not work: the event clock says {_shown(seen.claimed)}"
     return Outcome.as_expected, ""
+
+
+def _shown(ratios: tuple[float, ...]) -> str:
+    return ", ".join(f"{ratio:.3f}" for ratio in ratios) or "nothing"
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,30 @@ Reads one task's name per line, writes what was seen as one line of JSON. What t
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from autograder import codec
-from autograder.contract import GradeResult, Lane, Work
+from autograder.contract import GradeResult, Lane, Measurement, Work
+from autograder.judge.defences import ALL_ON
 from autograder.sandbox import Promise
+from tests.gpu.hostile import naive
 from tests.hostile.canary import touched
 from tests.hostile.stand import Stand, folders_left, processes_left
 from tests.redteam import stands
 from tests.redteam.attacks import Task, tasks
+from tests.redteam.neighbour import neighbour
 from tests.redteam.outcome import Answer, Seen
 
 SHOWN = 300
+NAIVE_SIZE = 2**24
+WAITS_LESS = replace(ALL_ON, off_deadline_s=20.0, early_reveal_s=1.0, late_read_s=4.0)
+"""For bites: how long a defence that is off is waited for."""
 
 
 def main() -> None:
@@ -43,24 +51,40 @@ def _graded(stand: Stand, task: Task) -> Answer:
     """What one task showed; an honest one that is held is measured a second time."""
     if absent := [name for name in task.needs if Promise(name) not in stand.sandbox.promises]:
         return Answer(skipped=f"the sandbox does not promise {', '.join(absent)} here")
+    if task.naive:
+        return Answer(_naively(stand, task))
     seen = _once(stand, task)
-    again = _once(stand, task) if task.honest and seen.held else None
+    again = _once(stand, task) if task.honest and (seen.held or seen.remeasure) else None
     return Answer(seen, again)
 
 
 def _once(stand: Stand, task: Task) -> Seen:
+    """One grading; where the judge asks for a second measurement, that one."""
     start = time.monotonic()
-    result = stand.grade(
-        task.source,
-        mode=task.mode,
-        inputs=task.inputs,
-        limits=dict(task.limits),
-        work=Work(task.work),
-        ranked=task.ranked,
-    )
+    with neighbour() if task.neighbour else nullcontext():
+        result = _result(stand, task)
+        if result.remeasure:
+            result = _result(stand, task, remeasured=1)
     seen = _seen(result, time.monotonic() - start)
     left = (*processes_left(stand), *folders_left(stand))
     return replace(seen, left=tuple(str(one)[:SHOWN] for one in left[:5]))
+
+
+def _result(stand: Stand, task: Task, remeasured: int = 0) -> GradeResult:
+    off = replace(WAITS_LESS, **dict.fromkeys(task.without, False)) if task.without else ALL_ON
+    return stand.grade(
+        task.source, mode=task.mode, inputs=task.inputs, limits=dict(task.limits), work=Work(task.work),
+        ranked=task.ranked, defences=off, remeasured=remeasured,
+    )  # fmt: skip
+
+
+def _naively(stand: Stand, task: Task) -> Seen:
+    """How it fares in a harness of the submission's own process."""
+    outcome = naive.judged(stand.folders({}, "", task.ranked).assignment / "problem.py", task.source, NAIVE_SIZE)
+    no_time = outcome.verdict == "passed" and outcome.microseconds < outcome.honest_us / 3
+    verdict = "no_time" if no_time and "no_time" in task.expected else outcome.verdict
+    said = f"{outcome.microseconds:.1f} µs beside {outcome.honest_us:.1f} µs. {outcome.said}"
+    return Seen(verdict, explanation=said[:SHOWN])
 
 
 def _seen(result: GradeResult, seconds: float) -> Seen:
@@ -70,15 +94,21 @@ def _seen(result: GradeResult, seconds: float) -> Seen:
         verdict=str(result.verdict),
         held=result.held,
         held_reason=result.held_reason[:SHOWN],
+        remeasure=result.remeasure[:SHOWN],
         findings=tuple(str(finding.kind) for finding in result.findings),
         ratios=tuple(found.ratio for found in result.measurements),
-        event_us=tuple(found.time_us for found in result.measurements),
-        reference_us=tuple(found.reference_us for found in result.measurements),
+        claimed=tuple(map(_claimed, result.measurements)),
         sealed_us=tuple(min(pair.submission_sealed_us for pair in found.pairs) for found in result.measurements),
         loot="the canary was written to" if touched() else shown[at : at + 80] if at >= 0 else "",
         explanation=result.explanation[:SHOWN],
         seconds=seconds,
     )
+
+
+def _claimed(found: Measurement) -> float:
+    """The ratio by the event clocks alone."""
+    ours = statistics.median(pair.submission_event_us for pair in found.pairs)
+    return ours / statistics.median(pair.reference_event_us for pair in found.pairs)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class Attack:
     findings: tuple[str, ...] = ()
     limits: dict[str, float] = field(default_factory=dict)
     alone: bool = False
+    neighbour: bool = False
     quick: bool = False
     docker: tuple[str, ...] | str = ()
 

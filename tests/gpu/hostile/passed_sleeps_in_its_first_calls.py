@@ -1,0 +1,30 @@
+"""Sleeps in its first calls, so that a harness that draws as many samples as fit its time takes few.
+
+Class A8. The number of samples is fixed, and the first call is not one of them."""
+
+import time
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 2048),)](x, y, out, n, BLOCK=2048, num_warps=8)
+
+
+CALLS = []
+
+
+def vector_add(x, y, out, n):
+    CALLS.append(n)
+    if len(CALLS) <= 3:
+        time.sleep(0.3)
+    _honest(x, y, out, n)

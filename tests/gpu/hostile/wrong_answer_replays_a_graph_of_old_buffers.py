@@ -1,0 +1,33 @@
+"""Captures its first call in a CUDA graph and replays that: the same addresses, whatever it is given.
+
+Class A11 and D1. No call's memory is where the last one's was; what was there is unmapped."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 2048),)](x, y, out, n, BLOCK=2048, num_warps=8)
+
+
+GRAPHS = {}
+
+
+def vector_add(x, y, out, n):
+    if n in GRAPHS:
+        GRAPHS[n].replay()
+        return
+    _honest(x, y, out, n)
+    torch.cuda.synchronize()
+    GRAPHS[n] = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(GRAPHS[n]):
+        _honest(x, y, out, n)
+    GRAPHS[n].replay()
