@@ -24,9 +24,12 @@ from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure, clean, from_exit, from_raised, out_of_time, out_of_total, violation
 from autograder.judge.host import HOST
+from autograder.judge.slabs import BatchMemory
 from autograder.protocol import (
     MAX_PACKET,
     RUNNER_SAYS,
+    Arm,
+    Armed,
     Call,
     FromJudge,
     FromRunner,
@@ -34,7 +37,9 @@ from autograder.protocol import (
     Loaded,
     Raised,
     Ready,
+    Released,
     Returned,
+    Reveal,
     decode,
     encode,
 )
@@ -57,6 +62,9 @@ _SHOWN = 1000
 _SEND_S = 5.0
 _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
+_AWAKE_S = 0.0015
+"""Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
+_RELEASE_S = 5.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
 
@@ -88,6 +96,21 @@ class Budget:
     def __init__(self, total_s: float) -> None:
         self.total_s = total_s
         self.left_s = total_s
+
+
+@dataclass(frozen=True)
+class FinishedBatch:
+    """A batch that ended.
+
+    Attributes:
+        snapshots: of the outputs, by call.
+        sealed_us: from the release of all inputs to the complete snapshots of all outputs, by the judge's clock.
+        event_us: what the runner claims for all calls together.
+    """
+
+    snapshots: tuple[tuple[Snapshot, ...], ...]
+    sealed_us: float
+    event_us: float
 
 
 class Conversation:
@@ -171,6 +194,55 @@ class Conversation:
         snapshots = tuple(outputs.get(id(tensor)) or tensor.snapshot() for tensor in tensors)
         return self._limits_kept("the call") or self._finished(answer, snapshots, sealed_us)
 
+    def batch(
+        self, memory: BatchMemory, scalars: dict[str, int | float], drawn: Sequence[dict[str, int | float]] = ()
+    ) -> FinishedBatch | Failure:
+        """Make several calls as one exchange: fill, seal, arm, reveal, wait, copy, freeze.
+
+        The runner is awake when the interval begins, and goes on while the copies are made: whatever it does then
+        takes time that is counted.
+
+        Args:
+            memory: of all calls.
+            scalars: the same for all calls.
+            drawn: by call, those that are its own; revealed with the inputs.
+        """
+        nonce = self._nonces.next()
+        memory.fill()
+        arm = Arm(nonce, len(memory.outputs), memory.specs, scalars)
+        failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
+        if failed is not None:
+            return failed
+        self._device.cool()
+        self._device.settle()
+        reveal, descriptors = encode(Reveal(nonce, tuple(drawn))), [slab.memory.descriptor for slab in memory.inputs]
+        self._runner.thaw()
+        time.sleep(_AWAKE_S)
+        start = time.monotonic()
+        self._judge_word.write(nonce)
+        try:
+            socket.send_fds(self._channel, [reveal], descriptors)
+        except OSError:
+            return self._gone("a batch of calls")
+        answer = self._awaited(Returned, nonce, start, "a batch of calls", self._limits.call_s, spin=True)
+        if not isinstance(answer, Returned):
+            self._runner.freeze()
+            return answer if isinstance(answer, Failure) else violation("The control channel was written to.")
+        memory.take()
+        self._device.settle()
+        sealed_us = (time.monotonic() - start) * 1e6
+        event_us = self._runner_word.read()[1] / 1e3
+        self._receive(Released, nonce, time.monotonic() + _RELEASE_S, "a batch of calls")
+        self._runner.freeze()
+        return self._limits_kept("a batch of calls") or FinishedBatch(memory.snapshots(), sealed_us, event_us)
+
+    def _armed(self, arm: Arm, descriptors: list[int]) -> Failure | None:
+        """Have the runner map the outputs."""
+        start = time.monotonic()
+        failed = self._send(arm, descriptors, "a batch of calls")
+        answer = failed or self._answer(Armed, arm.nonce, start, "a batch of calls", self._limits.call_s)
+        return answer if isinstance(answer, Failure) else None
+
     def alive(self) -> bool:
         """Whether the runner is still there."""
         return self._runner.poll() is None
@@ -209,23 +281,34 @@ class Conversation:
         self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float
     ) -> FromRunner | Failure:
         """Wait for the answer to what was said at `start`, then stop the runner."""
-        allowed_s = min(limit_s, self._budget.left_s) if self._defences.deadlines else self._defences.off_deadline_s
-        answer = self._receive(wanted, nonce, start + allowed_s, during)
-        self._budget.left_s -= time.monotonic() - start
-        if answer is None:
-            return out_of_time(during, limit_s) if allowed_s == limit_s else out_of_total(self._budget.total_s)
+        answer = self._awaited(wanted, nonce, start, during, limit_s)
         if not (isinstance(answer, Failure) and answer.ended):
             self._runner.freeze()
         return answer
 
+    def _awaited(
+        self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float, *, spin: bool = False
+    ) -> FromRunner | Failure:
+        """Wait for the answer to what was said at `start`, within its limit and the budget."""
+        allowed_s = min(limit_s, self._budget.left_s) if self._defences.deadlines else self._defences.off_deadline_s
+        answer = self._receive(wanted, nonce, start + allowed_s, during, spin=spin)
+        self._budget.left_s -= time.monotonic() - start
+        if answer is None:
+            return out_of_time(during, limit_s) if allowed_s == limit_s else out_of_total(self._budget.total_s)
+        return answer
+
     def _receive(
-        self, wanted: type[FromRunner], nonce: int, deadline: float, during: str
+        self, wanted: type[FromRunner], nonce: int, deadline: float, during: str, *, spin: bool = False
     ) -> FromRunner | Failure | None:
-        """The awaited packet, what went wrong instead, or `None` at the deadline."""
+        """The awaited packet, what went wrong instead, or `None` at the deadline; `spin` looks instead of sleeping."""
+        looked = time.monotonic()
         while (left := deadline - time.monotonic()) > 0:
-            if not self._poll.poll(1000 * min(left, _LOOK_S)):
+            if not self._poll.poll(0 if spin else 1000 * min(left, _LOOK_S)):
+                if spin and time.monotonic() < looked + _LOOK_S:
+                    continue
                 if failed := self._limits_kept(during):
                     return failed
+                looked = time.monotonic()
                 continue
             try:
                 packet = self._channel.recv(MAX_PACKET + 1)
@@ -253,6 +336,8 @@ class Conversation:
 
     def _is_over(self, said: FromRunner | FromJudge, nonce: int) -> bool:
         """Whether the runner's own word agrees that the call is over."""
+        if isinstance(said, Armed | Released):
+            return self._nonces.answered(nonce, said.nonce)
         if not isinstance(said, Returned):
             return True
         return self._nonces.answered(nonce, said.nonce) and self._nonces.answered(nonce, self._runner_word.read()[0])

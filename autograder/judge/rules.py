@@ -1,0 +1,62 @@
+"""How a lane measures, and at which thresholds; `docs/measurement.md` publishes what they let through.
+
+Every number here is one that a submission knows. None of them can be steered by it: how many samples are taken follows
+from n and one fixed second stage, and a batch more only makes the bound tighter.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Thresholds of measuring.
+
+    Attributes:
+        batches: the sealed clock bounds the event clock by batches of calls.
+        control: after the submission's runner is killed, the reference is timed against itself.
+        shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
+            one of the case was checked against the oracle, may serve as the expected value.
+        epsilon: by how much the sealed bound may lie above the event clock.
+        tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
+        widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
+            which after it the node is at fault.
+        second_stage: the second stage brings the pairs to so many times the first.
+        batch_us: how much work a batch holds, so that an exchange is small beside it.
+        most_calls: of one batch; one descriptor each.
+        most_batches: the first is enough if it shows the bound.
+        control_pairs: pairs of the A/A block.
+        memory_share: of the device's memory, for one batch.
+        null_exchanges: of which the shortest counts.
+        soft_floor: a time below this part of the best verified one is measured again.
+    """
+
+    batches: bool = True
+    control: bool = True
+    shared_inputs: bool = True
+    epsilon: float = 0.03
+    tolerance: float = 0.02
+    widest: float = 0.02
+    second_stage: int = 4
+    batch_us: float = 8000.0
+    most_calls: int = 56
+    most_batches: int = 4
+    control_pairs: int = 8
+    memory_share: float = 0.6
+    null_exchanges: int = 8
+    soft_floor: float = 0.9
+
+
+GPU = Rules()
+HOST = Rules(batches=False, control=False, shared_inputs=False, widest=float("inf"))
+"""The sealed clock ranks by itself; interpreter times are practice, and hold nobody."""
+
+
+def node_spread() -> float:
+    """The node's noise, the relative spread of a golden kernel against itself; the worker measures and names it."""
+    try:
+        return float(os.environ.get("LADDER_NODE_SPREAD", "0"))
+    except ValueError:
+        return 0.0
