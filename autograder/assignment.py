@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from autograder.compile_checks.targets import LANES, TARGETS
 from autograder.contract import Lane, Language, Visibility
 from autograder.errors import ContractError, ManifestError
 
@@ -42,6 +43,8 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 
+REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma")
+"""What a requirement may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
 
@@ -164,6 +167,43 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """What the kernels of one case, compiled for one target, have to look like; shown to the student by its name.
+
+    Each of the numbers is compared as its text says, `"> 0"` or `"== 0"`. With `>` or `>=`, at least one launch of the
+    case has to satisfy it; with `==`, `<` or `<=` every launch. Of an autotuned launch one candidate is enough.
+
+    Attributes:
+        about: what the page says it is for.
+        target: one of `compile_for`.
+        case: a public case.
+        group: the correctness group that it is part of; without one it is for information, and fails nobody.
+        registers, stack_bytes: per thread.
+        spills: loads and stores of the stack in the machine code.
+        shared_bytes: per block.
+        wgmma, tcgen05, tma: instructions of each kind in the machine code.
+    """
+
+    name: str
+    about: str
+    target: str
+    case: str
+    group: str = ""
+    registers: str = ""
+    stack_bytes: str = ""
+    spills: str = ""
+    shared_bytes: str = ""
+    wgmma: str = ""
+    tcgen05: str = ""
+    tma: str = ""
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, int]]:
+        """Comparison and number, by what is compared."""
+        return {name: parsed for name in REQUIRED if (parsed := comparison(getattr(self, name)))}
+
+
+@dataclass(frozen=True)
 class Points:
     """What a rung is worth; correctness is shared equally by the groups."""
 
@@ -221,6 +261,9 @@ class Assignment:
     limits: Limits = field(default_factory=Limits)
     bitwise: bool = True
     library_operations: tuple[str, ...] = ()
+    library_kernels: tuple[str, ...] = ()
+    compile_for: tuple[str, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -248,6 +291,15 @@ class Assignment:
     def cases_for(self, lane: Lane) -> tuple[Case, ...]:
         """The public cases that the lane runs."""
         return tuple(case for case in self.cases if not case.lanes or lane in case.lanes)
+
+    def signatures(self, lane: Lane) -> tuple[tuple[str, ...], ...]:
+        """What the arguments are in the lane's public cases, as `protocol.Load.signatures` has it."""
+        return tuple(dict.fromkeys(tuple(self._words(case)) for case in self.cases_for(lane)))
+
+    def _words(self, case: Case) -> Iterator[str]:
+        for argument in self.arguments:
+            integer = argument.role in {"size", "stride"}
+            yield "integer" if integer else f"{argument.role} {self.dtype_of(argument, case)}"
 
     def dtype_of(self, argument: Argument, case: Case) -> str:
         """The tensor's dtype in this case, as torch names it."""
@@ -318,6 +370,12 @@ def slugs(root: Path) -> tuple[str, ...]:
     """The assignments under `root`, by rung."""
     folders = (path.parent for path in root.glob("*/assignment.toml"))
     return tuple(a.slug for a in sorted((load_assignment(folder) for folder in folders), key=lambda a: a.rung))
+
+
+def comparison(text: str) -> tuple[str, int] | None:
+    """`("<=", 128)` of `"<= 128"`; `None` where it is no comparison with a number."""
+    found = re.fullmatch(r"(==|<=|>=|<|>)\s*(\d{1,9})", text.strip())
+    return (found[1], int(found[2])) if found else None
 
 
 def evaluate(formula: str, names: Mapping[str, float]) -> float:
@@ -391,7 +449,7 @@ class _Mutants:
 
 def _renamed(data: dict[str, Any]) -> dict[str, Any]:
     """TOML names a list of tables in the singular (`[[case]]`); the dataclass holds them in the plural."""
-    singular = {"case": "cases", "argument": "arguments", "lane": "lanes"}
+    singular = {"case": "cases", "argument": "arguments", "lane": "lanes", "requirement": "requirements"}
     return {singular.get(key, key): value for key, value in data.items()}
 
 
@@ -498,7 +556,36 @@ def _check(assignment: Assignment, reader: _Reader) -> None:
     if set(assignment.tolerance) != {argument.name for argument in assignment.outputs}:
         raise reader.error("tolerance", "needs one entry per output and no other")
     _check_lanes(assignment, reader)
+    _check_requirements(assignment, reader)
     _check_cost(assignment, sizes, reader)
+
+
+def _check_requirements(assignment: Assignment, reader: _Reader) -> None:
+    for target in assignment.compile_for:
+        if target not in TARGETS:
+            raise reader.error("compile_for", f"{target!r} is none of {', '.join(TARGETS)}")
+    names = {case.name for case in assignment.cases}
+    for requirement in assignment.requirements:
+        if requirement.name in names:
+            raise reader.error("requirement.name", f"two cases or requirements have the name {requirement.name!r}")
+        names.add(requirement.name)
+        _check_requirement(requirement, assignment, reader)
+
+
+def _check_requirement(requirement: Requirement, assignment: Assignment, reader: _Reader) -> None:
+    if requirement.target not in assignment.compile_for:
+        raise reader.error("requirement.target", f"{requirement.target!r} is not in `compile_for`")
+    public = {case.name for lane in LANES[requirement.target] for case in assignment.cases_for(lane)}
+    if requirement.case not in public:
+        raise reader.error(
+            "requirement.case", f"{requirement.case!r} is no public case of a lane of {requirement.target}"
+        )
+    for name in REQUIRED:
+        text = getattr(requirement, name)
+        if text and comparison(text) is None:
+            raise reader.error(f"requirement.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
+    if not requirement.bounds:
+        raise reader.error("requirement.name", f"{requirement.name!r} requires none of {', '.join(REQUIRED)}")
 
 
 def _check_lanes(assignment: Assignment, reader: _Reader) -> None:

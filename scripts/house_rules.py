@@ -25,6 +25,7 @@ MAX_FUNCTION_LINES = 60
 # A broad except swallows what it was not meant for; these are the edges where everything has to be caught.
 BROAD_EXCEPT_ALLOWED: dict[str, str] = {
     "autograder/runner": "around the untrusted call",
+    "autograder/compile_checks": "around the untrusted call",
     "autograder/judge": "around the job",
     "autograder/sandbox/shut_in.py": "a child of a fork must not return into its parent's code",
     "worker": "around the job",
@@ -46,11 +47,17 @@ MANIFEST_CLASSES = (
     "Tolerance",
     "Limits",
     "Points",
+    "Requirement",
     "LanePolicy",
     "Cost",
     "Mutant",
 )
-WRITTEN_IN_THE_SINGULAR = {("Assignment", "arguments"), ("Assignment", "cases"), ("Assignment", "lanes")}
+WRITTEN_IN_THE_SINGULAR = {
+    ("Assignment", "arguments"),
+    ("Assignment", "cases"),
+    ("Assignment", "lanes"),
+    ("Assignment", "requirements"),
+}
 PROBLEM_MAY_IMPORT = ("__future__", "collections", "math", "torch")
 
 # Put together from parts, so that this file does not break its own rule.

@@ -9,7 +9,9 @@ Written against triton 3.6 and 3.9 and torch 2.11 and 2.13.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -24,8 +26,17 @@ from autograder.compile_checks.targets import Target
 
 _PAGE = 2 * 2**20
 _FIRST_PAGE = 0x7F00_0000_0000 // _PAGE
-_INERT = ("CUDAGraph", "Event", "ExternalStream", "Stream", "current_stream", "default_stream", "graph", "stream")
-_NOTHING = ("empty_cache", "init", "ipc_collect", "reset_peak_memory_stats", "set_device", "set_stream", "synchronize")
+_REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
+"""torch's table of *device guards*, which switch to a tensor's device before work on it, by type of device."""
+_CUDA, _META = 1, 14
+"""Places in it."""
+_INERT = (
+    "CUDAGraph", "Event", "ExternalStream", "Stream", "current_stream", "default_stream", "device", "graph", "stream",
+)  # fmt: skip
+_NOTHING = (
+    "empty_cache", "init", "ipc_collect", "manual_seed", "manual_seed_all", "reset_peak_memory_stats", "set_device",
+    "set_stream", "synchronize",
+)  # fmt: skip
 
 
 def stand_in(target: Target) -> None:
@@ -196,6 +207,21 @@ def _no_device_behind_tensors() -> None:
         page = pages.setdefault(storage, _FIRST_PAGE + len(pages) * 4096)
         return int(page * _PAGE + self.storage_offset() * self.element_size())
 
+    _guard_nothing()
     fake: Any = fake_tensor
     fake.init_gpu_context = lambda *_: None
     fake.FakeTensor.data_ptr = data_ptr
+
+
+def _guard_nothing() -> None:
+    """Let torch's own code switch to a device that is not there.
+
+    A build with CUDA can do that by itself. One without has no guard for `cuda`, and then refuses to index or to copy
+    even tensors without memory: it gets the guard of the `meta` device, which does nothing.
+    """
+    if torch.version.cuda is not None:
+        torch._C._ensureCUDADeviceGuardSet()  # noqa: SLF001 -- what FakeTensorMode calls where no device is found.
+        return
+    library = ctypes.CDLL(str(Path(torch.__file__).with_name("lib") / "libc10.so"))
+    guards = (ctypes.c_void_p * (_META + 1)).in_dll(library, _REGISTRY)
+    guards[_CUDA] = guards[_CUDA] or guards[_META]

@@ -5,7 +5,8 @@
     compiling     x      x        x      load the submission in a runner of its own
     checking      x      x               public cases, then hidden ones in a fresh runner
     measuring     x               x      ranked cases beside the reference, every timed call a checked call; the clocks
-    profiling     x      x               look for the kernel: the record of the public cases, and the ghost replay
+    profiling     x      x               look for the kernel: the record of the public cases, and the ghost replay;
+                                         compile it for targets that may not be there (a run's too)
     reporting     x      x        x
 
 Looking for the kernel belongs to the check: it needs the record of what ran in the public cases, and no clock. So it
@@ -24,6 +25,7 @@ from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
+    CaseResult,
     Finding,
     FindingKind,
     GradeRequest,
@@ -31,12 +33,13 @@ from autograder.contract import (
     Measurement,
     Mode,
     Phase,
+    RequirementResult,
     Verdict,
     Visibility,
     Work,
 )
 from autograder.errors import HarnessError
-from autograder.judge import clocks, devices, ghost, summary
+from autograder.judge import clocks, compiled, devices, ghost, requirements, summary
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
@@ -118,6 +121,8 @@ class Grading:
         self._runners = Runners(request, self._assignment, sandbox, defences, self._device)
         self._results = Results(self._cases(), phases.emit)
         self._record = ghost.Record()
+        self._compiled: dict[str, compiled.Checked] = {}
+        self._requirements: tuple[RequirementResult, ...] | None = None
         self._log = ""
 
     def __enter__(self) -> Self:
@@ -143,6 +148,8 @@ class Grading:
         findings = clocks.disagreements(measurements)
         if checks and self._goes_on():
             findings += self._look_for_the_kernel()
+        if checks and self._results.none_failed():
+            self._compile()
         return self._report(measurements=measurements, findings=findings)
 
     @property
@@ -241,6 +248,20 @@ class Grading:
         complete = len(replays) == len(firsts) and not any(checked.ended for checked in replays.values())
         return ghost.findings(self._assignment, self._record, replays, complete=complete)
 
+    def _compile(self) -> None:
+        """Compile what is launched for devices that may not be there, and hold it against the rung's requirements."""
+        if not self._assignment.compile_for:
+            return
+        self._phases.enter(Phase.profiling)
+        self._runners.close()
+        self._compiled = compiled.check(self._assignment, self._request, self._sandbox)
+        self._requirements = requirements.evaluate(self._assignment, self._compiled)
+
+    def _all_cases(self) -> tuple[CaseResult, ...]:
+        """The cases that were called, and in a check the requirements that count as cases."""
+        required = self._work is not Work.measure
+        return self._results.all() + (requirements.as_cases(self._assignment, self._requirements) if required else ())
+
     def _report(
         self,
         failed: Failure | None = None,
@@ -250,7 +271,7 @@ class Grading:
         """Put everything together."""
         self._phases.enter(Phase.reporting)
         self._runners.close()
-        cases = self._results.all()
+        cases = self._all_cases()
         return GradeResult(
             verdict=failed.verdict if failed else summary.verdict_of(cases),
             explanation=failed.message if failed else summary.explanation(cases, self._request),
@@ -261,6 +282,8 @@ class Grading:
             held=any(finding.kind is FindingKind.clock_disagreement for finding in findings),
             held_reason=next((one.summary for one in findings if one.kind is FindingKind.clock_disagreement), ""),
             launches=self._record.as_launches(),
+            compiled=tuple(checked.shown for checked in self._compiled.values()),
+            requirements=self._requirements or (),
             log=clean(self._log, MAX_LOG_CHARS),
             phases=self._phases.times(),
             environment=environment(self._sandbox, self._runners.versions) | self._device.facts(),

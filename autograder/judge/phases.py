@@ -18,7 +18,9 @@ class Phases:
         self._begun: list[tuple[Phase, float, float]] = []
 
     def enter(self, phase: Phase) -> None:
-        """Begin a phase, and say so."""
+        """Begin a phase, and say so; nothing, if it is the present one."""
+        if self._begun and self._begun[-1][0] is phase:
+            return
         now = time.time()
         self._begun.append((phase, now, time.monotonic()))
         self.emit(Event(phase=PhaseStarted(phase, now)))
