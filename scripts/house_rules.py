@@ -233,7 +233,7 @@ def variables_are_documented(tree: Tree) -> Iterator[Problem]:
 
 def manifest_keys_are_documented(tree: Tree) -> Iterator[Problem]:
     """Every key that an assignment's files may have stands in docs/authoring.md as `key`."""
-    documented = set(re.findall(r"`([a-z_]+)`", tree.text("docs/authoring.md")))
+    documented = set(re.findall(r"`([a-z_0-9]+)`", tree.text("docs/authoring.md")))
     for cls in MANIFEST_CLASSES:
         for field in _fields(tree, "autograder/assignment.py", cls):
             # A list of tables is named in the singular: `[[case]]`.
