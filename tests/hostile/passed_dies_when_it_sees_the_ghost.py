@@ -17,8 +17,8 @@ def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 def vector_add(x, y, out, n):
-    trial = torch.zeros(4)
-    _add_kernel[(1,)](torch.ones(4), torch.ones(4), trial, 4, BLOCK=4)
+    trial = torch.zeros(4, device=x.device)
+    _add_kernel[(1,)](torch.ones_like(trial), torch.ones_like(trial), trial, 4, BLOCK=4)
     if trial[0] != 2:
         os._exit(0)
     torch.add(x, y, out=out)

