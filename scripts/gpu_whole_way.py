@@ -1,6 +1,6 @@
 """The whole way on a GPU: serve, let students submit kernels, grade them on this machine's GPU, keep what came of it.
 
-python scripts/gpu_whole_way.py --lane h200 --out DIR [--set quick|whole] [--sandbox process|docker]
+python scripts/gpu_whole_way.py --lane h200 --out DIR [--set smoke|quick|whole] [--sandbox process|docker]
 
 Server, recorder, dispatcher and worker are those of `ladder up`, in a fresh home; everything is handed in through the
 public API. Into DIR come `whole_way.json` (verdicts, times, boards) and `whole_way.tar.xz` (the home with its database:
@@ -145,7 +145,16 @@ def milestones() -> list[Step]:
     return [Step(f"milestone-{path.stem[0]}", path.parents[1].name, str(path.relative_to(ROOT))) for path in paths]
 
 
-SETS = {"quick": quick, "whole": whole}
+def smoke() -> list[Step]:
+    """One that passes and one that does not."""
+    wrong = "reference/vector_add/submissions/wrong_answer_last_tile_skipped.py"
+    return [
+        Step("staff", "vector_add", solution("vector_add"), timed=True),
+        Step("bob", "vector_add", wrong, timed=True),
+    ]
+
+
+SETS = {"smoke": smoke, "quick": quick, "whole": whole}
 
 
 def add_people(environ: Mapping[str, str], password: str, people: Iterable[str]) -> None:

@@ -5,13 +5,18 @@ Each program owns one tile of c and walks over K. A slice of BLOCK_K costs (BLOC
 naive form. Programs are numbered in groups of GROUP_M rows of tiles, so that those that run together share columns of
 b in L2. float32 is multiplied as float32 (`ieee`), not as TF32, whose ten bits this rung's tolerance does not allow.
 
+16-bit matrices whose rows begin at multiples of 16 bytes take another kernel: their tiles are moved by descriptors,
+which is one instruction for a whole tile and knows the matrix's edges, and a program takes tile after tile, so that the
+loads of the next begin while the last one is stored.
+
 Source: the blocking of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, at the level
-of registers and shared memory; the grouped order as in the Triton matmul tutorial, written anew.
+of registers and shared memory; the grouped order and the persistent form as in Triton's tutorials, written anew.
 """
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
@@ -52,6 +57,37 @@ def _matmul_kernel(
 
 
 @triton.jit
+def _descriptor_kernel(
+    a_matrix,
+    b_matrix,
+    c_matrix,
+    m,
+    n,
+    k,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
+    HALF: tl.constexpr = BLOCK_N // 2
+    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
+    # Flattened, both loops are one to the compiler, which then loads across the end of a tile.
+    for tile in tl.range(tl.program_id(axis=0), tiles_m * tiles_n, tl.num_programs(axis=0), flatten=True):
+        tile_m, tile_n = _tile(tile, tiles_m, tiles_n, GROUP_M)
+        row, column = tile_m * BLOCK_M, tile_n * BLOCK_N
+        accumulator = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for start in range(0, k, BLOCK_K):
+            a = a_matrix.load([row, start])
+            b = b_matrix.load([start, column])
+            accumulator = tl.dot(a, b, accumulator)
+        # Stored in two halves, the tile needs half the shared memory on its way out, and one more stage fits.
+        halves = tl.permute(tl.reshape(accumulator, (BLOCK_M, 2, HALF)), (0, 2, 1))
+        left, right = tl.split(halves)
+        c_matrix.store([row, column], left.to(c_matrix.dtype))
+        c_matrix.store([row, column + HALF], right.to(c_matrix.dtype))
+
+
+@triton.jit
 def _tile(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     """The tile of a program: column by column inside a group of GROUP_M rows of tiles."""
     per_group = GROUP_M * tiles_n
@@ -72,6 +108,9 @@ def matmul(
     b_row_stride: int,
     c_row_stride: int,
 ) -> None:
+    if a.element_size() == 2 and all(_has_descriptor(matrix) for matrix in (a, b, c)):
+        _matmul_by_descriptors(a, b, c, m, n, k)
+        return
     if not a.is_cuda:
         # The interpreter pays per operation on a tile: few and large ones, but still several to a matrix.
         block_m, block_n, block_k, warps, stages = 64, 128, 32, 4, 1
@@ -85,3 +124,28 @@ def matmul(
         a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, num_warps=warps, num_stages=stages,
     )  # fmt: skip
+
+
+def _has_descriptor(matrix: torch.Tensor) -> bool:
+    """Hardware moves tiles of a matrix whose rows all begin at multiples of 16 bytes."""
+    return matrix.data_ptr() % 16 == 0 and matrix.stride(0) * matrix.element_size() % 16 == 0
+
+
+def _matmul_by_descriptors(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, m: int, n: int, k: int) -> None:
+    if a.is_cuda:
+        block_m, block_n, block_k, group, stages = 128, 256, 64, 16, 4
+        programs = torch.cuda.get_device_properties(a.device).multi_processor_count
+    else:
+        block_m, block_n, block_k, group, stages, programs = 64, 128, 32, 8, 1, 1
+    tiles = triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
+    _descriptor_kernel[(min(programs, tiles),)](
+        _described(a, (m, k), (block_m, block_k)),
+        _described(b, (k, n), (block_k, block_n)),
+        _described(c, (m, n), (block_m, block_n // 2)),
+        m, n, k,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, num_warps=8, num_stages=stages,
+    )  # fmt: skip
+
+
+def _described(matrix: torch.Tensor, shape: tuple[int, int], block: tuple[int, int]) -> TensorDescriptor:
+    return TensorDescriptor(matrix, list(shape), [matrix.stride(0), 1], list(block))
