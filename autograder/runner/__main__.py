@@ -1,4 +1,8 @@
-"""`python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]`: started by a sandbox, its socket is standard input."""
+"""What a sandbox starts.
+
+python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]                       its socket is standard input
+python -m autograder.runner contained SOCKET LANGUAGE LANE PURPOSE [WITHOUT …]   the first process of a container
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,23 @@ import socket
 import sys
 
 from autograder.contract import Lane, Language
-from autograder.sandbox import Purpose
+from autograder.sandbox import Promise, Purpose
 
 
 def main(arguments: list[str]) -> None:
-    """Be a zygote."""
-    if len(arguments) not in {3, 4} or arguments[0] != "zygote":
-        raise SystemExit("usage: python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]")
-    from autograder.runner import zygote  # noqa: PLC0415
+    """Be a zygote, or the first process of a container."""
+    match arguments:
+        case ["zygote", language, lane, *purpose]:
+            from autograder.runner import zygote  # noqa: PLC0415
 
-    purpose = Purpose((*arguments, Purpose.call)[3])
-    zygote.main(Language(arguments[1]), Lane(arguments[2]), socket.socket(fileno=0), purpose)
+            wanted = Purpose((*purpose, Purpose.call)[0])
+            zygote.main(Language(language), Lane(lane), socket.socket(fileno=0), wanted)
+        case ["contained", path, language, lane, wanted, *without]:
+            from autograder.runner import contained  # noqa: PLC0415
+
+            contained.main(path, language, Lane(lane), Purpose(wanted), tuple(map(Promise, without)))
+        case _:
+            raise SystemExit(__doc__)
 
 
 if __name__ == "__main__":

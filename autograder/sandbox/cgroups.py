@@ -1,7 +1,8 @@
 """Control groups, version 1, 2 or both at once: memory, number of processes, freezing and killing a whole tree.
 
 A group is made below the group this process is in (or beside it), so that limits around this process hold for its
-runners too. Where nothing can be made there, the layout is empty and other means are used.
+runners too. Where nothing can be made there, the layout is empty and other means are used. Groups that somebody else
+made, such as a container's, are found by a process that is in them (`of`).
 """
 
 from __future__ import annotations
@@ -84,9 +85,34 @@ def _own_v1(controller: str) -> Iterator[str]:
     return _own("cgroup", controller)
 
 
-def _own(kind: str, controller: str) -> Iterator[str]:
+def of(pid: int) -> Layout:
+    """The groups that another process is in, themselves: to read, freeze and kill, not to make groups in.
+
+    Raises:
+        SandboxError: it is in no group of its own that can be frozen, or its limits cannot be read.
+    """
+    unified = next(_apart(pid, "cgroup2", "", "cgroup.freeze"), "")
+    freezer = unified or next(_apart(pid, "cgroup", "freezer", "freezer.state"), "")
+    modern = next(_apart(pid, "cgroup2", "", "memory.max"), "")
+    memory = modern or next(_apart(pid, "cgroup", "memory", "memory.limit_in_bytes"), "")
+    pids = modern or next(_apart(pid, "cgroup", "pids", "pids.max"), "")
+    if not (freezer and memory and pids):
+        raise SandboxError(f"process {pid} has no control groups of its own")
+    return Layout(memory, 2 if modern else 1, pids, freezer, 2 if unified else 1)
+
+
+def _apart(pid: int, kind: str, controller: str, file: str) -> Iterator[str]:
+    """The process's group in one hierarchy, if this process is in another one; never a hierarchy's root."""
+    own = set(_own(kind, controller))
+    for folder in _own(kind, controller, str(pid)):
+        listed = Path(folder, "cgroup.procs").read_text().split() if Path(folder, file).exists() else []
+        if folder not in own and str(pid) in listed:
+            yield folder
+
+
+def _own(kind: str, controller: str, pid: str = "self") -> Iterator[str]:
     """Folders of the groups that this process is in, in the hierarchy of that kind and controller."""
-    paths = dict(_memberships())
+    paths = dict(_memberships(pid))
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         root, mounted = before.split()[3:5]
@@ -100,8 +126,8 @@ def _own(kind: str, controller: str) -> Iterator[str]:
         yield folder if Path(folder).is_dir() else mounted
 
 
-def _memberships() -> Iterator[tuple[str, str]]:
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+def _memberships(pid: str) -> Iterator[tuple[str, str]]:
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             yield controller, path
@@ -120,12 +146,7 @@ class Group:
             self._limit_memory(memory_bytes)
         if layout.pids:
             self._write(layout.pids, "pids.max", str(processes))
-        self._freezer = f"{layout.freezer}/{name}" if layout.freezer else ""
-        state = "cgroup.freeze" if layout.freezer_version == 2 else "freezer.state"  # noqa: PLR2004 -- versions 1 and 2.
-        self._state = os.open(f"{self._freezer}/{state}", os.O_RDWR | os.O_CLOEXEC) if self._freezer else -1
-        self._events = -1
-        if self._state >= 0 and layout.freezer_version != 1:
-            self._events = os.open(f"{self._freezer}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
+        self._freezer = Freezer(f"{layout.freezer}/{name}", layout.freezer_version) if layout.freezer else None
 
     def _limit_memory(self, most: int) -> None:
         if self._layout.memory_version == 1:
@@ -145,7 +166,41 @@ class Group:
     @property
     def freezes(self) -> bool:
         """Whether it can freeze."""
-        return self._state >= 0
+        return self._freezer is not None
+
+    def freeze(self) -> None:
+        """Stop every process in it; returns when they are stopped."""
+        if self._freezer is not None:
+            self._freezer.freeze()
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        if self._freezer is not None:
+            self._freezer.thaw()
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended a process of it for its memory."""
+        layout = self._layout
+        return bool(layout.memory) and out_of_memory(f"{layout.memory}/{self._name}", layout.memory_version)
+
+    def close(self) -> None:
+        """Let go of its files; the folders are removed by `end`."""
+        if self._freezer is not None:
+            self._freezer.close()
+
+
+class Freezer:
+    """Stops and resumes all processes of one group; its files stay open, so that nothing is looked up meanwhile.
+
+    Args:
+        folder: of the group, in the hierarchy of this version.
+    """
+
+    def __init__(self, folder: str, version: int) -> None:
+        modern = version != 1
+        name = "cgroup.freeze" if modern else "freezer.state"
+        self._state = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
+        self._events = os.open(f"{folder}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC) if modern else -1
 
     def freeze(self) -> None:
         """Stop every process in it; returns when they are stopped."""
@@ -167,24 +222,30 @@ class Group:
         """Let them go on."""
         os.pwrite(self._state, b"THAWED" if self._events < 0 else b"0", 0)
 
-    def out_of_memory(self) -> bool:
-        """Whether the kernel ended a process of it for its memory."""
-        if not self._layout.memory:
-            return False
-        file = "memory.oom_control" if self._layout.memory_version == 1 else "memory.events"
-        with suppress(OSError):
-            for line in Path(self._layout.memory, self._name, file).read_text().splitlines():
-                name, _, count = line.partition(" ")
-                if name == "oom_kill":
-                    return int(count) > 0
-        return False
-
     def close(self) -> None:
-        """Let go of its files; the folders are removed by `end`."""
+        """Let go of its files; may be called again."""
         for descriptor in (self._state, self._events):
             if descriptor >= 0:
                 os.close(descriptor)
         self._state = self._events = -1
+
+
+def out_of_memory(folder: str, version: int) -> bool:
+    """Whether the kernel ended a process of the group for its memory."""
+    with suppress(OSError):
+        text = Path(folder, "memory.oom_control" if version == 1 else "memory.events").read_text()
+        counts = dict(line.split() for line in text.splitlines())
+        return int(counts.get("oom_kill", 0)) > 0
+    return False
+
+
+def used_bytes(folder: str, version: int) -> int:
+    """Memory of the group that cannot be had back by dropping caches of files."""
+    name = "memory.usage_in_bytes" if version == 1 else "memory.current"
+    counts = dict(line.split() for line in Path(folder, "memory.stat").read_text().splitlines())
+    prefix = "total_" if version == 1 else ""
+    files = sum(int(counts.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
+    return max(0, int(Path(folder, name).read_text()) - files)
 
 
 def enter(folders: Iterable[str]) -> None:

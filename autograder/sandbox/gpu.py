@@ -20,6 +20,16 @@ def nodes(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> tuple[
     Raises:
         SandboxError: there is none, or `CUDA_VISIBLE_DEVICES` does not say which of several.
     """
+    return (f"/dev/nvidia{_the_one(environ, gpus)[1]}", *SHARED)
+
+
+def uuid(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> str:
+    """The name of the GPU that this process works with; raises what `nodes` raises."""
+    return _the_one(environ, gpus)[0]
+
+
+def _the_one(environ: Mapping[str, str], gpus: Path) -> tuple[str, str]:
+    """Its UUID and the number in the name of its node."""
     minors = _minors(gpus)
     wanted = environ.get("CUDA_VISIBLE_DEVICES", "")
     if len(minors) > 1 or wanted.startswith("GPU-"):
@@ -28,7 +38,7 @@ def nodes(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> tuple[
         raise SandboxError(
             "set CUDA_VISIBLE_DEVICES to the UUID of the one GPU to grade on (`nvidia-smi -L` lists them)"
         )
-    return (f"/dev/nvidia{next(iter(minors.values()))}", *SHARED)
+    return next(iter(minors.items()))
 
 
 def _minors(gpus: Path) -> dict[str, str]:

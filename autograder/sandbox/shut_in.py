@@ -29,7 +29,7 @@ _DESCRIPTORS = 1024
 _OURS = 2
 """Supervisor and init count among a namespace's processes."""
 _FAILED = 120
-_CHANNEL, _STATUS = 3, 4
+CHANNEL, _STATUS = 3, 4
 _SCORE = Path("/proc/self/oom_score_adj")
 
 
@@ -60,16 +60,16 @@ class Supervisor:
             _die_with_parent(signal.SIGTERM)
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
             _prepare_namespaces(self._plan)
-            self._init = _fork(lambda: _be_init(self._plan, channel, log, self._status, serve))
+            self._init = fork(lambda: _be_init(self._plan, channel, log, self._status, serve))
             os.close(channel)
             os.close(log)
-            _tell(self._status, Report("started", pid=self._init), os.pidfd_open(self._init))
+            tell(self._status, Report("started", pid=self._init), os.pidfd_open(self._init))
             _, waited = os.waitpid(self._init, 0)
             self._init = 0
-            _tell(self._status, _ended(waited))
+            tell(self._status, ended(waited))
             self._status.recv(1)
         except OSError as error:
-            _tell(self._status, Report("error", message=str(error)))
+            tell(self._status, Report("error", message=str(error)))
         finally:
             self._end()
 
@@ -104,7 +104,7 @@ def _prepare_namespaces(plan: Plan) -> None:
 
 
 def _be_init(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> None:
-    with _telling(status):
+    with telling(status):
         _die_with_parent(signal.SIGKILL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setsid()
@@ -112,15 +112,15 @@ def _be_init(plan: Plan, channel: int, log: int, status: socket.socket, serve: S
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         _limit_data(plan)
         _enter_namespaces(plan)
-        runner = _fork(lambda: _be_runner(plan, channel, log, status, serve))
+        runner = fork(lambda: _be_runner(plan, channel, log, status, serve))
         os.close(channel)
         os.close(log)
-    _tell(status, _ended(_wait(runner)))
+    tell(status, ended(wait(runner)))
     if not plan.pid_namespace and plan.keeps(Promise.whole_tree):
         tree.kill(os.getpid())
 
 
-def _wait(runner: int) -> int:
+def wait(runner: int) -> int:
     """Bury orphans until the runner has ended; how it did."""
     while True:
         pid, waited = os.waitpid(-1, 0)
@@ -142,22 +142,22 @@ def _enter_namespaces(plan: Plan) -> None:
 
 def _be_runner(plan: Plan, channel: int, log: int, status: socket.socket, serve: Serve) -> None:
     own = namespaces.TMP if plan.new_root else plan.folder
-    line = _place_descriptors(channel, log, status.detach())
-    with _telling(line):
+    line = place_descriptors(channel, log, status.detach())
+    with telling(line):
         os.setsid()
         os.chdir(own)
         os.environ.update(HOME=own, TMPDIR=own)
         _limit(plan)
         _give_up_rights(plan, own)
     line.close()
-    serve(socket.socket(fileno=_CHANNEL))
+    serve(socket.socket(fileno=CHANNEL))
 
 
-def _place_descriptors(channel: int, log: int, status: int) -> socket.socket:
+def place_descriptors(channel: int, log: int, status: int) -> socket.socket:
     """0 is empty, 1 and 2 are the log, 3 is the channel; the status line is closed before a student's byte is read."""
     null = os.open("/dev/null", os.O_RDONLY)
     for place, descriptor in enumerate([os.dup(descriptor) for descriptor in (null, log, log, channel, status)]):
-        os.dup2(descriptor, place, inheritable=place < _CHANNEL)
+        os.dup2(descriptor, place, inheritable=place < CHANNEL)
     os.closerange(_STATUS + 1, os.sysconf("SC_OPEN_MAX"))
     return socket.socket(fileno=_STATUS)
 
@@ -204,9 +204,7 @@ def _limit_processes(plan: Plan) -> None:
 
 def _give_up_rights(plan: Plan, own: str) -> None:
     """Close the doors from the widest to the narrowest."""
-    with suppress(OSError):
-        # If memory runs out, the runner goes before anything of ours.
-        _SCORE.write_text("1000")
+    go_first()
     _become_nobody(plan)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
@@ -218,6 +216,12 @@ def _give_up_rights(plan: Plan, own: str) -> None:
         seccomp.install(
             network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid(), gpu=bool(plan.devices)
         )
+
+
+def go_first() -> None:
+    """If memory runs out, this process goes before anything of ours."""
+    with suppress(OSError):
+        _SCORE.write_text("1000")
 
 
 def _become_nobody(plan: Plan) -> None:
@@ -252,7 +256,8 @@ def _die_with_parent(number: signal.Signals) -> None:
         os._exit(_FAILED)
 
 
-def _fork(body: Callable[[], None]) -> int:
+def fork(body: Callable[[], None]) -> int:
+    """Start a child that does this and nothing else; its id."""
     pid = os.fork()
     if pid:
         return pid
@@ -266,22 +271,24 @@ def _fork(body: Callable[[], None]) -> int:
 
 
 @contextmanager
-def _telling(status: socket.socket) -> Iterator[None]:
+def telling(status: socket.socket) -> Iterator[None]:
     """If the kernel refuses something that was promised, there is no runner, and the judge is told why."""
     try:
         yield
     except OSError as error:
-        _tell(status, Report("error", message=str(error)))
+        tell(status, Report("error", message=str(error)))
         os._exit(_FAILED)
 
 
-def _ended(waited: int) -> Report:
+def ended(waited: int) -> Report:
+    """How a process ended, from what waiting for it gave."""
     if os.WIFSIGNALED(waited):
         return Report("ended", signal=os.WTERMSIG(waited))
     return Report("ended", code=os.WEXITSTATUS(waited))
 
 
-def _tell(status: socket.socket, report: Report, *descriptors: int) -> None:
+def tell(status: socket.socket, report: Report, *descriptors: int) -> None:
+    """Say something to the judge, who may be gone; the descriptors go with it and are closed here."""
     with suppress(OSError):
         socket.send_fds(status, [codec.dumps(report).encode()], list(descriptors))
     for descriptor in descriptors:

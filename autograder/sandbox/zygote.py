@@ -16,7 +16,7 @@ from autograder.sandbox.namespaces import TMP
 from autograder.sandbox.plan import Plan
 
 _END_S = 10.0
-_BOOTSTRAP = (
+BOOTSTRAP = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from autograder.runner.__main__ import main; main(sys.argv[1:])"
 )
 """What `-m autograder.runner` would do, where the package is not installed: `-I` looks in no other folder."""
@@ -54,7 +54,7 @@ class Zygote:
         self, language: Language, lane: Lane, environment: dict[str, str], purpose: Purpose = Purpose.call
     ) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote"]
+        command = [sys.executable, "-I", "-B", "-c", BOOTSTRAP, str(toolchain.PACKAGE.parent), "zygote"]
         command += [language, lane, purpose]
         with theirs:
             self._process = subprocess.Popen(

@@ -21,7 +21,7 @@ from runner_talk import LIMITS, Talk, Tensor, talking, wait_for
 from autograder import protocol
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, RunnerLimits
+from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits
 from autograder.sandbox.cgroups import Layout
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
@@ -413,6 +413,7 @@ def test_nothing_is_left_of_a_closed_runner(sandbox: ProcessSandbox) -> None:
 JUDGE = """
 import json, os, sys, time
 from autograder.contract import Lane
+from autograder.sandbox import Purpose
 from runner_talk import *
 sandbox = ProcessSandbox()
 talk = Talk(sandbox.start(LIMITS, Language.triton))
@@ -421,7 +422,7 @@ talk.call(record=False)
 if sys.argv[1] == "frozen":
     talk.runner.freeze()
 plan = talk.runner._plan
-zygote = sandbox._zygotes[Language.triton, Lane.cpu]
+zygote = sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call]
 print(json.dumps([zygote.pid, talk.runner.pid, plan.folder, list(plan.cgroups)]), flush=True)
 time.sleep(600)
 """
@@ -452,7 +453,11 @@ def test_a_runner_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.Monk
         sandbox._zygote(Language.triton, Lane.cpu)._process.kill()
         with pytest.raises(SandboxError):
             ProcessRunner(
-                sandbox._zygotes[Language.triton, Lane.cpu], _plan(tmp_path), LIMITS, sandbox._group(LIMITS), None
+                sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call],
+                _plan(tmp_path),
+                LIMITS,
+                sandbox._group(LIMITS),
+                None,
             )
     finally:
         sandbox.close()
@@ -469,11 +474,11 @@ def test_a_zygote_that_died_is_replaced() -> None:
     sandbox = ProcessSandbox()
     try:
         with talking(sandbox):
-            first = sandbox._zygotes[Language.triton, Lane.cpu].pid
+            first = sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call].pid
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: None if sandbox._zygotes[Language.triton, Lane.cpu].alive() else True)
+        wait_for(lambda: None if sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call].alive() else True)
         with talking(sandbox) as talk:
-            assert sandbox._zygotes[Language.triton, Lane.cpu].pid != first
+            assert sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call].pid != first
             assert talk.run("print('here')") == "here\n"
     finally:
         sandbox.close()

@@ -1,0 +1,90 @@
+"""Configuration of the Docker sandbox: read once from the environment, where the sandbox is made."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from autograder.errors import SandboxError
+
+HOST_IMAGE = "kernel-ladder/host"
+_CPUSET = re.compile(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
+
+
+class Gpu(StrEnum):
+    """How the one GPU of a lane reaches the container."""
+
+    raw = "raw"
+    """Its device nodes; the driver's libraries come with the host's toolchain, or from `driver`."""
+    cdi = "cdi"
+    """Docker's device request for a Container Device Interface name (engine 25 and newer)."""
+    nvidia = "nvidia"
+    """Docker's device request to the NVIDIA container toolkit."""
+
+
+@dataclass(frozen=True)
+class DockerConfig:
+    """What a node's owner decides.
+
+    Attributes:
+        image: name, digest or id; it is resolved to its id once, and only that is used.
+        pool: how many containers of a kind wait with their imports done; 0 for none.
+        cpus_submission, cpus_reference: cores of either side as a cpuset, `""` for all of them.
+        cpus_warm: cores on which containers import and wait, so that they disturb nobody who measures.
+        gpu: how the GPU gets in.
+        driver: folder of the driver's libraries, mounted where the image has none of its own.
+        folder: for sockets, root's alone.
+    """
+
+    image: str = HOST_IMAGE
+    pool: int = 1
+    cpus_submission: str = ""
+    cpus_reference: str = ""
+    cpus_warm: str = ""
+    gpu: Gpu = Gpu.raw
+    driver: str = ""
+    folder: Path = Path("/run/kernel-ladder")
+
+
+def load_config(environ: Mapping[str, str] = os.environ) -> DockerConfig:
+    """Read the environment.
+
+    Raises:
+        SandboxError: a variable cannot be read; the message names it.
+    """
+    own = DockerConfig()
+    return DockerConfig(
+        image=environ.get("LADDER_SANDBOX_IMAGE", own.image),
+        pool=_count(environ, "LADDER_SANDBOX_POOL", own.pool),
+        cpus_submission=_cpuset(environ, "LADDER_SANDBOX_CPUS_SUBMISSION"),
+        cpus_reference=_cpuset(environ, "LADDER_SANDBOX_CPUS_REFERENCE"),
+        cpus_warm=_cpuset(environ, "LADDER_SANDBOX_CPUS_WARM"),
+        gpu=_gpu(environ.get("LADDER_SANDBOX_GPU", own.gpu)),
+        driver=environ.get("LADDER_SANDBOX_DRIVER", own.driver),
+        folder=Path(environ.get("LADDER_SANDBOX_FOLDER", own.folder)),
+    )
+
+
+def _count(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name, str(default))
+    if not text.isdecimal():
+        raise SandboxError(f"{name} has to be a whole number, it is {text!r}")
+    return int(text)
+
+
+def _cpuset(environ: Mapping[str, str], name: str) -> str:
+    text = environ.get(name, "").replace(" ", "")
+    if not _CPUSET.fullmatch(text):
+        raise SandboxError(f"{name} has to be cores as in 2-5,8, it is {text!r}")
+    return text
+
+
+def _gpu(text: str) -> Gpu:
+    try:
+        return Gpu(text)
+    except ValueError:
+        raise SandboxError(f"LADDER_SANDBOX_GPU has to be one of {', '.join(Gpu)}, it is {text!r}") from None

@@ -1,0 +1,114 @@
+"""The Docker sandbox: starts containers, keeps some waiting, and finds out what they are kept from."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from autograder import codec
+from autograder.contract import Lane, Language
+from autograder.errors import ContractError, SandboxError
+from autograder.sandbox import Promise, Purpose, RunnerLimits, Side
+from autograder.sandbox.docker import inside
+from autograder.sandbox.docker.config import DockerConfig, load_config
+from autograder.sandbox.docker.container import Container, Making
+from autograder.sandbox.docker.engine import Engine
+from autograder.sandbox.docker.pool import Pool
+from autograder.sandbox.docker.promises import kept
+from autograder.sandbox.docker.runner import DockerRunner
+from autograder.sandbox.docker.settings import TOOLCHAIN, Kind
+from autograder.sandbox.docker.sweep import owner, sweep
+
+_WARM_S = 120.0
+_SAY_S = 10.0
+_TRIAL = RunnerLimits(memory_bytes=64 * 2**20, processes=8, output_bytes=2**16, tmp_bytes=2**20)
+
+
+class DockerSandbox:
+    """Starts each runner in a container of its own.
+
+    Args:
+        config: what the node's owner decided; read from the environment if it is not given.
+        without: promises that are not kept; tests switch one off to show what it stops.
+        changes: of Docker's `HostConfig`; tests take a defence away.
+    """
+
+    def __init__(
+        self,
+        config: DockerConfig | None = None,
+        *,
+        without: frozenset[Promise] = frozenset(),
+        changes: dict[str, Any] | None = None,
+    ) -> None:
+        self.config = config or load_config()
+        self._engine = Engine()
+        self._without = without
+        self._runners: list[DockerRunner] = []
+        image = self._engine.image(self.config.image)
+        self._making = Making(self._engine, image, self.config, owner(), without, changes or {})
+        sweep(self._engine, self.config.folder)
+        self._pool = Pool(self._warm, self.config.pool)
+        self.facts = {
+            "container image": image.id,
+            "container toolchain": image.labels.get(TOOLCHAIN, "host"),
+            "docker": self._engine.version(),
+        }
+        try:
+            self.promises = self._promises() - without
+        except BaseException:
+            self.close()
+            raise
+
+    def start(
+        self,
+        limits: RunnerLimits,
+        language: Language,
+        lane: Lane = Lane.cpu,
+        *,
+        side: Side = Side.submission,
+        purpose: Purpose = Purpose.call,
+    ) -> DockerRunner:
+        """Start a runner in a container that has its toolchain imported already, if one waits.
+
+        Raises:
+            SandboxError: it could not be started.
+        """
+        lane = Lane.cpu if purpose is Purpose.compile else lane
+        runner = DockerRunner(self._pool.take(Kind(language, lane, purpose, limits)), side, self._without)
+        self._runners = [other for other in self._runners if not other.closed]
+        self._runners.append(runner)
+        return runner
+
+    def waiting(self) -> list[Container]:
+        """Containers that wait for a submission."""
+        return self._pool.waiting()
+
+    def _warm(self, kind: Kind, background: bool) -> Container:
+        container = Container(self._making, kind, background=background)
+        try:
+            container.warm(time.monotonic() + _WARM_S)
+        except BaseException:
+            container.close()
+            raise
+        return container
+
+    def _promises(self) -> frozenset[Promise]:
+        """What is kept, by what a runner of ours sees from inside and what its control groups say."""
+        kind = Kind(inside.TRIAL, Lane.cpu, Purpose.call, _TRIAL)
+        runner = DockerRunner(self._warm(kind, False), Side.submission, self._without)
+        try:
+            runner.channel.settimeout(_SAY_S)
+            view = codec.loads(inside.View, runner.channel.recv(1 << 16))
+            return kept(view, runner.container, filtered=self._engine.filters_calls())
+        except (OSError, ContractError) as error:
+            raise SandboxError(f"a container could not be tried: {error} It printed: {runner.log()}") from None
+        finally:
+            runner.close()
+
+    def close(self) -> None:
+        """End everything it started."""
+        self._pool.close()
+        for runner in self._runners:
+            runner.close()
+        self._runners.clear()
+        self._engine.close()
