@@ -11,12 +11,13 @@ with it anywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from autograder.assignment import Assignment, LanePolicy
 from autograder.contract import CaseResult, GradeResult, Lane, Measurement, Verdict
 from autograder.errors import ContractError
+from autograder.samples import PooledCase
 
 FORMULA_VERSION = 2
 """Raised when the formula changes; `ladder admin rescore` then recomputes grades from stored samples. 2: pooled."""
@@ -103,13 +104,17 @@ def speed_of(result: GradeResult) -> Speed | None:
         _check(measurement)
     if result.verdict is not Verdict.passed or not ranked or any(name not in measured for name in ranked):
         return None
-    chosen = [measured[name] for name in ranked]
+    return speed_over([measured[name] for name in ranked])
+
+
+def speed_over(cases: Collection[Measurement | PooledCase]) -> Speed:
+    """The geometric mean over ranked cases."""
     return Speed(
-        ratio=_geometric_mean(item.ratio for item in chosen),
+        ratio=_geometric_mean(item.ratio for item in cases),
         # The ends of the intervals together are never narrower than the interval of the mean.
-        low=_geometric_mean(item.ratio_low for item in chosen),
-        high=_geometric_mean(item.ratio_high for item in chosen),
-        time_us=_geometric_mean(item.time_us for item in chosen),
+        low=_geometric_mean(item.ratio_low for item in cases),
+        high=_geometric_mean(item.ratio_high for item in cases),
+        time_us=_geometric_mean(item.time_us for item in cases),
     )
 
 

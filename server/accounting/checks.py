@@ -91,10 +91,12 @@ def _done_without_result() -> Select[Any]:
 
 
 def _failed_charged() -> Select[Any]:
-    charged = or_(
-        Submission.points.is_not(None), Submission.verdict.is_distinct_from(Verdict.grader_error),
-        Submission.finished_at.is_(None),
-    )  # fmt: skip
+    # One whose check passed, and whose times could not be taken, keeps its verdict and its points for correctness.
+    without_result = and_(
+        Submission.result_id.is_(None),
+        or_(Submission.points.is_not(None), Submission.verdict.is_distinct_from(Verdict.grader_error)),
+    )
+    charged = or_(without_result, Submission.finished_at.is_(None))
     return _submissions().where(Submission.state == State.failed, charged)
 
 

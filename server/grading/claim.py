@@ -21,6 +21,7 @@ from autograder.contract import GradeRequest, GradeTask, Lane
 from autograder.errors import ContractError
 from server.alerts import service as alerts
 from server.config import Config
+from server.grading.best import best_times
 from server.grading.looks import look_at
 from server.grading.policy import LINES, LOW, Queue, Slot, Waiting
 from server.grading.states import LIVE, WAITING, after_an_end_without_result, submission_moves
@@ -32,6 +33,7 @@ from server.models import (
     AssignmentVersion,
     Attempt,
     AttemptState,
+    Mode,
     Node,
     State,
     Submission,
@@ -87,7 +89,7 @@ def _claims(
     node = session.scalar(query)
     if node is None or not nodes.takes_work(session, node, now):
         return
-    slot = Slot(frozenset(Work(work) for work in node.works), node.quarantine)
+    slot = Slot(frozenset(Work(work) for work in node.works), node.quarantine, node.id)
     claims = _Round(
         session, node, slot, {Lane(lane): queues[lane] for lane in node.lanes if lane in queues}, now, config
     )
@@ -185,12 +187,13 @@ def _next_fence(session: Session, submission: Submission) -> int:
 
 def _request(session: Session, submission: Submission) -> GradeRequest:
     version = session.execute(
-        select(AssignmentVersion.bundle_hash, Assignment.slug)
+        select(AssignmentVersion.bundle_hash, AssignmentVersion.grading_hash, Assignment.slug)
         .join(Assignment, Assignment.id == AssignmentVersion.assignment_id)
         .where(AssignmentVersion.id == submission.version_id)
     ).one_or_none()
     if version is None:
         raise ContractError("its version of the assignment is gone")
+    timed = submission.mode is Mode.submission and submission.work is not Work.check
     return GradeRequest(
         slug=version.slug,
         bundle=version.bundle_hash,
@@ -200,6 +203,8 @@ def _request(session: Session, submission: Submission) -> GradeRequest:
         source=submission.source.decode(),
         filename=submission.filename,
         work=submission.work,
+        best_us=best_times(session, version.grading_hash, submission.lane) if timed else {},
+        remeasured=submission.remeasured,
     )
 
 

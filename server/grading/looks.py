@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -27,7 +28,7 @@ def look_at(session: Session, lane: Lane, working: Sequence[Node], *, now: datet
     serving = [node for node in working if lane.value in node.lanes]
     return Look(
         now=now,
-        waiting=_waiting(session, lane),
+        waiting=[_with_choice(item, serving) for item in _waiting(session, lane)],
         claimed=_claimed(session, lane),
         running=_running(session, lane),
         slots=sum(node.slots for node in serving if not node.quarantine),
@@ -39,12 +40,23 @@ def _waiting(session: Session, lane: Lane) -> list[Waiting]:
     query = (
         select(
             Submission.id, Submission.user_id, Submission.course_id, Submission.line, Submission.place_at,
-            Submission.work, Assignment.due_at, Assignment.late_until, Submission.suspect,
+            Submission.work, Assignment.due_at, Assignment.late_until, Submission.suspect, Submission.avoid_node_id,
         )
         .join(Assignment, Assignment.id == Submission.assignment_id)
         .where(Submission.lane == lane, Submission.state.in_(WAITING))
     )  # fmt: skip
-    return [Waiting(*row) for row in session.execute(query)]
+    return [Waiting(*tuple(row)) for row in session.execute(query)]
+
+
+def _with_choice(item: Waiting, serving: Sequence[Node]) -> Waiting:
+    """Where no other node does this work, the one that is to be avoided has to do it again."""
+    if item.avoid is None or any(_could(node, item) for node in serving if node.id != item.avoid):
+        return item
+    return dataclasses.replace(item, avoid=None)
+
+
+def _could(node: Node, item: Waiting) -> bool:
+    return item.work.value in node.works and node.slots > 0 and node.quarantine == item.suspect
 
 
 def _claimed(session: Session, lane: Lane) -> list[Claimed]:

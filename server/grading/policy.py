@@ -1,14 +1,16 @@
 """The order of the queue: who gets the next free slot of a lane. Pure: rows in, an order out; docs/queue.md says why.
 
 1. **Line.** A submission without a verdict goes before one that waits for its times, then practice runs, regrades, and
-   what was superseded. Each of the four later lines has a reserve, one of every so many claims of its lane (`EVERY`).
+   what was superseded. Each of these four later lines has a reserve, one of every so many claims of its lane (`EVERY`).
+   What has its grade and is to be confirmed comes last, without one: it runs when nobody else waits.
 2. **Course.** In a line the course goes first that had the fewest of its claims lately (`WINDOW`), where a course with
    somebody in a hurry is due `HURRY` times as many as one without.
 3. **Hurry, own pending, place.** In a course those go first whose due date is near or who waited long; among them those
    with the fewest of their own before them, waiting or running; then by place, then by id.
 
-Regrades and superseded ones together never hold all slots of a lane that has several. Submissions under which a node
-went silent run in quarantine: on a node set aside for them, or, where there is none, one at a time in their lane.
+Regrades, superseded and confirmed ones together never hold all slots of a lane that has several. Submissions under
+which a node went silent run in quarantine: on a node set aside for them, or, where there is none, one at a time in
+their lane. What another node than before is to do passes over that one, for as long as there is another.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from datetime import datetime, timedelta
 
 from server.models import Line, Work
 
-LINES = (Line.submission, Line.measuring, Line.run, Line.regrade, Line.superseded)
+LINES = (Line.submission, Line.measuring, Line.run, Line.regrade, Line.superseded, Line.confirm)
 """Who goes before whom, while nobody's reserve is due."""
 EVERY: Mapping[Line, int] = {Line.measuring: 3, Line.run: 6, Line.regrade: 12, Line.superseded: 12}
 """A line that waits gets at least about one of so many claims. Together 2/3: a submission is never kept out."""
-LOW = frozenset({Line.regrade, Line.superseded})
+LOW = frozenset({Line.regrade, Line.superseded, Line.confirm})
 """Lines in which nobody waits for a first answer."""
 WINDOW = 24
 """So many of the lane's last claims say what each course had; also the longest memory of the reserves."""
@@ -36,6 +38,8 @@ LONG = timedelta(minutes=10)
 """Who waited so long is in a hurry, whatever the due date: so nobody is overtaken for ever."""
 
 Key = tuple[bool, int, datetime, int]
+_Group = tuple[Line, Work, bool, int | None]
+"""Those of whom a slot can take either all or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Waiting:
     Attributes:
         due_at, closes_at: of its assignment; after `closes_at` nothing is taken any more.
         suspect: a node went silent while it ran this.
+        avoid: id of the node that graded it last, where another one is to do it now.
     """
 
     id: int
@@ -56,6 +61,7 @@ class Waiting:
     due_at: datetime | None = None
     closes_at: datetime | None = None
     suspect: bool = False
+    avoid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,7 @@ class Slot:
 
     works: frozenset[Work] = frozenset(Work)
     quarantine: bool = False
+    node: int = 0
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,9 @@ class Queue:
     """Who is next in one lane, while slots are filled one after another. The look it is made from stays as it is."""
 
     def __init__(self, look: Look) -> None:
-        self._groups: dict[tuple[Line, Work, bool], dict[int, deque[tuple[Key, Waiting]]]] = {}
+        self._groups: dict[_Group, dict[int, deque[tuple[Key, Waiting]]]] = {}
         for key, item in _sorted(look):
-            courses = self._groups.setdefault((item.line, item.work, item.suspect), {})
+            courses = self._groups.setdefault(_group(item), {})
             courses.setdefault(item.course_id, deque()).append((key, item))
         recent = list(look.claimed[:WINDOW])
         self._last = deque(((claim.line, claim.course_id) for claim in reversed(recent)), maxlen=WINDOW)
@@ -146,7 +153,7 @@ class Queue:
 
     def drop(self, item: Waiting) -> None:
         """It does not wait any more, and was not claimed; `item` is what `next` said."""
-        group = (item.line, item.work, item.suspect)
+        group = _group(item)
         courses = self._groups[group]
         courses[item.course_id].popleft()
         if not courses[item.course_id]:
@@ -169,8 +176,8 @@ class Queue:
     def _heads(self, slot: Slot) -> list[tuple[Key, Waiting]]:
         return [
             waiting[0]
-            for (line, work, suspect), courses in self._groups.items()
-            if work in slot.works and self._may_run(line, slot, suspect=suspect)
+            for (line, work, suspect, avoid), courses in self._groups.items()
+            if work in slot.works and slot.node != avoid and self._may_run(line, slot, suspect=suspect)
             for waiting in courses.values()
         ]
 
@@ -192,6 +199,10 @@ class Queue:
         return self._had[item.line, item.course_id] / (1 if key[0] else HURRY), key
 
 
+def _group(item: Waiting) -> _Group:
+    return item.line, item.work, item.suspect, item.avoid
+
+
 def order(look: Look, slot: Slot = ANY) -> list[Waiting]:
     """Everybody who waits, in the order of their turns if nobody else came and each ended before the next began."""
     queue, taken = Queue(look), []
@@ -208,9 +219,10 @@ def order(look: Look, slot: Slot = ANY) -> list[Waiting]:
 
 def _ever(item: Waiting, slot: Slot, look: Look) -> bool:
     """Whether a slot like this will take it at some time."""
+    takes = item.work in slot.works and slot.node != item.avoid
     if slot.quarantine or look.quarantine:
-        return item.work in slot.works and item.suspect == slot.quarantine
-    return item.work in slot.works
+        return takes and item.suspect == slot.quarantine
+    return takes
 
 
 def _sorted(look: Look) -> list[tuple[Key, Waiting]]:

@@ -35,6 +35,7 @@ from broker.envelope import ForgedError, unseal
 from server.alerts import service as alerts
 from server.config import Config
 from server.grading.lock import fresh_attempt, lock_submission
+from server.grading.pools import keep_samples
 from server.grading.results import write_result
 from server.grading.states import LIVE, attempt_moves
 from server.grading.sweep import end_without_result
@@ -181,6 +182,8 @@ def _apply(live: _Live, message: AttemptMessage) -> Outcome:
         case AttemptResult():
             _apply_result(live, message.result)
         case AttemptFailure():
+            # Its node failed a known-good job right after it.
+            live.submission.suspect |= message.suspect
             live.end(message.reason, free=message.handed_back)
     return Outcome.applied
 
@@ -219,15 +222,29 @@ def _apply_case(attempt: Attempt, finished: CaseFinished) -> None:
 def _apply_result(live: _Live, result: GradeResult) -> None:
     """Write it; where it is no finding about the submission, the attempt has failed."""
     if result.verdict is Verdict.grader_error:
+        _keep_samples(live, result)
         error = f" [{result.error.kind}: {result.error.message}]" if result.error else ""
         live.end(f"the judge failed: {result.explanation}{error}")
         return
     try:
         with live.session.begin_nested():
-            write_result(live.session, live.submission, live.attempt, result, now=live.now)
+            write_result(
+                live.session, live.submission, live.attempt, result, now=live.now, max_attempts=live.config.max_attempts
+            )
     except (ContractError, DataError) as error:
         # Such as a text with a NUL in it, which PostgreSQL does not store.
         live.end(f"the node's result does not fit: {error}")
         return
     trace, attempt = live.submission.trace, live.attempt.public_id
     logger.info("trace %s: attempt %s found %s", trace, attempt, result.verdict)
+
+
+def _keep_samples(live: _Live, result: GradeResult) -> None:
+    """What an attempt measured before our side failed counts as well: nobody draws again by making it fail."""
+    if not result.measurements:
+        return
+    try:
+        with live.session.begin_nested():
+            keep_samples(live.session, live.submission, live.attempt, result.measurements, now=live.now)
+    except (ContractError, DataError) as error:
+        logger.warning("attempt %s: its samples do not fit: %s", live.attempt.public_id, error)

@@ -10,7 +10,8 @@ from autograder.assignment import Assignment as Manifest
 from server.alerts import service as alerts
 from server.errors import ConflictError
 from server.grading.lock import lock_submission
-from server.grading.results import awaits_measuring, manifest_of
+from server.grading.onward import awaits_measuring, measuring_work
+from server.grading.results import manifest_of
 from server.grading.states import submission_moves
 from server.models import AlertKind, AssignmentVersion, Lane, Line, Mode, State, Submission, Work
 
@@ -34,16 +35,24 @@ def requeue(session: Session, submission: Submission, *, now: datetime) -> Submi
         )
     version = session.get_one(AssignmentVersion, row.version_id)
     half = awaits_measuring(session, row)
-    row.work = Work.measure if half else first_work(manifest_of(version), row.lane, row.mode)
-    row.state = submission_moves(row.state, State.queued)
-    row.line = Line.regrade
-    row.place_at = now
-    row.attempts_made = 0
+    manifest = manifest_of(version)
+    row.work = measuring_work(manifest, row) if half else first_work(manifest, row.lane, row.mode)
+    back_in_line(row, Line.regrade, now=now)
     row.superseded_by_id = None
-    row.phase = None
+    row.avoid_node_id = None
     row.verdict = row.verdict if row.result_id is not None else None
     row.finished_at = row.finished_at if row.result_id is not None and not half else None
-    row.revision += 1
     for kind in (AlertKind.submission_failed, AlertKind.suspect_held):
         alerts.resolve(session, kind, f"submission:{row.public_id}", now)
     return row
+
+
+def back_in_line(row: Submission, line: Line, *, now: datetime) -> None:
+    """Queue what has ended for new work, with all its attempts."""
+    row.state = submission_moves(row.state, State.queued)
+    row.line = line
+    row.place_at = now
+    row.attempts_made = 0
+    row.remeasured = 0
+    row.phase = None
+    row.revision += 1

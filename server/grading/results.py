@@ -1,8 +1,12 @@
-"""Writing a result, once, and what a submission is worth by it.
+"""Writing a result, once, and working out again what it is worth.
 
 Where a lane measures apart, a check's result counts at once; if it passed, the submission goes back to the queue to be
 measured, and what that attempt finds is written together with the check as a second, whole result. A regrade's check
 that passed is written and waits: the result from before counts until there is a whole one.
+
+What was measured is added to the pool of its source (`server.grading.pools`). A measurement that says of itself that it
+has to be taken again keeps its verdict and its points for correctness; its speed waits until it was taken again, on
+another node where there is one, and after two such measurements for a person (`server.grading.onward`).
 """
 
 from __future__ import annotations
@@ -11,39 +15,37 @@ import dataclasses
 from datetime import datetime
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, joinedload, undefer
+from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult, Measurement, Verdict
 from autograder.errors import ContractError
-from autograder.scores import Score, score
+from autograder.scores import score
+from server.config import Config
 from server.courses import service as courses
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
-from server.grading.states import attempt_moves, submission_moves
-from server.grading.supersede import give_back, supersede_measuring
-from server.models import (
-    Assignment,
-    AssignmentVersion,
-    Attempt,
-    AttemptState,
-    CaseRow,
-    Line,
-    Mode,
-    Result,
-    Review,
-    State,
-    Submission,
-    Work,
-)
+from server.grading.onward import Graded, Next, awaits_measuring, go_on, next_after
+from server.grading.pools import keep_samples, let_have_speed, note_pool, read_pool, update_others, with_pool
+from server.grading.states import attempt_moves
+from server.grading.supersede import give_back
+from server.models import AssignmentVersion, Attempt, AttemptState, CaseRow, Mode, Result, Submission, Work
+
+__all__ = ["awaits_measuring", "manifest_of", "write_result"]
 
 NAME_CHARS = 120
 GROUP_CHARS = 60
 
 
 def write_result(
-    session: Session, submission: Submission, attempt: Attempt, result: GradeResult, *, now: datetime
+    session: Session,
+    submission: Submission,
+    attempt: Attempt,
+    result: GradeResult,
+    *,
+    now: datetime,
+    max_attempts: int = Config.max_attempts,
 ) -> Result:
     """Write what an attempt found and let it count; the submission's row has to be locked.
 
@@ -52,8 +54,16 @@ def write_result(
             it measures; nothing was changed.
     """
     manifest = manifest_of(session.get_one(AssignmentVersion, submission.version_id))
+    graded = Graded(session, submission, attempt, manifest, now)
     whole = _whole(session, submission, attempt, result)
-    row = _row(submission, attempt, whole, score(manifest, whole, submission.lane), now)
+    if attempt.work is not Work.check and graded.is_ranked:
+        keep_samples(session, submission, attempt, result.measurements, now=now)
+    pool = read_pool(session, submission)
+    row = _row(graded, whole, with_pool(whole, pool))
+    note_pool(row, pool)
+    after = next_after(graded, result, whole, max_attempts)
+    row.settled = after not in {Next.again, Next.failed}
+    row.held = whole.held or (after is Next.over and bool(result.remeasure) and graded.is_ranked)
     session.add(row)
     session.flush()  # The submission points at it by id.
     _finish(attempt, result, now)
@@ -61,24 +71,16 @@ def write_result(
     submission.suspect = False
     submission.phase = None
     submission.revision += 1
-    if attempt.work is Work.check and _is_measured(manifest, submission, row):
-        _queue_for_measuring(session, submission, row)
-    else:
-        _let_count(submission, row)
-        submission.state = submission_moves(submission.state, State.done)
-        submission.finished_at = now
+    go_on(graded, row, after, result)
+    update_others(session, submission, pool, now=now)
     if row.verdict is Verdict.compile_error:
         give_back(session, submission, skip_locked=True)
     return row
 
 
-def awaits_measuring(session: Session, submission: Submission) -> bool:
-    """Whether what counts is a check that passed, whose times are still to come, or could not be measured."""
-    if submission.work is not Work.measure or submission.result_id is None:
-        return False
-    query = select(Attempt.work, Result.verdict).join(Result, Result.attempt_id == Attempt.id)
-    counts = session.execute(query.where(Result.id == submission.result_id)).one()
-    return counts.work is Work.check and counts.verdict is Verdict.passed
+def manifest_of(version: AssignmentVersion) -> Manifest:
+    """The assignment as its files said it in this version."""
+    return courses.spec_of(version)
 
 
 def _finish(attempt: Attempt, result: GradeResult, now: datetime) -> None:
@@ -108,49 +110,23 @@ def _whole(session: Session, submission: Submission, attempt: Attempt, result: G
     return merged(codec.from_json(GradeResult, payload), result)
 
 
-def _is_measured(manifest: Manifest, submission: Submission, row: Result) -> bool:
-    policy = manifest.policy(submission.lane)
-    return row.verdict is Verdict.passed and policy is not None and policy.ranks
-
-
-def _queue_for_measuring(session: Session, submission: Submission, row: Result) -> None:
-    """Send it back to the queue with its place, for its times; a new piece of work has all its attempts."""
-    if submission.result_id is None:
-        _let_count(submission, row)
-    superseded = submission.superseded_by_id is not None
-    submission.work = Work.measure
-    submission.attempts_made = 0
-    submission.state = submission_moves(submission.state, State.superseded if superseded else State.queued)
-    if submission.line is Line.submission:
-        submission.line = Line.measuring
-        due_at = session.scalar(select(Assignment.due_at).where(Assignment.id == submission.assignment_id))
-        supersede_measuring(session, submission, due_at=due_at)
-
-
-def manifest_of(version: AssignmentVersion) -> Manifest:
-    """The assignment as its files said it in this version."""
-    return courses.spec_of(version)
-
-
-def _row(submission: Submission, attempt: Attempt, result: GradeResult, scored: Score, now: datetime) -> Result:
-    speed = scored.speed
-    counts = submission.mode is Mode.submission
-    return Result(
-        attempt_id=attempt.id,
-        submission_id=submission.id,
-        verdict=result.verdict,
-        explanation=result.explanation,
-        payload=codec.to_json(result),
-        ratio=speed.ratio if speed else None,
-        ratio_low=speed.low if speed else None,
-        ratio_high=speed.high if speed else None,
-        time_us=speed.time_us if speed else None,
+def _row(graded: Graded, whole: GradeResult, counted: GradeResult) -> Result:
+    """The row: the payload as the judge said it, points and speed by what counts."""
+    scored = score(graded.manifest, counted, graded.submission.lane)
+    counts = graded.submission.mode is Mode.submission
+    row = Result(
+        attempt_id=graded.attempt.id,
+        submission_id=graded.submission.id,
+        verdict=whole.verdict,
+        explanation=whole.explanation,
+        payload=codec.to_json(whole),
         correctness_points=scored.correctness_points if counts else 0.0,
         speed_points=scored.speed_points if counts else 0.0,
-        held=result.held,
-        created_at=now,
-        cases=_case_rows(result),
+        created_at=graded.now,
+        cases=_case_rows(counted),
     )
+    let_have_speed(row, scored.speed)
+    return row
 
 
 def _case_rows(result: GradeResult) -> list[CaseRow]:
@@ -172,48 +148,3 @@ def _case_rows(result: GradeResult) -> list[CaseRow]:
             )
         )
     return rows
-
-
-def _let_count(submission: Submission, row: Result) -> None:
-    submission.verdict = row.verdict
-    submission.result_id = row.id
-    if row.held and submission.review is Review.none:
-        submission.review = Review.held
-    submission.points = points_of(submission, row)
-
-
-def points_of(submission: Submission, result: Result) -> float | None:
-    """What counts now: a held submission's speed points wait, a rejected one's are gone; practice earns none."""
-    if submission.mode is Mode.run:
-        return None
-    earned = submission.review in {Review.none, Review.cleared}
-    return result.correctness_points + (result.speed_points if earned else 0.0)
-
-
-def rescore(session: Session, assignment: Assignment) -> int:
-    """Recompute every result that counts by the assignment's current formula, without grading; how many changed."""
-    if assignment.version_id is None:
-        return 0
-    manifest = manifest_of(session.get_one(AssignmentVersion, assignment.version_id))
-    query = (
-        select(Submission)
-        .where(Submission.assignment_id == assignment.id, Submission.result_id.is_not(None))
-        .where(Submission.mode == Mode.submission)
-        .options(joinedload(Submission.result).options(undefer(Result.payload)))
-        .order_by(Submission.id)
-        .with_for_update(of=Submission)
-    )
-    return sum(_rescore_one(manifest, submission) for submission in session.scalars(query))
-
-
-def _rescore_one(manifest: Manifest, submission: Submission) -> bool:
-    row = submission.result
-    if row is None:
-        return False
-    scored = score(manifest, codec.from_json(GradeResult, row.payload), submission.lane)
-    row.correctness_points = scored.correctness_points
-    row.speed_points = scored.speed_points
-    before, submission.points = submission.points, points_of(submission, row)
-    changed = before != submission.points
-    submission.revision += changed
-    return changed

@@ -5,12 +5,14 @@ from __future__ import annotations
 from autograder.scores import FORMULA_VERSION, NextPoint, next_point
 from server.grading.artefacts import artefacts_of, data_of, forget_artefacts, is_live, store_artefact
 from server.grading.claim import claim_next, fill_slots
+from server.grading.grades import points_of
 from server.grading.heard import hear, make_tick
 from server.grading.looks import look_at_all
 from server.grading.policy import Queue
 from server.grading.record import Outcome, record
 from server.grading.requeue import requeue
-from server.grading.results import manifest_of, points_of, rescore
+from server.grading.rescore import Rescored, rescore
+from server.grading.results import manifest_of
 from server.grading.states import FINAL, LIVE, WAITING
 from server.grading.sweep import end_attempt, fence_off, sweep
 from server.grading.watch import Watch
@@ -23,6 +25,7 @@ __all__ = [
     "NextPoint",
     "Outcome",
     "Queue",
+    "Rescored",
     "Watch",
     "artefacts_of",
     "claim_next",

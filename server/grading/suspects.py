@@ -11,8 +11,8 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from server.alerts import service as alerts
-from server.grading.results import points_of
-from server.models import AlertKind, Result, Review, Submission
+from server.grading.grades import set_points
+from server.models import AlertKind, ChangeReason, Result, Review, Submission
 
 
 def is_known_suspect(session: Session, user_id: int, source_hash: str) -> bool:
@@ -26,7 +26,8 @@ def hold(session: Session, submission: Submission, *, now: datetime) -> None:
     if submission.review is Review.none:
         submission.review = Review.held
     if submission.result_id is not None:
-        submission.points = points_of(submission, session.get_one(Result, submission.result_id))
+        counts = session.get_one(Result, submission.result_id)
+        set_points(session, submission, counts, ChangeReason.reviewed, now=now)
     message = (
         f"A node went silent while it ran submission {submission.public_id}, and no attempt since ended in a result. "
         f"It is held. Read its source before you grade it again; it runs on a node in quarantine or alone."

@@ -13,7 +13,7 @@ from server.alerts import service as alerts
 from server.config import Config
 from server.grading.heard import MAX_GAP, behind_s, forget_ticks
 from server.grading.states import LIVE, WAITING
-from server.models import Alert, AlertKind, Attempt, Node, State, Submission
+from server.models import Alert, AlertKind, Attempt, Line, Node, State, Submission
 from server.nodes import service as nodes
 
 STUCK_AFTER = timedelta(minutes=5)
@@ -35,7 +35,8 @@ class Watch:
         _hold(session, AlertKind.recorder_behind, _recorder_behind(session, now), now)
         _hold(session, AlertKind.queue_stuck, self._queue_stuck(session, now), now, about="lane:")
         _hold(session, AlertKind.node_rests, _nodes_that_rest(session, now), now)
-        _hold(session, AlertKind.disk_full, _full_disks(session), now)
+        _hold(session, AlertKind.disk_full, _troubled(session, disk=True), now)
+        _hold(session, AlertKind.node_unfit, _troubled(session, disk=False), now)
         _end_silence(session, now)
         _end_failures(session, now)
         for kind in (AlertKind.forged_message, AlertKind.clock_jumped):
@@ -74,7 +75,8 @@ def _recorder_behind(session: Session, now: datetime) -> Mapping[str, str]:
 def _stuck(session: Session, now: datetime) -> dict[str, str]:
     query = (
         select(Submission.lane, Submission.work, func.count(), func.min(Submission.place_at))
-        .where(Submission.state.in_(WAITING))
+        # What is to be confirmed has its grade, and waits until nobody else does.
+        .where(Submission.state.in_(WAITING), Submission.line != Line.confirm)
         .group_by(Submission.lane, Submission.work)
     )
     found = {}
@@ -104,13 +106,14 @@ def _nodes_that_rest(session: Session, now: datetime) -> Mapping[str, str]:
     }
 
 
-def _full_disks(session: Session) -> Mapping[str, str]:
+def _troubled(session: Session, *, disk: bool) -> Mapping[str, str]:
+    """Nodes that say why they take nothing: a full disk, or something that they found out about themselves."""
     in_use = session.scalars(select(Node).where(Node.disabled_at.is_(None))).all()
-    troubles = {node.name: str(node.facts.get("trouble", "")) for node in in_use}
+    troubles = {node.name: str(node.facts.get("trouble", "")).rstrip(".") for node in in_use}
     return {
         f"node:{name}": f"Node {name} takes nothing: {trouble}."
         for name, trouble in troubles.items()
-        if trouble.startswith(DISK_FULL)
+        if trouble and trouble.startswith(DISK_FULL) == disk
     }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from autograder import codec
 from autograder.contract import Lane, NodeReport
 from broker.envelope import key_of
 from server.errors import ConflictError, InvalidInputError, NotFoundError, UnauthenticatedError
@@ -26,6 +27,7 @@ MIN_TOKEN = 32
 MAX_SLOTS = 64
 MAX_FACTS = 64
 MAX_FACT_CHARS = 500
+SAME_SUSPICION = timedelta(seconds=10)
 MAX_SKEW_S = 1e9
 """A clock further off than thirty years is as wrong as any."""
 
@@ -147,6 +149,24 @@ def apply_report(node: Node, report: NodeReport, *, now: datetime) -> None:
     node.facts = {_text(name): _text(fact) for name, fact in facts}
     node.clock_skew_s = max(-MAX_SKEW_S, min(report.at - now.timestamp(), MAX_SKEW_S))
     node.last_seen_at = now
+    if report.calibration is not None:
+        node.calibration = codec.to_json(report.calibration)
+    _note_suspicion(node, report)
+
+
+def _note_suspicion(node: Node, report: NodeReport) -> None:
+    """When its measurements were not to be trusted, on our clock; it says the same until the next such time."""
+    if report.suspect_since is None or report.suspect_until is None:
+        return
+    skew = timedelta(seconds=node.clock_skew_s or 0.0)
+    try:
+        since, until = (datetime.fromtimestamp(at, UTC) - skew for at in (report.suspect_since, report.suspect_until))
+    except (ValueError, OverflowError, OSError):
+        return
+    # The skew differs by a little from report to report: what ends close to the last one is the same.
+    known = node.suspect_until_at
+    if known is None or until > known + SAME_SUSPICION:
+        node.suspect_since_at, node.suspect_until_at, node.suspect_handled = since, until, False
 
 
 def _text(text: str) -> str:

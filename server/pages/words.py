@@ -72,6 +72,7 @@ LINES: Mapping[Line, str] = {
     Line.run: "Practice runs",
     Line.regrade: "Regrades",
     Line.superseded: "Superseded",
+    Line.confirm: "To be confirmed",
 }
 ROLES: Mapping[Role, str] = {Role.student: "student", Role.ta: "TA", Role.instructor: "instructor"}
 FINDINGS: Mapping[FindingKind, str] = {
@@ -92,7 +93,7 @@ def status_label(
     state: State, verdict: Verdict | None, phase: Phase | None = None, line: Line = Line.submission
 ) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
-    if verdict is not None and (state in {State.done, State.failed} or line is Line.measuring):
+    if verdict is not None and (state in {State.done, State.failed} or line in {Line.measuring, Line.confirm}):
         return VERDICTS[verdict]
     if state is State.running and phase is not None:
         return Label(PHASES[phase], "play", "busy")

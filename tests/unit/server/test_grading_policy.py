@@ -33,7 +33,7 @@ from server.grading.policy import (
 from server.models import Work
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-SUBMISSION, MEASURING, RUN, REGRADE, SUPERSEDED = LINES
+SUBMISSION, MEASURING, RUN, REGRADE, SUPERSEDED, CONFIRM = LINES
 
 
 def waits(number, line=SUBMISSION, *, user=None, course=1, ago_s=None, due_h=None, **changes):
@@ -92,7 +92,24 @@ def test_with_everybody_waiting_each_line_has_its_share():
     waiting = [waits(index, line) for index, line in enumerate(LINES * 60)]
     had = [item.line for item in taken(Look(NOW, waiting, slots=1000), 120)]
     # Not quite 40, 20, 10 and 10: a turn that came late because two were due at once is not made up for.
-    assert [had.count(line) for line in LINES] == [47, 37, 18, 9, 9]
+    assert [had.count(line) for line in LINES] == [47, 37, 18, 9, 9, 0]
+
+
+def test_what_is_to_be_confirmed_runs_only_when_nobody_else_waits():
+    waiting = [waits(1, CONFIRM), *(waits(index, line) for index, line in enumerate(LINES[:-1], start=2))]
+    assert ids(Look(NOW, waiting, [Claimed(SUBMISSION, 1)] * WINDOW, slots=10))[-1] == 1
+
+
+def test_another_node_than_before_takes_what_has_to_avoid_one():
+    item = dataclasses.replace(waits(1, MEASURING), avoid=7)
+    look = Look(NOW, [item, waits(2, RUN)])
+    assert ids(look, Slot(node=7)) == [2]
+    assert ids(look, Slot(node=8)) == [1, 2]
+
+
+def test_who_stands_behind_one_that_avoids_this_node_is_not_kept_from_it():
+    look = Look(NOW, [dataclasses.replace(waits(1), avoid=7), waits(2), dataclasses.replace(waits(3), avoid=8)])
+    assert ids(look, Slot(node=7)) == [2, 3]
 
 
 @pytest.mark.parametrize(("slots", "low"), [(1, 1), (2, 1), (4, 3)])
@@ -282,7 +299,9 @@ def test_the_order_of_a_person_in_a_line_of_one_hurry_is_that_of_their_places(lo
 @given(looks(most=12), st.lists(st.sampled_from(LINES), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_nobody_starves_however_many_come_later(look, flood, random):
     """One slot, one claim every 30 s, and with each claim newcomers in some lines, in a hurry, each a new person."""
-    waiting = {item.id: dataclasses.replace(item, suspect=False, work=Work.all) for item in look.waiting}
+    # What is to be confirmed has its grade: it may starve.
+    plain = (item for item in look.waiting if item.line is not CONFIRM)
+    waiting = {item.id: dataclasses.replace(item, suspect=False, work=Work.all) for item in plain}
     numbers = count(1000)
     first, now, history, claims = set(waiting), NOW, list(look.claimed), 0
     while first & waiting.keys():

@@ -1,0 +1,192 @@
+"""What comes after a result: it counts, its times are taken, they are taken again, or a person has to look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from autograder import codec
+from autograder.assignment import Assignment as Manifest
+from autograder.contract import GradeResult, Verdict
+from server.alerts import service as alerts
+from server.grading.grades import set_points
+from server.grading.states import submission_moves
+from server.grading.supersede import give_back, supersede_measuring
+from server.models import (
+    AlertKind,
+    Assignment,
+    Attempt,
+    ChangeReason,
+    Line,
+    Result,
+    Review,
+    State,
+    Submission,
+    Work,
+)
+
+MOST_REMEASURED = 2
+"""So many measurements of a submission may ask to be taken again; what the next one asks is a person's matter."""
+
+
+class Next(Enum):
+    """What comes after a result."""
+
+    over = "over"
+    measuring = "measuring"
+    """It passed its check, and its times are to come."""
+    again = "again"
+    """Its times have to be taken again."""
+    failed = "failed"
+    """Its times could not be taken on any node, which is ours."""
+    refuted = "refuted"
+    """It had its grade, and did not pass when it was graded once more."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """An attempt that ended with a result; its submission's row is locked."""
+
+    session: Session
+    submission: Submission
+    attempt: Attempt
+    manifest: Manifest
+    now: datetime
+
+    @property
+    def is_ranked(self) -> bool:
+        """Its lane has a leaderboard, and so its times matter."""
+        policy = self.manifest.policy(self.submission.lane)
+        return policy is not None and policy.ranks
+
+
+def next_after(graded: Graded, result: GradeResult, whole: GradeResult, max_attempts: int) -> Next:
+    """What comes now. Whether a measurement that asks to be taken again is too many is said here, not by its judge."""
+    if whole.verdict is not Verdict.passed:
+        return Next.refuted if graded.attempt.line is Line.confirm else Next.over
+    if not graded.is_ranked:
+        return Next.over
+    if graded.attempt.work is Work.check:
+        return Next.measuring
+    if result.gpu is not None and result.gpu.trouble:
+        # Trouble of a node uses up attempts, which are ours; nobody is held for it.
+        return Next.again if graded.submission.attempts_made < max_attempts else Next.failed
+    asks = bool(result.remeasure) and not whole.held
+    return Next.again if asks and graded.submission.remeasured < MOST_REMEASURED else Next.over
+
+
+def go_on(graded: Graded, row: Result, after: Next, result: GradeResult) -> None:
+    """Let it count as far as it does, and send its submission where it goes."""
+    submission = graded.submission
+    match after:
+        case Next.measuring:
+            _count_for_now(graded, row)
+            submission.attempts_made = 0  # A new piece of work has all its attempts.
+            _wait_for_times(graded)
+        case Next.again:
+            _count_for_now(graded, row)
+            _ask_again(graded, result)
+        case Next.refuted:
+            _hold_refuted(graded, row)
+            _end(graded, State.done)
+        case Next.failed:
+            _count_for_now(graded, row)
+            _end(graded, State.failed)
+            _say_untimed(graded)
+        case Next.over:
+            _count(graded, row)
+            submission.confirmations += graded.attempt.line is Line.confirm
+            submission.avoid_node_id = None
+            _end(graded, State.done)
+
+
+def awaits_measuring(session: Session, submission: Submission) -> bool:
+    """Whether what counts has no speed that stands: its times are still to come, or could not be measured."""
+    if submission.result_id is None:
+        return False
+    query = select(Attempt.work, Result.verdict, Result.settled).join(Result, Result.attempt_id == Attempt.id)
+    counts = session.execute(query.where(Result.id == submission.result_id)).one()
+    checked = submission.work is Work.measure and counts.work is Work.check and counts.verdict is Verdict.passed
+    return checked or not counts.settled
+
+
+def measuring_work(manifest: Manifest, submission: Submission) -> Work:
+    """What an attempt does that takes the times of a submission."""
+    policy = manifest.policy(submission.lane)
+    return Work.measure if policy is not None and policy.apart else Work.all
+
+
+def _end(graded: Graded, state: State) -> None:
+    graded.submission.state = submission_moves(graded.submission.state, state)
+    graded.submission.finished_at = graded.now
+
+
+def _wait_for_times(graded: Graded) -> None:
+    """Back to the queue with its place."""
+    submission = graded.submission
+    submission.work = measuring_work(graded.manifest, submission)
+    superseded = submission.superseded_by_id is not None
+    submission.state = submission_moves(submission.state, State.superseded if superseded else State.queued)
+    if submission.line is Line.submission:
+        submission.line = Line.measuring
+        query = select(Assignment.due_at).where(Assignment.id == submission.assignment_id)
+        supersede_measuring(graded.session, submission, due_at=graded.session.scalar(query))
+
+
+def _ask_again(graded: Graded, result: GradeResult) -> None:
+    """For other times, by another node where there is one."""
+    submission = graded.submission
+    submission.avoid_node_id = graded.attempt.node_id
+    if not (result.gpu is not None and result.gpu.trouble):
+        submission.remeasured += 1
+        submission.attempts_made = 0
+    _wait_for_times(graded)
+
+
+def _count_for_now(graded: Graded, row: Result) -> None:
+    """Let it count unless something does already: a result from before keeps its grade until there is a whole one."""
+    result_id = graded.submission.result_id
+    before = graded.session.get(Result, result_id) if result_id is not None else None
+    if before is None or not before.settled or (before.ratio is None and row.ratio is not None):
+        _count(graded, row)
+
+
+def _count(graded: Graded, row: Result) -> None:
+    submission = graded.submission
+    submission.verdict = row.verdict
+    submission.result_id = row.id
+    if row.held and submission.review is Review.none:
+        submission.review = Review.held
+        found = codec.from_json(GradeResult, row.payload)
+        message = f"The speed of {submission.public_id} waits for you. {found.held_reason or found.remeasure}"
+        _alert(graded, AlertKind.result_held, message)
+    set_points(graded.session, submission, row, ChangeReason.graded, now=graded.now)
+
+
+def _hold_refuted(graded: Graded, row: Result) -> None:
+    """It had passed, and did not: its correctness stands as it was, the rest waits until a person has looked."""
+    submission = graded.submission
+    if submission.review is Review.none:
+        submission.review = Review.held
+    counts = graded.session.get_one(Result, submission.result_id)
+    set_points(graded.session, submission, counts, ChangeReason.reviewed, now=graded.now)
+    message = (
+        f"Submission {submission.public_id} had passed; graded once more it got {row.verdict}: {row.explanation[:500]} "
+        "It is held: its speed points and its place wait for you."
+    )
+    _alert(graded, AlertKind.confirmation_failed, message)
+
+
+def _say_untimed(graded: Graded) -> None:
+    give_back(graded.session, graded.submission, skip_locked=True)
+    name = graded.submission.public_id
+    message = f"The times of submission {name} could not be taken, which is ours: every node that tried was in trouble."
+    _alert(graded, AlertKind.submission_failed, message)
+
+
+def _alert(graded: Graded, kind: AlertKind, message: str) -> None:
+    alerts.raise_alert(graded.session, kind, f"submission:{graded.submission.public_id}", message, graded.now)

@@ -1,0 +1,187 @@
+"""Samples of an identical source are one pool: a new attempt's are added, none is ever replaced or left out.
+
+The pool is one person's, of one assignment as it is graded, one lane and one normal form of a source. Every submission
+in it has the pool's numbers, so that handing the same kernel in again moves all of them towards the truth together and
+there is no lucky one among them to keep.
+
+Lock order: whoever adds to a pool holds its submission's row, then the pool's lock; of the pool's other submissions it
+waits for none. One that it had to pass over is brought up to date by `refresh_pools`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from autograder import codec
+from autograder.assignment import content_hash
+from autograder.contract import GradeResult, Measurement, Mode, Verdict
+from autograder.errors import ContractError
+from autograder.samples import PooledCase, counted, pooled
+from autograder.scores import FORMULA_VERSION, Speed, speed_fraction, speed_over
+from server.courses import service as courses
+from server.grading.grades import set_points
+from server.grading.normal import normal
+from server.models import AssignmentVersion, Attempt, ChangeReason, Result, Sampling, Submission
+
+MOST_ATTEMPTS = 64
+"""A pool of so many attempts is full: its numbers stand, and a new attempt's samples add nothing."""
+REFRESH_FOR = timedelta(hours=1)
+"""How long after samples came the others of their pool are looked at."""
+_NAME_CHARS = 120
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What the attempts of a pool found together.
+
+    Attributes:
+        cases: the numbers of every case; empty while there is one attempt only, whose own numbers count.
+    """
+
+    attempts: int = 1
+    cases: Mapping[str, PooledCase] = field(default_factory=dict)
+
+
+def pool_of(session: Session, submission: Submission) -> str | None:
+    """The pool that a submission's samples belong to, worked out once; `None` for practice."""
+    if submission.pool is None and submission.mode is Mode.submission:
+        version = session.get_one(AssignmentVersion, submission.version_id)
+        fresh = select(Submission.source).where(Submission.id == submission.id)
+        source = normal(session.scalars(fresh).one(), submission.language)
+        parts = (submission.user_id, submission.assignment_id, version.grading_hash, submission.lane.value,
+                 submission.language.value, hashlib.sha256(source).hexdigest())  # fmt: skip
+        submission.pool = content_hash("\0".join(str(part) for part in parts).encode())
+    return submission.pool
+
+
+def keep_samples(
+    session: Session, submission: Submission, attempt: Attempt, measurements: Iterable[Measurement], *, now: datetime
+) -> None:
+    """Add an attempt's samples to its submission's pool, whatever came of the attempt.
+
+    Raises:
+        ContractError: a case was measured twice, or a sample is no time.
+    """
+    taken = [item for item in measurements if item.pairs]
+    if len({item.case for item in taken}) != len(taken):
+        raise ContractError("a case was measured twice in one attempt")
+    name = pool_of(session, submission) if taken else None
+    if name is None:
+        return
+    for item in taken:
+        pooled((item,))
+    _lock(session, name)
+    if _attempts(session, name) >= MOST_ATTEMPTS:
+        return
+    session.add_all(
+        Sampling(attempt_id=attempt.id, pool=name, case=item.case[:_NAME_CHARS], measurement=codec.to_json(item),
+                 created_at=now)
+        for item in taken
+    )  # fmt: skip
+    session.flush()
+
+
+def read_pool(session: Session, submission: Submission) -> Pool:
+    """The pool as it is now."""
+    attempts = _attempts(session, submission.pool) if submission.pool is not None else 0
+    if attempts <= 1:
+        return Pool()
+    cases: dict[str, list[Measurement]] = {}
+    for row in samplings_of(session, submission):
+        cases.setdefault(row.case, []).append(codec.from_json(Measurement, row.measurement))
+    return Pool(attempts, {name: pooled(items) for name, items in cases.items()})
+
+
+def samplings_of(session: Session, submission: Submission) -> list[Sampling]:
+    """All samples that count for a submission, oldest first."""
+    return list(session.scalars(select(Sampling).where(Sampling.pool == submission.pool).order_by(Sampling.id)))
+
+
+def with_pool(result: GradeResult, pool: Pool) -> GradeResult:
+    """A result with the pool's numbers; its own samples stay."""
+    found = pool.cases
+    measurements = (counted(item, found[item.case]) if item.case in found else item for item in result.measurements)
+    return dataclasses.replace(result, measurements=tuple(measurements))
+
+
+def note_pool(row: Result, pool: Pool) -> None:
+    """Write down with a result what its numbers are of."""
+    row.pooled = [codec.to_json(item) for item in pool.cases.values()]
+    row.pooled_attempts = pool.attempts
+    row.formula_version = FORMULA_VERSION
+
+
+def update_others(session: Session, submission: Submission, pool: Pool, *, now: datetime) -> int:
+    """Let the pool's other submissions have its numbers; how many points changed by that."""
+    if not pool.cases:
+        return 0
+    query = (
+        select(Submission)
+        .where(Submission.pool == submission.pool, Submission.id != submission.id, Submission.result_id.is_not(None))
+        .order_by(Submission.id)
+        .with_for_update(skip_locked=True)
+    )
+    return sum(_update_one(session, other, pool, now) for other in session.scalars(query).all())
+
+
+def refresh_pools(session: Session, *, now: datetime) -> int:
+    """Bring results up to date that were passed over while their pool grew; how many."""
+    grown = (
+        select(Sampling.pool, func.count(Sampling.attempt_id.distinct()).label("attempts"))
+        .where(Sampling.pool.in_(select(Sampling.pool).where(Sampling.created_at > now - REFRESH_FOR)))
+        .group_by(Sampling.pool)
+        .subquery()
+    )
+    behind = (
+        select(Submission)
+        .join(Result, Result.id == Submission.result_id)
+        .join(grown, grown.c.pool == Submission.pool)
+        .where(Result.pooled_attempts < grown.c.attempts, Result.ratio.is_not(None))
+        .order_by(Submission.id)
+        .with_for_update(skip_locked=True, of=Submission)
+    )
+    rows = session.scalars(behind).all()
+    for row in rows:
+        _update_one(session, row, read_pool(session, row), now)
+    return len(rows)
+
+
+def _update_one(session: Session, submission: Submission, pool: Pool, now: datetime) -> bool:
+    """The pool's numbers and what they are worth, if the result that counts had a speed."""
+    result = session.get_one(Result, submission.result_id)
+    if result.verdict is not Verdict.passed or result.ratio is None:
+        return False
+    spec = courses.spec_of(session.get_one(AssignmentVersion, submission.version_id))
+    speed, policy = speed_over(pool.cases.values()), spec.policy(submission.lane)
+    let_have_speed(result, speed)
+    complete = result.correctness_points >= spec.points.correctness
+    result.speed_points = spec.points.speed * speed_fraction(policy, speed.ratio) if policy and complete else 0.0
+    note_pool(result, pool)
+    submission.revision += 1
+    return set_points(session, submission, result, ChangeReason.pooled, now=now)
+
+
+def let_have_speed(result: Result, speed: Speed | None) -> None:
+    """Write a speed into a result."""
+    result.ratio = speed.ratio if speed else None
+    result.ratio_low = speed.low if speed else None
+    result.ratio_high = speed.high if speed else None
+    result.time_us = speed.time_us if speed else None
+
+
+def _attempts(session: Session, pool: str) -> int:
+    return session.scalars(select(func.count(Sampling.attempt_id.distinct())).where(Sampling.pool == pool)).one()
+
+
+def _lock(session: Session, pool: str) -> None:
+    """Let nobody else add to this pool until the transaction ends; on SQLite the transaction is the lock."""
+    if session.get_bind().dialect.name == "postgresql":
+        key = int.from_bytes(hashlib.sha256(pool.encode()).digest()[:8], "big", signed=True)
+        session.execute(select(func.pg_advisory_xact_lock(key)))
