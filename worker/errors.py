@@ -6,6 +6,7 @@ WorkerError
 ├── GpuUnknownError          there is no such GPU, or several and none was named
 ├── UnfitError               the node must not serve as it is configured
 ├── HandedBackError          the attempt is given back untried
+├── SuspectError             the node failed a known-good job after the attempt
 └── JudgeError
     ├── JudgeDiedError       its process ended in the middle of a grading
     ├── JudgeSilentError     it did not end before the attempt's deadline
@@ -37,6 +38,10 @@ class UnfitError(WorkerError):
 
 class HandedBackError(WorkerError):
     """The attempt is given back: the node is stopped, or has no room. It does not count as one of the submission's."""
+
+
+class SuspectError(WorkerError):
+    """The node failed a known-good job after the attempt, and is out of service: whose fault it was, is not known."""
 
 
 class JudgeError(WorkerError):

@@ -28,8 +28,9 @@ from worker.artefacts import Files
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.disk import Disk, handing_back_without_room
-from worker.errors import HandedBackError, JudgeBrokenError, WorkerError
+from worker.errors import HandedBackError, JudgeBrokenError, JudgeError, SuspectError, WorkerError
 from worker.judge import JudgeProcess
+from worker.life import Attempt, NodeLife
 from worker.results import Outbox
 from worker.server import Server
 from worker.stopping import Stopping
@@ -49,6 +50,7 @@ class Around:
     aftermath: Aftermath
     stopping: Stopping
     disk: Disk
+    life: NodeLife
 
 
 class Grader:
@@ -96,6 +98,8 @@ class Grader:
             return False
         if self._around.stopping.draining:
             raise HandedBackError("the node is being stopped")
+        if trouble := self._around.life.trouble():
+            raise HandedBackError(trouble)
         # A server that does not answer is no reason to wait: the fence keeps a result out that comes too late.
         if self._around.server.lives(task.attempt, task.fence) is False:
             logger.warning("trace %s: dropped attempt %s, which is over", task.trace, task.attempt)
@@ -117,11 +121,13 @@ class Grader:
         logger.info("trace %s: attempt %s (fence %d) begins", task.trace, task.attempt, task.fence)
         self._outbox.tell(Kind.claimed, Claim(task.attempt, task.fence, time.time()))
         # Heartbeats go on until the result is said: a broker that is away must not cost the attempt its lease.
-        with self._outbox.heartbeat(task.attempt, task.fence, lease_s=task.lease_s):
+        with self._outbox.heartbeat(task.attempt, task.fence, lease_s=task.lease_s), self._around.life.turn:
             outcome, files = self._attempt(task)
             self._outbox.wait_for_mentions(MENTIONS_S)
             if self._deliver(task, outcome, files):
                 self._attempts.finished(task.attempt)
+        with self._around.life.turn:
+            self._around.life.after()
         logger.info("trace %s: attempt %s ended after %.2f s", task.trace, task.attempt, time.monotonic() - started)
 
     def _deliver(self, task: GradeTask, outcome: GradeResult | AttemptFailure, files: Files) -> bool:
@@ -147,7 +153,7 @@ class Grader:
     def _attempt(self, task: GradeTask) -> tuple[GradeResult | AttemptFailure, Files]:
         """The result, or why there is none, and the files that are kept."""
         files: list[tuple[str, bytes]] = []
-        since = self._judge.log_size()
+        since, suspect = self._judge.log_size(), False
         try:
             self._around.disk.check()
             with handing_back_without_room():
@@ -155,7 +161,7 @@ class Grader:
         except HandedBackError as error:
             return AttemptFailure(task.attempt, task.fence, str(error), handed_back=True), ()
         except WorkerError as error:
-            why = str(error)
+            why, suspect = str(error), isinstance(error, SuspectError)
         except Exception as error:
             # Around the job: whatever it was, the node goes on with the next one.
             logger.exception("trace %s: attempt %s", task.trace, task.attempt)
@@ -165,7 +171,7 @@ class Grader:
                 return result, tuple(files)
             return result, (*artefacts.end_of(self._judge.log, since=since), *files)[: artefacts.MAX_FILES]
         log = artefacts.end_of(self._judge.log, since=since)
-        return AttemptFailure(task.attempt, task.fence, why), (*log, *files)[: artefacts.MAX_FILES]
+        return AttemptFailure(task.attempt, task.fence, why, suspect=suspect), (*log, *files)[: artefacts.MAX_FILES]
 
     def _staged(self, task: GradeTask, files: list[tuple[str, bytes]]) -> GradeResult:
         bundle = self._bundles.get(task.request.bundle, patience_s=task.lease_s)
@@ -176,6 +182,27 @@ class Grader:
                 files.extend(artefacts.left_in(folder))
 
     def _judged(self, task: GradeTask, folder: Path) -> GradeResult:
+        """The judge's result with what was seen of the GPU.
+
+        Raises:
+            JudgeError: there is none, and the node is well.
+            SuspectError: the node is not well.
+        """
+        failed: JudgeError | None = None
+        result: GradeResult | None = None
+        with self._around.life.attempt(task.request.work, patience_s=task.deadline_s) as attempt:
+            try:
+                result = self._graded(task, folder, attempt)
+            except JudgeError as error:
+                failed = error
+        judged = self._around.life.settled(result, attempt)
+        if judged.node:
+            raise SuspectError(f"{failed}; {judged.node}" if failed else judged.node)
+        if judged.result is None:
+            raise failed or JudgeBrokenError("the judge ended without a result")
+        return attempt.with_facts(judged.result)
+
+    def _graded(self, task: GradeTask, folder: Path, attempt: Attempt) -> GradeResult:
         numbers = count()
         finished = False
         self._judge.note(f"trace {task.trace}: attempt {task.attempt}")
@@ -186,6 +213,7 @@ class Grader:
                     return event.result
                 if event.phase is not None:
                     logger.info("trace %s: the judge is %s", task.trace, event.phase.phase)
+                    attempt.enter(event.phase.phase)
                 self._outbox.mention(Kind.event, AttemptEvent(task.attempt, task.fence, next(numbers), event))
         finally:
             if not finished:

@@ -33,7 +33,18 @@ EXIT_S = 10.0
 """How long a judge may take to end when it is asked to, or to be gone after it was killed."""
 
 # What the judge's environment keeps. The node's token and the broker's password are none of it.
-_KEEP = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_KEEP = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "DOCKER_HOST",
+)
 _KEEP_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_", "MKL_", "TRITON_")
 
 
@@ -46,15 +57,26 @@ class JudgeProcess:
         adopt: this process has no other children, and has adopted orphans (`worker.processes`): all of them are ended
             with the judge, its runners' leftovers included.
         stopping: once it hands back, a grading ends with `HandedBackError`.
+        environment: what its environment has beside what is kept of this process's.
+        cpus: the cores it may use, empty for all.
     """
 
     def __init__(
-        self, command: Sequence[str], log: Path, *, adopt: bool = False, stopping: Stopping | None = None
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        adopt: bool = False,
+        stopping: Stopping | None = None,
+        environment: Mapping[str, str] | None = None,
+        cpus: frozenset[int] = frozenset(),
     ) -> None:
         self._command = list(command)
         self._log = log
         self._adopt = adopt
         self._stopping = stopping
+        self._extra = dict(environment or {})
+        self._cpus = cpus
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._pidfd = -1
@@ -88,10 +110,16 @@ class JudgeProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                env=_environment(os.environ),
+                env=_environment(os.environ) | self._extra,
             )
+        if self._cpus:
+            os.sched_setaffinity(self._process.pid, self._cpus)
         self._pidfd = os.pidfd_open(self._process.pid)
         logger.info("started the judge, process %d", self._process.pid)
+
+    def tell(self, name: str, text: str) -> None:
+        """Give the next judge that is started one more variable."""
+        self._extra[name] = text
 
     def grade(self, folder: Path, *, deadline_s: float) -> Iterator[Event]:
         """Yield the events of one grading, the last one with the result.

@@ -6,6 +6,7 @@ import logging
 
 from celery.signals import worker_shutting_down
 
+from autograder.errors import GpuError
 from broker import logs
 from broker.app import GRADE, consume, grade_queue, make_app, serve
 from worker.aftermath import Aftermath
@@ -13,9 +14,9 @@ from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import WorkerConfig, load_config
 from worker.disk import Disk, locked
-from worker.errors import FolderTakenError
+from worker.errors import FolderTakenError, GpuUnknownError, UnfitError
 from worker.grade import Around, Grader
-from worker.judge import JudgeProcess
+from worker.node import compose
 from worker.processes import adopt_orphans, keep_memory_private
 from worker.reports import Reporter
 from worker.results import Outbox
@@ -33,26 +34,28 @@ def run(config: WorkerConfig) -> int:
 
     Raises:
         FolderTakenError: another worker has this one's folder.
+        GpuUnknownError, UnfitError, GpuError: it cannot serve as it is configured.
     """
     keep_memory_private()
     adopt_orphans()
-    with locked(config.work):
+    with locked(config.node.work):
         return _run(config)
 
 
 def _run(config: WorkerConfig) -> int:
-    app = make_app("worker", config.broker_url, queue=grade_queue(config.node))
-    stopping, disk = Stopping(config.drain_s), Disk(config.work, config.min_free_mb)
-    outbox, server = Outbox(app, config.node, config.token), Server(config.server_url, config.token)
+    app = make_app("worker", config.broker_url, queue=grade_queue(config.name))
+    stopping, disk = Stopping(config.drain_s), Disk(config.node.work, config.min_free_mb)
+    outbox, server = Outbox(app, config.name, config.token), Server(config.server_url, config.token)
     aftermath = Aftermath(outbox, server)
-    judge = JudgeProcess(config.judge, config.work / "judge.log", adopt=True, stopping=stopping)
+    node = compose(config.node, stopping)
+    judge, life = node.judge, node.life
     grader = Grader(
-        attempts=Attempts(config.work, keep=config.keep_attempts),
-        bundles=Bundles(config.work / "bundles", config.server_url, config.token, wait=stopping.sleep),
+        attempts=Attempts(config.node.work, keep=config.keep_attempts),
+        bundles=Bundles(config.node.work / "bundles", config.server_url, config.token, wait=stopping.sleep),
         judge=judge,
-        around=Around(outbox, server, aftermath, stopping, disk),
+        around=Around(outbox, server, aftermath, stopping, disk, life),
     )
-    reporter = Reporter(outbox, config.lanes, config.works, stopping=stopping, disk=disk)
+    reporter = Reporter(outbox, node.serves, stopping=stopping, disk=disk, life=life)
 
     def grade(task: str) -> None:
         grader.run(task)
@@ -69,9 +72,13 @@ def _run(config: WorkerConfig) -> int:
         judge.start()
         grader.say_what_was_left()
         aftermath.start()
+        # Before it announces itself: who has not heard of a node sends it nothing.
+        life.begin()
+        life.start()
         reporter.start()
         return consume(app)
     finally:
+        life.stop()
         reporter.stop()
         judge.close()
         aftermath.stop()
@@ -82,13 +89,13 @@ def main() -> int:
     """Run until SIGTERM."""
     try:
         config = load_config()
-    except ValueError as error:
+    except (ValueError, UnfitError) as error:
         logs.configure("text")
         logger.error("%s", error)  # noqa: TRY400  (a message for who configures the node, not a trace)
         return 2
     logs.configure(config.log_format)
     try:
         return run(config)
-    except FolderTakenError as error:
+    except (FolderTakenError, GpuUnknownError, UnfitError, GpuError) as error:
         logger.error("%s", error)  # noqa: TRY400  (as above)
         return 2

@@ -76,6 +76,11 @@ class Gpu:
         self.driver: str = nvml.nvmlSystemGetDriverVersion()
         self._events = self._listen()
 
+    @property
+    def tells_xids(self) -> bool:
+        """Whether the driver's errors are told here."""
+        return self._events is not None
+
     def lane(self) -> Lane:
         """The lane it belongs to.
 

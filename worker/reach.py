@@ -26,7 +26,7 @@ def _web(config: WorkerConfig) -> str:
         return f"The server at {config.server_url} cannot be reached: {error}"
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         return (
-            f"The server does not take this node's token: has {config.node} joined again elsewhere, or been disabled?"
+            f"The server does not take this node's token: has {config.name} joined again elsewhere, or been disabled?"
         )
     # It knows us, and has nothing under a name that nothing can have.
     if answer.status_code != httpx.codes.NOT_FOUND:
@@ -35,11 +35,11 @@ def _web(config: WorkerConfig) -> str:
 
 
 def _broker(config: WorkerConfig) -> str:
-    app = make_app("reach", config.broker_url, queue=grade_queue(config.node))
+    app = make_app("reach", config.broker_url, queue=grade_queue(config.name))
     try:
         with app.connection_for_read() as connection:
             connection.ensure_connection(max_retries=1, timeout=TIMEOUT_S)
-            connection.default_channel.queue_declare(grade_queue(config.node), passive=False)
+            connection.default_channel.queue_declare(grade_queue(config.name), passive=False)
     except (OperationalError, KombuError, RedisError, OSError) as error:
-        return f"The broker cannot be reached as {config.node}: {error}"
+        return f"The broker cannot be reached as {config.name}: {error}"
     return ""

@@ -8,8 +8,10 @@ import threading
 import time
 from importlib import metadata
 
-from autograder.contract import CONTRACT_VERSION, Kind, Lane, NodeReport, Work
+from autograder.contract import CONTRACT_VERSION, Kind, NodeReport
 from worker.disk import Disk
+from worker.lanes import Serves
+from worker.life import NodeLife
 from worker.results import Outbox
 from worker.stopping import Stopping
 
@@ -22,20 +24,18 @@ SLOTS = 1
 class Reporter:
     """Reports from a thread of its own: the main one is busy while it grades."""
 
-    def __init__(
-        self, outbox: Outbox, lanes: tuple[Lane, ...], works: tuple[Work, ...], *, stopping: Stopping, disk: Disk
-    ) -> None:
+    def __init__(self, outbox: Outbox, serves: Serves, *, stopping: Stopping, disk: Disk, life: NodeLife) -> None:
         self._outbox = outbox
-        self._lanes = lanes
-        self._works = works
+        self._serves = serves
         self._stopping = stopping
         self._disk = disk
-        self._facts = facts()
+        self._life = life
+        self._facts = facts() | serves.facts
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     def start(self) -> None:
-        """Report now, then every few seconds, and as soon as the node is asked to stop."""
+        """Report now, then every few seconds, and as soon as the node takes no more work."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -46,21 +46,36 @@ class Reporter:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            said_draining = self._stopping.draining
-            self._report(said_draining)
+            said = self._state()
+            self._report(*said)
             next_at = time.monotonic() + EVERY_S
-            while time.monotonic() < next_at and self._stopping.draining == said_draining:
+            while time.monotonic() < next_at and self._state() == said:
                 self._stopping.look()
                 if self._stopped.wait(TICK_S):
                     break
             self._stopping.look()
         self._report(draining=True, slots=0)
 
-    def _report(self, draining: bool, slots: int = SLOTS) -> None:
-        trouble = self._disk.trouble()
-        known = {**self._facts, "trouble": trouble} if trouble else self._facts
-        slots = 0 if trouble else slots
-        self._outbox.tell(Kind.node, NodeReport(self._lanes, slots, draining, known, time.time(), self._works))
+    def _state(self) -> tuple[bool, str]:
+        """Whether it takes no more work, and what keeps it from taking any."""
+        trouble = self._life.trouble()
+        return self._stopping.draining or bool(trouble), trouble
+
+    def _report(self, draining: bool, trouble: str = "", slots: int = SLOTS) -> None:
+        trouble = self._disk.trouble() or trouble
+        kept = self._life.health.remembered
+        report = NodeReport(
+            lanes=self._serves.lanes,
+            slots=0 if trouble else slots,
+            draining=draining,
+            facts={**self._facts, "trouble": trouble} if trouble else self._facts,
+            at=time.time(),
+            works=self._serves.works,
+            calibration=self._life.calibration(),
+            suspect_since=kept.suspect_since,
+            suspect_until=kept.suspect_until,
+        )
+        self._outbox.tell(Kind.node, report)
 
 
 def facts() -> dict[str, str]:

@@ -38,11 +38,17 @@ from worker.bundles import Bundles
 from worker.config import load_config
 from worker.disk import Disk, locked
 from worker.errors import BundleError, FolderTakenError, WorkerError
+from worker.gpulock import GpuLock
 from worker.grade import Around, Grader
+from worker.health import Health
 from worker.judge import JudgeProcess
+from worker.known import KnownJobs
+from worker.lanes import Serves
+from worker.life import Device, NodeLife
 from worker.reports import Reporter
 from worker.results import Outbox
 from worker.server import Server
+from worker.settings import LifeConfig
 from worker.stopping import Stopping
 
 REPOSITORY = Path(__file__).parents[3]
@@ -133,11 +139,16 @@ class Node:
         self.judge = JudgeProcess(double, work / "judge.log", stopping=self.stopping)
         self.attempts = Attempts(work, keep=keep)
         bundles = Bundles(work / "bundles", site.url, TOKEN, wait=self.stopping.sleep)
-        around = Around(self.outbox, self.server, self.aftermath, self.stopping, self.disk)
+        self.life = self._life(work, LifeConfig(), Device(GpuLock(work, "")))
+        around = Around(self.outbox, self.server, self.aftermath, self.stopping, self.disk, self.life)
         self.grader = Grader(attempts=self.attempts, bundles=bundles, judge=self.judge, around=around)
-        self.reporter = Reporter(
-            self.outbox, (Lane.cpu,), (Work.all, Work.check), stopping=self.stopping, disk=self.disk
-        )
+        serves = Serves((Lane.cpu,), (Work.all, Work.check), {"sandbox": "double"})
+        self.reporter = Reporter(self.outbox, serves, stopping=self.stopping, disk=self.disk, life=self.life)
+
+    def _life(self, work: Path, config: LifeConfig, device: Device, lane: Lane = Lane.cpu) -> NodeLife:
+        jobs = KnownJobs(self.judge, work / "known", lane)
+        health = Health(work / "health.json", config.cool_down_s, time.time)
+        return NodeLife(config, jobs, device, health, work=work, stopping=self.stopping)
 
     def end(self) -> None:
         self.judge.kill()
@@ -613,8 +624,8 @@ def test_everything_has_a_default_but_the_token(tmp_path):
         load_config(home)
     (tmp_path / "node-local.token").write_text("kn_file\n")
     config = load_config(home)
-    assert (config.node, config.token, config.lanes) == ("local", "kn_file", (Lane.cpu,))
-    assert config.work == tmp_path / "work"
+    assert (config.name, config.token, config.node.lanes) == ("local", "kn_file", (Lane.cpu,))
+    assert config.node.work == tmp_path / "work"
     assert "kn_file" not in repr(config)
 
 
@@ -640,10 +651,10 @@ def test_the_environment_is_read(tmp_path):
         }
     )
     assert config.server_url == "https://ladder.example"
-    assert config.lanes == (Lane.h200, Lane.b200)
-    assert config.judge == ("python", "my judge.py", "serve")
+    assert config.node.lanes == (Lane.h200, Lane.b200)
+    assert config.node.judge == ("python", "my judge.py", "serve")
     assert config.keep_attempts
-    assert config.works == (Work.check, Work.measure)
+    assert config.node.works == (Work.check, Work.measure)
     assert (config.drain_s, config.min_free_mb) == (7.5, 9)
 
 

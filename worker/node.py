@@ -1,0 +1,99 @@
+"""Puts a node together from its configuration: its GPU, its judge, its care. Worker and `ladder node accept` use it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from autograder.contract import Lane
+from worker.baseline import Hygiene, below_this_process, in_groups_of, take
+from worker.gpulock import GpuLock
+from worker.health import Health
+from worker.judge import JudgeProcess
+from worker.known import KnownJobs
+from worker.lanes import Serves, lanes_of
+from worker.life import Device, NodeLife
+from worker.nvml import Gpu, open_gpu
+from worker.settings import NodeConfig, SandboxConfig
+from worker.stopping import Stopping
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node's parts; nothing of them runs yet."""
+
+    serves: Serves
+    gpu: Gpu | None
+    judge: JudgeProcess
+    jobs: KnownJobs
+    life: NodeLife
+
+
+def compose(config: NodeConfig, stopping: Stopping) -> Node:
+    """Find the GPU, take its baseline, and make what works on it.
+
+    Raises:
+        UnfitError, GpuUnknownError: the node cannot serve as it is configured.
+        GpuError: its GPU belongs to no lane.
+    """
+    gpu = None if config.lanes == (Lane.cpu,) else open_gpu(config.gpu)
+    lanes = lanes_of(config, gpu)
+    device = _device(config, gpu, lanes)
+    judge = JudgeProcess(
+        config.judge,
+        config.work / "judge.log",
+        adopt=True,
+        stopping=stopping,
+        environment=environment(config, gpu),
+        cpus=_cpus(config.sandbox),
+    )
+    jobs = KnownJobs(judge, config.work / "known", lanes[0])
+    health = Health(config.work / "health.json", config.life.cool_down_s, time.time)
+    life = NodeLife(
+        config.life,
+        jobs,
+        device,
+        health,
+        work=config.work,
+        stopping=stopping,
+        secrets_of_node=config.secrets,
+        accepted=config.sandbox.accepted,
+    )
+    return Node(Serves(lanes, config.works, facts(config, gpu)), gpu, judge, jobs, life)
+
+
+def environment(config: NodeConfig, gpu: Gpu | None) -> dict[str, str]:
+    """What the judge's process is told beside what it keeps: its one GPU, and its sandbox's settings."""
+    uuid = gpu.uuid if gpu is not None else config.gpu
+    return {**config.sandbox.settings, **({"CUDA_VISIBLE_DEVICES": uuid} if uuid else {})}
+
+
+def facts(config: NodeConfig, gpu: Gpu | None) -> dict[str, str]:
+    """Device and sandbox, for the node's page."""
+    found = {"sandbox": config.sandbox.driver}
+    if image := config.sandbox.settings.get("LADDER_SANDBOX_IMAGE"):
+        found["runner image"] = image
+    if gpu is not None:
+        found |= {"gpu": gpu.name, "gpu uuid": gpu.uuid, "gpu driver": gpu.driver}
+    return found
+
+
+def _device(config: NodeConfig, gpu: Gpu | None, lanes: tuple[Lane, ...]) -> Device:
+    on_gpu = any(lane is not Lane.cpu for lane in lanes)
+    # Without NVML its id is what it was told, or that there is only one.
+    uuid = gpu.uuid if gpu is not None else (config.gpu or "only") if on_gpu else ""
+    ours = in_groups_of(_containers) if config.sandbox.driver == "docker" else below_this_process
+    hygiene = Hygiene(gpu, take(gpu), ours) if gpu is not None else None
+    return Device(GpuLock(config.locks, uuid), gpu, hygiene)
+
+
+def _containers() -> frozenset[str]:
+    # The SDK is imported where Docker is used.
+    from worker import containers  # noqa: PLC0415
+
+    return containers.ours()
+
+
+def _cpus(sandbox: SandboxConfig) -> frozenset[int]:
+    """The judge's cores. The process sandbox's runners would inherit them: there it is not pinned."""
+    return sandbox.judge_cpus if sandbox.driver == "docker" else frozenset()

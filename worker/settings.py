@@ -1,0 +1,196 @@
+"""What of a worker's configuration concerns the node itself, apart from server and broker.
+
+`ladder node accept` reads this alone: it needs neither.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.contract import Lane, Work
+from worker.errors import UnfitError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SANDBOXES = {
+    "process": "autograder.sandbox.process:ProcessSandbox",
+    "docker": "autograder.sandbox.docker:DockerSandbox",
+}
+"""Drivers by their names, each as the judge is told it."""
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """Where runners live.
+
+    Attributes:
+        driver: `process` or `docker`.
+        accepted: promises that its owner serves without.
+        judge_cpus: cores of the judge; empty for any.
+        settings: of the driver, by the names of their variables; the judge's process gets them.
+    """
+
+    driver: str = "process"
+    accepted: tuple[str, ...] = ()
+    judge_cpus: frozenset[int] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dotted(self) -> str:
+        """The driver as the judge is told it."""
+        return SANDBOXES[self.driver]
+
+
+@dataclass(frozen=True)
+class LifeConfig:
+    """How the node looks after itself.
+
+    Attributes:
+        self_test: try known jobs and escapes before any work is taken.
+        canary_every_s: the golden kernel is measured again after so long, when nothing else runs; 0 for never.
+        canary_every_jobs: and after so many jobs, whatever else; 0 for never.
+        cool_down_s: between a failure of the golden kernel and its second chance.
+        gradings: how many measurements of it the noise floor begins with.
+    """
+
+    self_test: bool = False
+    canary_every_s: float = 0.0
+    canary_every_jobs: int = 0
+    cool_down_s: float = 60.0
+    gradings: int = 5
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """What a node works on, and how.
+
+    Attributes:
+        work: its folder: attempts, claims, bundles, the judge's log.
+        judge: the command that serves as the judge's process.
+        lanes: what it grades; empty for what its GPU belongs to, or `cpu` where there is none.
+        works: what of a grading it does.
+        gpu: UUID of the one GPU it serves, or its beginning; `""` where there is one at most.
+        locks: folder of the GPUs' locks, the same for all workers of this machine.
+        secrets: files that no submission may read; the self-test tries.
+        sandbox, life: see there.
+    """
+
+    work: Path
+    judge: tuple[str, ...]
+    lanes: tuple[Lane, ...] = ()
+    works: tuple[Work, ...] = tuple(Work)
+    gpu: str = ""
+    locks: Path = Path("/run/lock/kernel-ladder")
+    secrets: tuple[Path, ...] = ()
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+    life: LifeConfig = field(default_factory=LifeConfig)
+
+
+def load_node_config(environ: Mapping[str, str], *, secrets: tuple[Path, ...] = ()) -> NodeConfig:
+    """Read the environment.
+
+    Raises:
+        ValueError: a variable cannot be read; the message names it.
+        UnfitError: the node must not serve so.
+    """
+    sandbox = _sandbox(environ)
+    judge = environ.get("LADDER_JUDGE")
+    return NodeConfig(
+        work=Path(environ.get("LADDER_WORK", home_of(environ) / "work")).resolve(),
+        judge=tuple(shlex.split(judge)) if judge else judge_command(sandbox.dotted),
+        lanes=_lanes(environ.get("LADDER_LANES", "cpu")),
+        works=_works(environ.get("LADDER_WORKS", ",".join(Work))),
+        gpu=environ.get("LADDER_GPU", ""),
+        locks=Path(environ.get("LADDER_GPU_LOCKS", "/run/lock/kernel-ladder")),
+        secrets=secrets,
+        sandbox=sandbox,
+        life=_life(environ),
+    )
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Where everything of an installation is that has no place of its own."""
+    return Path(environ.get("LADDER_HOME", REPOSITORY / "var")).resolve()
+
+
+def judge_command(sandbox: str) -> tuple[str, ...]:
+    """The command that serves as the judge's process, with the driver of its sandbox."""
+    return (sys.executable, "-P", "-m", "autograder.judge", "--sandbox", sandbox, "serve")
+
+
+def _sandbox(environ: Mapping[str, str]) -> SandboxConfig:
+    driver = environ.get("LADDER_SANDBOX", "process")
+    if driver not in SANDBOXES:
+        raise ValueError(f"LADDER_SANDBOX has to be one of {', '.join(SANDBOXES)}, it is {driver!r}")
+    if is_set(environ, "LADDER_STRANGERS") and driver == "process":
+        # It shares the kernel, and on a GPU the driver, with whoever wrote the code (design §4, invariant 12).
+        raise UnfitError("the process sandbox does not serve a node that takes strangers' code: LADDER_SANDBOX=docker")
+    accepted = tuple(name.strip() for name in environ.get("LADDER_ACCEPT_MISSING", "").split(",") if name.strip())
+    judge_cpus = _cpus(environ.get("LADDER_SANDBOX_CPUS_JUDGE", ""))
+    settings = {name: text for name, text in environ.items() if name.startswith("LADDER_SANDBOX_")}
+    return SandboxConfig(driver, accepted, judge_cpus, settings)
+
+
+def _cpus(text: str) -> frozenset[int]:
+    """The numbers in a list such as `0-3,8`."""
+    found: set[int] = set()
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise ValueError(f"LADDER_SANDBOX_CPUS_JUDGE has to be a list such as 0-3,8; it is {text!r}")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def _life(environ: Mapping[str, str]) -> LifeConfig:
+    return LifeConfig(
+        self_test=is_set(environ, "LADDER_SELF_TEST"),
+        canary_every_s=number_in(environ, "LADDER_CANARY_EVERY_S", 0.0),
+        canary_every_jobs=int(number_in(environ, "LADDER_CANARY_EVERY_JOBS", 0)),
+        cool_down_s=number_in(environ, "LADDER_COOL_DOWN_S", 60.0),
+        gradings=int(number_in(environ, "LADDER_CALIBRATION_GRADINGS", 5)),
+    )
+
+
+def is_set(environ: Mapping[str, str], name: str) -> bool:
+    """Whether a switch is on: anything but nothing and 0."""
+    return environ.get(name, "") not in {"", "0"}
+
+
+def _lanes(text: str) -> tuple[Lane, ...]:
+    if text.strip() == AUTO:
+        return ()
+    try:
+        return tuple(Lane(name.strip()) for name in text.split(","))
+    except ValueError:
+        raise ValueError(f"LADDER_LANES has to be some of {', '.join(Lane)}, or {AUTO}; it is {text!r}") from None
+
+
+def _works(text: str) -> tuple[Work, ...]:
+    try:
+        return tuple(Work(name.strip()) for name in text.split(","))
+    except ValueError:
+        raise ValueError(f"LADDER_WORKS has to be some of {', '.join(Work)}, it is {text!r}") from None
+
+
+def number_in(environ: Mapping[str, str], name: str, default: float) -> float:
+    """A variable as a finite number from 0.
+
+    Raises:
+        ValueError: it is none; the message names the variable.
+    """
+    text = environ.get(name)
+    if text is None:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} has to be a number from 0, it is {text!r}")
+    return number
