@@ -35,6 +35,7 @@ _CLOSE = frozenset(_OPEN.values())
 
 REFUSED_WORDS: Mapping[str, str] = {
     "asm": "inline PTX",
+    "__asm": "inline PTX",
     "__asm__": "inline PTX",
     "cudaLaunchKernel": "cudaLaunchKernel (write kernel<<<…>>>(…))",
     "cudaLaunchKernelEx": "launches with attributes",
@@ -64,6 +65,7 @@ class UnsupportedError(Exception):
     def __init__(self, line: int, what: str) -> None:
         super().__init__(f"line {line}: {what} cannot run on the CPU lane. It can on a GPU lane.")
         self.line = line
+        self.what = what
 
 
 class MalformedError(Exception):
@@ -72,6 +74,7 @@ class MalformedError(Exception):
     def __init__(self, line: int, what: str) -> None:
         super().__init__(f"line {line}: {what}")
         self.line = line
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,11 +66,26 @@ def limits_of(assignment: Assignment, lane: Lane) -> RunnerLimits:
     )
 
 
-def load_of(assignment: Assignment, language: Language, source: str, filename: str, *, ghost: bool = False) -> Load:
+def load_of(
+    assignment: Assignment,
+    language: Language,
+    source: str,
+    filename: str,
+    *,
+    lane: Lane = Lane.cpu,
+    ghost: bool = False,
+) -> Load:
     """The message that loads a source as a submission to `assignment`."""
-    arguments = tuple(argument.name for argument in assignment.arguments)
-    # Some editors begin a UTF-8 file with a byte order mark; compilers pass over it in a file, not in a string.
-    return Load(source.removeprefix("\ufeff"), filename, language, assignment.entry, arguments, ghost)
+    return Load(
+        # Some editors begin a UTF-8 file with a byte order mark; compilers pass over it in a file, not in a string.
+        source=source.removeprefix("\ufeff"),
+        filename=filename,
+        language=language,
+        entry=assignment.entry,
+        arguments=tuple(argument.name for argument in assignment.arguments),
+        ghost=ghost,
+        signatures=assignment.signatures(lane),
+    )
 
 
 @dataclass
@@ -139,7 +154,8 @@ class References:
         device = devices.of(request.lane)
         conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, device)
         conversation.hello()
-        failed = conversation.load(load_of(assignment, request.language, reference.source, reference.name))
+        load = load_of(assignment, request.language, reference.source, reference.name, lane=request.lane)
+        failed = conversation.load(load)
         if isinstance(failed, Failure):
             conversation.close()
             raise HarnessError(f"the reference of {assignment.slug} does not load: {failed.message}")

@@ -41,7 +41,7 @@ class Runners:
         self.versions = self.versions or self._present.versions
         request = self._request
         failed = self._present.load(
-            load_of(self._assignment, request.language, request.source, request.filename, ghost=ghost)
+            load_of(self._assignment, request.language, request.source, request.filename, lane=lane, ghost=ghost)
         )
         return failed or self._present
 

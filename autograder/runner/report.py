@@ -21,12 +21,17 @@ _line = linecache.getline
 
 
 class SubmissionError(Exception):
-    """A problem that the runner itself found; `kind` and `stage` as in `protocol.Raised`."""
+    """A problem that the runner itself found; `kind` and `stage` as in `protocol.Raised`.
 
-    def __init__(self, stage: str, kind: str, message: str) -> None:
+    Attributes:
+        line: of the student's file where it is, 0 where that is not known or the traceback says it.
+    """
+
+    def __init__(self, stage: str, kind: str, message: str, line: int = 0) -> None:
         self.stage = stage
         self.kind = kind
         self.message = message
+        self.line = line
         super().__init__(message)
 
 
@@ -50,6 +55,7 @@ def _describe(error: BaseException, filename: str, wrappers: tuple[type[BaseExce
     if isinstance(innermost, SyntaxError):
         frames += _syntax_frame(innermost, filename)
     if isinstance(innermost, SubmissionError):
+        frames += [{"line": innermost.line, "function": "", "code": ""}] if innermost.line else []
         return {"kind": innermost.kind, "message": cut(innermost.message, MAX_MESSAGE), "frames": frames[-MAX_FRAMES:]}
     kind = _guarded(lambda: type(innermost).__name__, MAX_NAME) or "an exception"
     return {"kind": kind, "message": _message(innermost), "frames": frames[-MAX_FRAMES:]}

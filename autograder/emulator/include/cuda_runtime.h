@@ -37,8 +37,7 @@
 inline long long clock64() { static long long calls = 0; return ++calls; }
 inline void __nanosleep(unsigned) { ::cuda_emulator::let_others_run(true); }
 [[noreturn]] inline void cuda_emulator_trap(int line) {
-  ::cuda_emulator::fail("%s of %s: __trap() at line %d.", ::cuda_emulator::block_name(::cuda_emulator::machine.block).c_str(),
-                        ::cuda_emulator::machine.kernel, line);
+  ::cuda_emulator::fail("Trap", line, "%s: __trap() at line %d.", ::cuda_emulator::this_thread().c_str(), line);
   ::cuda_emulator::stop_thread();
 }
 #define __trap() cuda_emulator_trap(__LINE__)

@@ -15,10 +15,12 @@ inline void let_others_run(bool always) {
 }
 
 template <class T, class Change>
-T atomically(T* address, Change change, bool always = false) {
+CUDA_EMULATOR_INLINE T atomically(T* address, Change change, bool always = false) {
   let_others_run(always || machine.order == Order::shuffled);
   const T old = *address;
-  *address = change(old);
+  const T now = change(old);
+  // What changes nothing is no progress: a lock that is taken is asked for again and again.
+  if (std::memcmp(&old, &now, sizeof old) != 0) *address = now;
   return old;
 }
 
@@ -33,7 +35,7 @@ using Exactly = typename Same<T>::type;  // Deduced from the address alone, as C
 
 #define CUDA_EMULATOR_ATOMIC(name, expression)                                                                   \
   template <class T>                                                                                             \
-  T name(T* address, ::cuda_emulator::Exactly<T> value) {                                                        \
+  CUDA_EMULATOR_INLINE T name(T* address, ::cuda_emulator::Exactly<T> value) {                                                        \
     return ::cuda_emulator::atomically(address, [&](T old) -> T { return static_cast<T>(expression); });         \
   }
 CUDA_EMULATOR_ATOMIC(atomicAdd, old + value)
@@ -49,10 +51,10 @@ CUDA_EMULATOR_ATOMIC(atomicAdd_block, old + value)
 #undef CUDA_EMULATOR_ATOMIC
 
 template <class T>
-T atomicExch(T* address, ::cuda_emulator::Exactly<T> value) {
+CUDA_EMULATOR_INLINE T atomicExch(T* address, ::cuda_emulator::Exactly<T> value) {
   return ::cuda_emulator::atomically(address, [&](T) { return value; }, true);
 }
 template <class T>
-T atomicCAS(T* address, ::cuda_emulator::Exactly<T> compare, ::cuda_emulator::Exactly<T> value) {
+CUDA_EMULATOR_INLINE T atomicCAS(T* address, ::cuda_emulator::Exactly<T> compare, ::cuda_emulator::Exactly<T> value) {
   return ::cuda_emulator::atomically(address, [&](T old) { return old == compare ? value : old; }, true);
 }

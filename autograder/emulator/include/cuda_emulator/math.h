@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "cuda_emulator/block.h"
+
 using std::max;
 using std::min;
 
@@ -120,13 +122,13 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
 }
 
 // Loads and stores with a hint for the caches, of which there are none here.
-template <class T> T __ldg(const T* address) { return *address; }
-template <class T> T __ldca(const T* address) { return *address; }
-template <class T> T __ldcg(const T* address) { return *address; }
-template <class T> T __ldcs(const T* address) { return *address; }
-template <class T> T __ldlu(const T* address) { return *address; }
-template <class T> T __ldcv(const T* address) { return *address; }
-template <class T> void __stwb(T* address, T value) { *address = value; }
-template <class T> void __stcg(T* address, T value) { *address = value; }
-template <class T> void __stcs(T* address, T value) { *address = value; }
-template <class T> void __stwt(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE T __ldg(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldca(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldcg(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldcs(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldlu(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldcv(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE void __stwb(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE void __stcg(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE void __stcs(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE void __stwt(T* address, T value) { *address = value; }

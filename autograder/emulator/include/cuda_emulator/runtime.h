@@ -1,10 +1,11 @@
 // The part of the runtime's host API that launchers use. There is one device, and everything is done when a call returns.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
-#include "cuda_emulator/block.h"
+#include "cuda_emulator/memory.h"
 
 enum cudaError_t {
   cudaSuccess = 0,
@@ -44,7 +45,7 @@ struct cudaDeviceProp {
 namespace cuda_emulator {
 constexpr int multiprocessors = 8;  // Few, so that persistent kernels meet several tiles per block.
 
-inline cudaError_t state() { return machine.trouble.empty() ? cudaSuccess : cudaErrorLaunchFailure; }
+inline cudaError_t state() { return machine.failed ? cudaErrorLaunchFailure : cudaSuccess; }
 }  // namespace cuda_emulator
 
 inline cudaError_t cudaGetLastError() { return cuda_emulator::state(); }
@@ -52,33 +53,52 @@ inline cudaError_t cudaPeekAtLastError() { return cuda_emulator::state(); }
 inline cudaError_t cudaDeviceSynchronize() { return cuda_emulator::state(); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_emulator::state(); }
 inline const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? cuda_emulator_trouble() : "an error";
+  return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? cuda_emulator::machine.trouble.text.c_str() : "an error";
 }
 inline const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
 
+namespace cuda_emulator {
+inline cudaError_t allocate(void** address, size_t bytes) {
+  if (posix_memalign(address, 256, bytes) != 0) return cudaErrorMemoryAllocation;
+  std::memset(*address, poison, bytes);
+  exists_from_now({"", reinterpret_cast<std::uintptr_t>(*address), 1, bytes, bytes, bytes});
+  return cudaSuccess;
+}
+// What of a copy is on the device has to be device memory; with cudaMemcpyDefault its address says so.
+inline cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const bool to_device = kind == cudaMemcpyDefault ? is_device_memory(to) : kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  const bool from_device = kind == cudaMemcpyDefault ? is_device_memory(from) : kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (machine.failed || (to_device && !copies_device_memory(to, bytes, "a cudaMemcpy to the device")) ||
+      (from_device && !copies_device_memory(from, bytes, "a cudaMemcpy from the device"))) {
+    return cudaErrorInvalidValue;
+  }
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+}  // namespace cuda_emulator
+
 template <class T>
 cudaError_t cudaMalloc(T** address, size_t bytes) {
-  void* memory = nullptr;
-  // Not one byte more than was asked for: the sanitizer then sees the first one beyond.
-  if (posix_memalign(&memory, 256, bytes) != 0) return cudaErrorMemoryAllocation;
-  std::memset(memory, cuda_emulator::poison, bytes);
-  *address = static_cast<T*>(memory);
-  return cudaSuccess;
+  return cuda_emulator::allocate(reinterpret_cast<void**>(address), bytes);
 }
 template <class T>
 cudaError_t cudaMallocAsync(T** address, size_t bytes, cudaStream_t) {
   return cudaMalloc(address, bytes);
 }
-inline cudaError_t cudaFree(void* address) { return std::free(address), cudaSuccess; }
+inline cudaError_t cudaFree(void* address) {
+  cuda_emulator::exists_no_more(reinterpret_cast<std::uintptr_t>(address));
+  return std::free(address), cudaSuccess;
+}
 inline cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return cudaFree(address); }
 inline cudaError_t cudaMemset(void* address, int value, size_t bytes) {
-  return std::memset(address, value, bytes), cuda_emulator::state();
+  if (cuda_emulator::machine.failed || !cuda_emulator::copies_device_memory(address, bytes, "a cudaMemset")) return cudaErrorInvalidValue;
+  return std::memset(address, value, bytes), cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t = nullptr) {
   return cudaMemset(address, value, bytes);
 }
-inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
-  return std::memmove(to, from, bytes), cuda_emulator::state();
+inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return cuda_emulator::copy(to, from, bytes, kind);
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
   return cudaMemcpy(to, from, bytes, kind);

@@ -13,8 +13,8 @@ void give(const T& value, unsigned mask, const char* operation, int line) {
   static_assert(sizeof(T) <= sizeof(Slot) && std::is_trivially_copyable_v<T>);
   Thread& self = current();
   if ((mask >> lane() & 1) == 0) {
-    fail("%s of %s: %s at line %d is called by lane %u with the mask 0x%08x, which does not name it.",
-         block_name(machine.block).c_str(), machine.kernel, operation, line, lane(), mask);
+    fail("WarpError", line, "%s: %s at line %d is called by lane %u with the mask 0x%08x, which does not name it.",
+         here_in_grid().c_str(), operation, line, lane(), mask);
     stop_thread();
   }
   std::memcpy(self.given.bytes, &value, sizeof(T));
@@ -36,16 +36,14 @@ inline bool exists(unsigned lane_number) {
   return current().linear / warp_size * warp_size + lane_number < machine.count;
 }
 
-inline int here(int line) { return line; }
-
 template <class T>
 T shuffle(unsigned mask, T value, unsigned source, bool inside, const char* operation, int line) {
   give(value, mask, operation, line);
   // A lane outside of the segment leaves the caller's own value; one outside of the mask gave nothing that can be relied on.
   if (!inside) return value;
   if ((mask >> source & 1) == 0) {
-    fail("%s of %s: %s at line %d reads lane %u, which the mask 0x%08x does not name.", block_name(machine.block).c_str(),
-         machine.kernel, operation, line, source, mask);
+    fail("WarpError", line, "%s: %s at line %d reads lane %u, which the mask 0x%08x does not name.", here_in_grid().c_str(),
+         operation, line, source, mask);
     stop_thread();
   }
   return shown<T>(source);

@@ -69,9 +69,12 @@ class whole {
     ::cuda_emulator::give(&mine, 0xffffffffu, "wmma", line);
     for (unsigned i = 0; i < 32; ++i) shares_[i] = ::cuda_emulator::shown<const Fragment*>(i);
   }
-  float read(int row, int column) const {
+  CUDA_EMULATOR_UNCHECKED float read(int row, int column) const {
     const int index = row * Fragment::columns + column;
-    return static_cast<float>(shares_[index / Fragment::num_elements]->x[index % Fragment::num_elements]);
+    // Another lane's stack: nothing but these bytes is taken from it.
+    typename Fragment::element_type element;
+    __builtin_memcpy(&element, &shares_[index / Fragment::num_elements]->x[index % Fragment::num_elements], sizeof element);
+    return static_cast<float>(element);
   }
 
  private:
@@ -92,33 +95,46 @@ void fill_fragment(fragment<Use, M, N, K, T, Layout>& into, typename stored<T>::
   for (auto& element : into.x) element = value;
 }
 
+// A matrix in memory begins at a multiple of 32 bytes, and its rows are a multiple of 16 bytes apart.
+inline void check_alignment(const void* address, size_t row_bytes, const char* operation, int line) {
+  if (reinterpret_cast<std::uintptr_t>(address) % 32 == 0 && row_bytes % 16 == 0) return;
+  ::cuda_emulator::fail("MisalignedAddress", line,
+                        "a misaligned address: %s needs a pointer to a multiple of 32 bytes and rows that are a multiple of "
+                        "16 bytes apart; in %s it got an address %zu bytes behind one, and rows %zu bytes apart.",
+                        operation, ::cuda_emulator::this_thread().c_str(),
+                        static_cast<size_t>(reinterpret_cast<std::uintptr_t>(address) % 32), row_bytes);
+  ::cuda_emulator::stop_thread();
+}
+
 template <class Fragment, class Memory>
-void load(Fragment& into, const Memory* from, unsigned stride, bool by_columns, int line) {
+CUDA_EMULATOR_INLINE void load(Fragment& into, const Memory* from, unsigned stride, bool by_columns, int line) {
   ::cuda_emulator::give(0, 0xffffffffu, "load_matrix_sync", line);
+  check_alignment(from, stride * sizeof(Memory), "load_matrix_sync", line);
   for (int i = 0; i < Fragment::num_elements; ++i) {
     const size_t row = row_of<Fragment>(i), column = column_of<Fragment>(i);
     into.x[i] = from[by_columns ? column * stride + row : row * stride + column];
   }
 }
 template <class Use, int M, int N, int K, class T, class Memory>
-void load_matrix_sync(fragment<Use, M, N, K, T, row_major>& into, const Memory* from, unsigned stride, CUDA_EMULATOR_LINE) {
+CUDA_EMULATOR_INLINE void load_matrix_sync(fragment<Use, M, N, K, T, row_major>& into, const Memory* from, unsigned stride, CUDA_EMULATOR_LINE) {
   load(into, from, stride, false, line_);
 }
 template <class Use, int M, int N, int K, class T, class Memory>
-void load_matrix_sync(fragment<Use, M, N, K, T, col_major>& into, const Memory* from, unsigned stride, CUDA_EMULATOR_LINE) {
+CUDA_EMULATOR_INLINE void load_matrix_sync(fragment<Use, M, N, K, T, col_major>& into, const Memory* from, unsigned stride, CUDA_EMULATOR_LINE) {
   load(into, from, stride, true, line_);
 }
 template <int M, int N, int K, class T, class Memory>
-void load_matrix_sync(fragment<accumulator, M, N, K, T>& into, const Memory* from, unsigned stride, layout_t layout,
+CUDA_EMULATOR_INLINE void load_matrix_sync(fragment<accumulator, M, N, K, T>& into, const Memory* from, unsigned stride, layout_t layout,
                       CUDA_EMULATOR_LINE) {
   load(into, from, stride, layout == mem_col_major, line_);
 }
 
 template <int M, int N, int K, class T, class Memory>
-void store_matrix_sync(Memory* to, const fragment<accumulator, M, N, K, T>& from, unsigned stride, layout_t layout,
+CUDA_EMULATOR_INLINE void store_matrix_sync(Memory* to, const fragment<accumulator, M, N, K, T>& from, unsigned stride, layout_t layout,
                        CUDA_EMULATOR_LINE) {
   using Fragment = fragment<accumulator, M, N, K, T>;
   ::cuda_emulator::give(0, 0xffffffffu, "store_matrix_sync", line_);
+  check_alignment(to, stride * sizeof(Memory), "store_matrix_sync", line_);
   for (int i = 0; i < Fragment::num_elements; ++i) {
     const size_t row = row_of<Fragment>(i), column = column_of<Fragment>(i);
     to[layout == mem_col_major ? column * stride + row : row * stride + column] = from.x[i];

@@ -1,0 +1,649 @@
+// The machine behind the headers: fibers, blocks, barriers, the launches of one call, and who may touch which memory.
+// Compiled once, without the checks that a student's file is compiled with, and linked to every library.
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "cuda_emulator/block.h"
+#include "cuda_emulator/memory.h"
+
+#if defined(__x86_64__)
+asm(R"(
+.text
+.globl cuda_emulator_switch
+.hidden cuda_emulator_switch
+.type cuda_emulator_switch, @function
+cuda_emulator_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size cuda_emulator_switch, .-cuda_emulator_switch
+)");
+#elif defined(__aarch64__)
+asm(R"(
+.text
+.globl cuda_emulator_switch
+.hidden cuda_emulator_switch
+.type cuda_emulator_switch, %function
+cuda_emulator_switch:
+  sub sp, sp, #160
+  stp x19, x20, [sp, #0]
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x9, sp
+  str x9, [x0]
+  mov sp, x1
+  ldp x19, x20, [sp, #0]
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  add sp, sp, #160
+  ret
+.size cuda_emulator_switch, .-cuda_emulator_switch
+)");
+#else
+#error "The emulator switches stacks on x86-64 and aarch64 only."
+#endif
+
+namespace cuda_emulator {
+
+Machine machine;
+
+// --- what went wrong -------------------------------------------------------------------------------------------------
+
+void fail(const char* kind, int line, const char* format, ...) {
+  if (machine.failed) return;
+  char text[1200];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  machine.failed = true;
+  machine.trouble = {kind, text, line, 0};
+}
+
+std::string at(uint3 where) {
+  char text[64];
+  std::snprintf(text, sizeof text, "(%u,%u,%u)", where.x, where.y, where.z);
+  return text;
+}
+
+std::string block_name(uint3 where) { return "block " + at(where); }
+std::string here_in_grid() { return block_name(machine.block) + " of " + machine.kernel; }
+std::string this_thread() { return "thread " + at(current().index) + " of " + here_in_grid(); }
+
+// --- taking turns ----------------------------------------------------------------------------------------------------
+
+void wait_as(State state) {
+  Thread& self = current();
+  self.state = state;
+  switch_to(self.context, machine.scheduler);
+}
+
+void stop_thread() {
+  if (machine.current != nullptr) {
+    current().state = State::done;
+    switch_to(current().context, machine.scheduler);
+  } else if (machine.in_host) {
+    Context left;
+    switch_to(left, machine.host);
+  }
+  std::fprintf(stderr, "%s\n", machine.trouble.text.c_str());
+  std::abort();  // Outside of a call of the harness there is nowhere to go.
+}
+
+void enter_thread() {
+  machine.body(machine.arguments);
+  stop_thread();
+}
+
+// --- barriers --------------------------------------------------------------------------------------------------------
+
+void barrier(int line, const char* operation) {
+  if (machine.current == nullptr) return;
+  current().line = line;
+  current().operation = operation;
+  wait_as(State::at_barrier);
+}
+
+bool block_waits() {
+  return std::all_of(machine.threads, machine.threads + machine.count,
+                     [](const Thread& thread) { return thread.state == State::at_barrier; });
+}
+
+// All threads have arrived; at one and the same barrier, or it is no barrier.
+bool pass_barrier() {
+  const Thread& first = machine.threads[0];
+  Thread* const end = machine.threads + machine.count;
+  for (Thread* thread = machine.threads; thread != end; ++thread) {
+    if (thread->line != first.line) {
+      const long others = std::count_if(machine.threads, end, [&](const Thread& one) { return one.line == thread->line; });
+      fail("BarrierError", thread->line,
+           "%s: threads of one block wait at different barriers, %ld of %u at line %d and others at line %d. Every thread "
+           "has to pass the same %s().",
+           here_in_grid().c_str(), others, machine.count, thread->line, first.line, thread->operation);
+      return false;
+    }
+    thread->shown = thread->given;
+  }
+  for (Thread* thread = machine.threads; thread != end; ++thread) thread->state = State::ready;
+  return true;
+}
+
+// Whether all lanes that this one waits for wait with it; then they see what each other gave and go on.
+bool pass_warp(unsigned first) {
+  bool passed = false;
+  const unsigned lanes = std::min(warp_size, machine.count - first);
+  Thread* warp = &machine.threads[first];
+  for (unsigned i = 0; i < lanes; ++i) {
+    if (warp[i].state != State::at_warp) continue;
+    bool complete = true;
+    for (unsigned j = 0; j < warp_size; ++j) {
+      const bool wanted = warp[i].mask >> j & 1;
+      complete &= !wanted || (j < lanes && warp[j].state == State::at_warp && warp[j].mask == warp[i].mask &&
+                              warp[j].line == warp[i].line && warp[j].operation == warp[i].operation);
+    }
+    if (!complete) continue;
+    const unsigned mask = warp[i].mask;
+    for (unsigned j = 0; j < lanes; ++j) {
+      if ((mask >> j & 1) == 0) continue;
+      warp[j].shown = warp[j].given;
+      warp[j].state = State::ready;
+    }
+    passed = true;
+  }
+  return passed;
+}
+
+bool pass_warps() {
+  bool passed = false;
+  for (unsigned first = 0; first < machine.count; first += warp_size) passed |= pass_warp(first);
+  return passed;
+}
+
+void explain_stuck_block(const Thread& waits) {
+  const long arrived = std::count_if(machine.threads, machine.threads + machine.count, [&](const Thread& thread) {
+    return thread.state == State::at_barrier && thread.line == waits.line;
+  });
+  fail("BarrierError", waits.line,
+       "%s: %ld of %u threads never reach the %s() at line %d. It has to be passed by every thread of the block, also by "
+       "those that have nothing to do: no early return before it, no branch around it.",
+       here_in_grid().c_str(), machine.count - arrived, machine.count, waits.operation, waits.line);
+}
+
+void explain_stuck_warp(const Thread& waits) {
+  const unsigned first = waits.linear / warp_size * warp_size;
+  unsigned missing = 0;
+  for (unsigned i = 0; i < warp_size; ++i) {
+    const Thread* other = first + i < machine.count ? &machine.threads[first + i] : nullptr;
+    const bool there = other != nullptr && other->state == State::at_warp && other->line == waits.line;
+    if ((waits.mask >> i & 1) && !there) missing |= 1u << i;
+  }
+  fail("WarpError", waits.line, "%s, warp %u: %s at line %d waits for lanes 0x%08x (mask 0x%08x), which never arrive there.",
+       here_in_grid().c_str(), first / warp_size, waits.operation, waits.line, missing, waits.mask);
+}
+
+// Nobody can go on and not all are done: say why.
+void explain_stuck() {
+  for (const State state : {State::at_warp, State::at_barrier}) {
+    for (unsigned i = 0; i < machine.count; ++i) {
+      const Thread& thread = machine.threads[i];
+      if (thread.state != state) continue;
+      return state == State::at_warp ? explain_stuck_warp(thread) : explain_stuck_block(thread);
+    }
+  }
+}
+
+// --- running a block -------------------------------------------------------------------------------------------------
+
+// Turns that threads of one block may give away while none of them passes a barrier, ends or changes memory: then they
+// wait for another block, which will not come.
+constexpr std::uint64_t most_idle_turns = 100'000;
+
+void start_threads() {
+  const dim3 dim = machine.block_dim;
+  for (unsigned i = 0; i < machine.count; ++i) {
+    Thread& thread = machine.threads[i];
+    thread.index = {i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
+    thread.linear = i;
+    thread.state = State::ready;
+    thread.context.stack_pointer = prepared(thread.stack, stack_bytes, enter_thread);
+  }
+}
+
+// Let every thread that can have its turn; how many ended, or -1 where something went wrong.
+int resume_ready(const std::vector<unsigned>& turns, std::uint64_t& idle_turns) {
+  int ended = 0;
+  for (const unsigned i : turns) {
+    Thread& thread = machine.threads[i];
+    if (thread.state != State::ready) continue;
+    machine.current = &thread;
+    switch_to(machine.scheduler, thread.context);
+    machine.current = nullptr;
+    if (machine.failed) return -1;
+    ended += thread.state == State::done;
+    ++idle_turns;
+  }
+  return ended;
+}
+
+bool all_done() {
+  return std::all_of(machine.threads, machine.threads + machine.count,
+                     [](const Thread& thread) { return thread.state == State::done; });
+}
+
+bool any_ready() {
+  return std::any_of(machine.threads, machine.threads + machine.count,
+                     [](const Thread& thread) { return thread.state == State::ready; });
+}
+
+// Run the block to its end; false if it went wrong.
+bool run_block(std::vector<unsigned>& turns) {
+  ++machine.block_number;
+  machine.static_shared_bytes = 0;
+  std::memset(machine.dynamic_shared, poison, machine.dynamic_bytes);
+  start_threads();
+  std::uint64_t idle_turns = 0;
+  while (true) {
+    if (machine.order == Order::shuffled) std::shuffle(turns.begin(), turns.end(), machine.shuffle);
+    const int ended = resume_ready(turns, idle_turns);
+    if (ended < 0) return false;
+    if (pass_warps() || ended > 0 || machine.wrote) idle_turns = 0;
+    machine.wrote = false;
+    if (all_done()) return true;
+    if (block_waits()) {
+      if (!pass_barrier()) return false;
+      idle_turns = 0;
+    } else if (!any_ready()) {
+      explain_stuck();
+      return false;
+    }
+    if (idle_turns > most_idle_turns) {
+      fail("WaitsForAnotherBlock", 0,
+           "%s: its threads wait for something that no thread of this block does. On the CPU lane blocks run one after "
+           "another, in an order that changes, so a block cannot wait for another one. On a GPU lane it can.",
+           here_in_grid().c_str());
+      return false;
+    }
+  }
+}
+
+bool run_grid() {
+  std::vector<unsigned> turns(machine.count);
+  std::iota(turns.begin(), turns.end(), 0u);
+  const bool reverse = machine.order == Order::reverse;
+  if (reverse) std::reverse(turns.begin(), turns.end());
+  const dim3 grid = machine.grid_dim;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t number = reverse ? blocks - 1 - i : i;
+    machine.block = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+                     static_cast<unsigned>(number / grid.x / grid.y)};
+    if (!run_block(turns)) return false;
+  }
+  return true;
+}
+
+// --- launching -------------------------------------------------------------------------------------------------------
+
+bool check(const Configuration& c, const char* kernel, int line) {
+  const std::uint64_t threads = std::uint64_t{c.block.x} * c.block.y * c.block.z;
+  const char* wrong = nullptr;
+  if (threads == 0 || std::uint64_t{c.grid.x} * c.grid.y * c.grid.z == 0) wrong = "grid and block need at least one of each";
+  if (threads > max_block_threads) wrong = "a block has at most 1024 threads";
+  if (c.block.z > 64) wrong = "a block is at most 64 deep in z";
+  if (c.grid.x > 2147483647u || c.grid.y > 65535 || c.grid.z > 65535) wrong = "a grid is at most 2147483647 x 65535 x 65535";
+  if (c.shared_bytes > machine.dynamic_limit) {
+    wrong = c.shared_bytes > max_shared_bytes
+                ? "a block has at most 227 KiB of shared memory"
+                : "more than 48 KiB of shared memory have to be asked for with cudaFuncSetAttribute";
+  }
+  if (wrong != nullptr) {
+    fail("LaunchError", line, "%s<<<(%u,%u,%u), (%u,%u,%u), %zu>>> cannot be launched: %s.", kernel, c.grid.x, c.grid.y,
+         c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes, wrong);
+  }
+  return wrong == nullptr;
+}
+
+void record(const char* kernel, dim3 grid) {
+  for (unsigned i = 0; i < machine.launched_count; ++i) {
+    Launched& known = machine.launched[i];
+    const bool same = known.grid.x == grid.x && known.grid.y == grid.y && known.grid.z == grid.z;
+    if (same && known.kernel == kernel) return void(++known.calls);
+  }
+  if (machine.launched_count < max_launches) machine.launched[machine.launched_count++] = {kernel, grid, 1};
+}
+
+void run_launch(const char* kernel, int line, const Configuration& configuration, void (*body)(void*), void* arguments) {
+  if (machine.current != nullptr) {
+    fail("LaunchError", line, "a kernel launches a kernel; dynamic parallelism is not emulated.");
+    stop_thread();
+  }
+  if (machine.failed || !check(configuration, kernel, line)) return;
+  record(kernel, configuration.grid);
+  if (machine.ghost) return;
+  machine.body = body;
+  machine.arguments = arguments;
+  machine.kernel = kernel;
+  machine.grid_dim = configuration.grid;
+  machine.block_dim = configuration.block;
+  machine.dynamic_bytes = configuration.shared_bytes;
+  machine.count = configuration.block.x * configuration.block.y * configuration.block.z;
+  for (unsigned i = 0; i < machine.count; ++i) {
+    if (machine.threads[i].stack == nullptr) machine.threads[i].stack = new_stack(stack_bytes);
+  }
+  run_grid();
+}
+
+void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, const char* name, int line) {
+  owner.block_number = machine.block_number;
+  machine.static_shared_bytes += bytes;
+  if (machine.static_shared_bytes > max_static_shared_bytes) {
+    fail("LaunchError", line,
+         "with %s, %s has %zu bytes of __shared__ variables; at most 49152 are allowed, more only as extern __shared__.",
+         name, machine.kernel, machine.static_shared_bytes);
+    stop_thread();
+  }
+  std::memset(variable, poison, bytes);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<Array> arrays;
+size_t last_array = 0;  // Where the last access fell: most often the next one does too.
+
+extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];  // The linker's: where this library lies.
+
+bool within(const Array& array, std::uintptr_t address, size_t bytes) {
+  const size_t offset = address - array.begin;
+  if (offset > array.bytes || bytes > array.bytes - offset) return false;
+  return array.row_bytes == array.stride_bytes || offset % array.stride_bytes + bytes <= array.row_bytes;
+}
+
+bool in_any_array(std::uintptr_t address, size_t bytes) {
+  if (last_array < arrays.size() && within(arrays[last_array], address, bytes)) return true;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (within(arrays[i], address, bytes)) return last_array = i, true;
+  }
+  return false;
+}
+
+// The array that lies closest, if it is closer than a mebibyte.
+const Array* nearest(std::uintptr_t address) {
+  const Array* best = nullptr;
+  std::uintptr_t closest = 1 << 20;
+  for (const Array& array : arrays) {
+    const std::uintptr_t end = array.begin + array.bytes;
+    const std::uintptr_t distance = address < array.begin ? array.begin - address : address >= end ? address - end : 0;
+    if (distance < closest) closest = distance, best = &array;
+  }
+  return best;
+}
+
+std::string where(std::uintptr_t address) {
+  const Array* array = nearest(address);
+  char text[300];
+  if (array == nullptr) {
+    std::snprintf(text, sizeof text, address < 65536 ? "through a null pointer" : "at an address that is no device memory");
+    return text;
+  }
+  const bool named = !array->name.empty();
+  const long long offset = static_cast<long long>(address - array->begin);
+  const long long item = offset >= 0 || offset % static_cast<long long>(array->item_bytes) == 0
+                             ? offset / static_cast<long long>(array->item_bytes)
+                             : offset / static_cast<long long>(array->item_bytes) - 1;
+  const char* unit = named ? "element" : "byte";
+  const char* name = named ? array->name.c_str() : "memory from cudaMalloc";
+  const unsigned long long count = array->bytes / array->item_bytes;
+  if (within(*array, address, 1)) {
+    std::snprintf(text, sizeof text, "%s %lld of %s", unit, item, name);
+  } else if (offset >= 0 && static_cast<size_t>(offset) < array->bytes) {
+    std::snprintf(text, sizeof text, "%s %lld of %s, which is not in one of its rows", unit, item, name);
+  } else if (offset < 0) {
+    std::snprintf(text, sizeof text, "%s %lld of %s, before its first one", unit, item, name);
+  } else {
+    std::snprintf(text, sizeof text, "%s %lld of %s, which has %llu: 0 to %llu", unit, item, name, count, count - 1);
+  }
+  return text;
+}
+
+[[noreturn]] void illegal(const char* kind, const std::string& text, int line, std::uintptr_t code) {
+  fail(kind, line, "%s", text.c_str());
+  if (machine.trouble.code == 0) machine.trouble.code = code;
+  stop_thread();
+}
+
+// A loop that reads one address again and again waits for another thread: let that one run.
+void lets_others_run(std::uintptr_t address, std::uintptr_t code) {
+  static std::uintptr_t last_address = 0, last_code = 0;
+  static unsigned times = 0;
+  if (address != last_address || code != last_code) {
+    last_address = address, last_code = code, times = 0;
+  } else if (++times == 1024) {
+    times = 0;
+    wait_as(State::ready);
+  }
+}
+
+void touch_on_host(std::uintptr_t address, bool writes, std::uintptr_t code) {
+  if (arrays.empty() || !machine.in_host || !is_device_memory(reinterpret_cast<void*>(address))) return;
+  const std::string text = std::string("an illegal memory access: the host's code ") + (writes ? "writes " : "reads ") +
+                           where(address) + ": that is device memory. Work on it in a kernel.";
+  illegal("IllegalAccess", text, 0, code);
+}
+
+void touch(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+  if (machine.current == nullptr) return touch_on_host(address, writes, code);
+  const std::uintptr_t image = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(machine.current->stack);
+  if (address - stack < stack_bytes) return;
+  if (address - image < static_cast<size_t>(_end - __ehdr_start)) {
+    const size_t offset = address - reinterpret_cast<std::uintptr_t>(machine.dynamic_shared);
+    if (offset < max_shared_bytes && offset + bytes > machine.dynamic_bytes) {
+      char text[300];
+      std::snprintf(text, sizeof text, "an illegal memory access: %s %s byte %zu of dynamic shared memory; its launch gave it %zu bytes.",
+                    this_thread().c_str(), writes ? "writes" : "reads", offset, machine.dynamic_bytes);
+      illegal("IllegalAccess", text, 0, code);
+    }
+  } else if (!in_any_array(address, bytes)) {
+    const std::string text = "an illegal memory access: " + this_thread() + (writes ? " writes " : " reads ") + where(address) + ".";
+    illegal("IllegalAccess", text, 0, code);
+  }
+  if (writes) {
+    machine.wrote = true;
+  } else {
+    lets_others_run(address, code);
+  }
+}
+
+}  // namespace
+
+void exists_from_now(const Array& array) { arrays.push_back(array); }
+
+void exists_no_more(std::uintptr_t begin) {
+  arrays.erase(std::remove_if(arrays.begin(), arrays.end(), [&](const Array& array) { return array.begin == begin; }),
+               arrays.end());
+}
+
+bool is_device_memory(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [&](const Array& array) { return number - array.begin < array.bytes; });
+}
+
+bool copies_device_memory(const void* address, size_t bytes, const char* operation) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  for (const Array& array : arrays) {
+    const size_t offset = number - array.begin;
+    if (offset <= array.bytes && bytes <= array.bytes - offset) return true;
+  }
+  fail("IllegalAccess", 0, "an illegal memory access: %s of %zu bytes begins at %s, or goes beyond its end.", operation, bytes,
+       where(number).c_str());
+  return false;
+}
+
+}  // namespace cuda_emulator
+
+// --- what the compiler calls -----------------------------------------------------------------------------------------
+
+#define CALLER (reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1)
+#define ACCESS(bytes)                                                                                  \
+  void __asan_load##bytes##_noabort(std::uintptr_t address) { cuda_emulator::touch(address, bytes, false, CALLER); } \
+  void __asan_store##bytes##_noabort(std::uintptr_t address) { cuda_emulator::touch(address, bytes, true, CALLER); }
+
+extern "C" {
+ACCESS(1)
+ACCESS(2)
+ACCESS(4)
+ACCESS(8)
+ACCESS(16)
+void __asan_loadN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, false, CALLER); }
+void __asan_storeN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, true, CALLER); }
+void __asan_handle_no_return() {}
+
+struct SourcePlace {
+  const char* file;
+  std::uint32_t line, column;
+};
+struct TypeName {
+  std::uint16_t kind, information;
+  char text[1];
+};
+struct TypeMismatch {
+  SourcePlace place;
+  const TypeName* type;
+  unsigned char log_alignment, access;
+};
+struct OutOfBounds {
+  SourcePlace place;
+  const TypeName *array, *index;
+};
+
+void __ubsan_handle_type_mismatch_v1(const TypeMismatch* what, std::uintptr_t address) {
+  using namespace cuda_emulator;
+  const unsigned alignment = 1u << what->log_alignment;
+  if (machine.current == nullptr || address % alignment == 0) return;
+  illegal("MisalignedAddress",
+          "a misaligned address: " + this_thread() + " uses " + where(address) + " as " + what->type->text +
+              ", which has to begin at a multiple of " + std::to_string(alignment) + " bytes.",
+          static_cast<int>(what->place.line), CALLER);
+}
+
+void __ubsan_handle_out_of_bounds(const OutOfBounds* what, std::uintptr_t index) {
+  using namespace cuda_emulator;
+  const std::string who = machine.current == nullptr ? "the host's code" : this_thread();
+  if (machine.current == nullptr && !machine.in_host) return;
+  illegal("IllegalAccess",
+          "an illegal memory access: " + who + " takes index " + std::to_string(static_cast<std::intptr_t>(index)) + " of " +
+              what->array->text + ".",
+          static_cast<int>(what->place.line), CALLER);
+}
+
+// What a failed `assert` of <cassert> calls.
+[[noreturn]] void __assert_fail(const char* expression, const char*, unsigned line, const char*) noexcept {
+  using namespace cuda_emulator;
+  const std::string who = machine.current == nullptr ? "the host's code" : this_thread();
+  fail("AssertionFailed", static_cast<int>(line), "assert(%s) does not hold in %s.", expression, who.c_str());
+  stop_thread();
+}
+
+// --- what the harness calls ------------------------------------------------------------------------------------------
+
+// In which order blocks and the threads of a block take turns from now on: 0 forward, 1 reverse, 2 shuffled by `seed`.
+void cuda_emulator_set_order(int order, unsigned seed) {
+  cuda_emulator::machine.order = static_cast<cuda_emulator::Order>(order);
+  cuda_emulator::machine.shuffle.seed(seed);
+}
+
+// Whether launches from now on only leave their name.
+void cuda_emulator_set_ghost(int ghost) { cuda_emulator::machine.ghost = ghost != 0; }
+
+// A tensor of the next call: `rows` rows of `columns` elements, each `stride` elements after the one before.
+void cuda_emulator_add_array(const char* name, void* address, size_t item_bytes, size_t rows, size_t columns, size_t stride) {
+  const size_t bytes = rows == 0 || columns == 0 ? 0 : ((rows - 1) * stride + columns) * item_bytes;
+  const size_t row = rows > 1 ? columns * item_bytes : bytes, step = rows > 1 ? stride * item_bytes : bytes;
+  cuda_emulator::exists_from_now({name, reinterpret_cast<std::uintptr_t>(address), item_bytes, row, step, bytes});
+}
+
+// Forget everything of the last call but device memory that the file itself has from cudaMalloc.
+void cuda_emulator_forget() {
+  using namespace cuda_emulator;
+  machine.failed = false;
+  machine.trouble = {};
+  machine.launched_count = 0;
+  arrays.erase(std::remove_if(arrays.begin(), arrays.end(), [](const Array& array) { return !array.name.empty(); }),
+               arrays.end());
+}
+
+// Run `launcher(argument)` on a stack of its own, so that it can be left where it goes wrong.
+void cuda_emulator_call(void (*launcher)(void*), void* argument) {
+  using namespace cuda_emulator;
+  // What a kernel prints is there even if the next thing it does ends the process.
+  static const int buffered = std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  static_cast<void>(buffered);
+  static char* stack = new_stack(host_stack_bytes);
+  static void (*body)(void*);
+  static void* given;
+  body = launcher, given = argument;
+  Context host;
+  host.stack_pointer = prepared(stack, host_stack_bytes, [] {
+    body(given);
+    Context done;
+    switch_to(done, machine.host);
+  });
+  machine.in_host = true;
+  switch_to(machine.host, host);
+  machine.in_host = false;
+  machine.current = nullptr;
+  std::fflush(stdout);
+}
+
+// What went wrong since `cuda_emulator_forget`: one word, or an empty text; then a sentence; then where.
+const char* cuda_emulator_trouble_kind() { return cuda_emulator::machine.trouble.kind.c_str(); }
+const char* cuda_emulator_trouble() { return cuda_emulator::machine.trouble.text.c_str(); }
+int cuda_emulator_trouble_line() { return cuda_emulator::machine.trouble.line; }
+// Of the code, counted from the beginning of the library; 0 where the line is known.
+size_t cuda_emulator_trouble_code() {
+  const std::uintptr_t code = cuda_emulator::machine.trouble.code;
+  return code == 0 ? 0 : code - reinterpret_cast<std::uintptr_t>(cuda_emulator::__ehdr_start);
+}
+
+// What was launched since `cuda_emulator_forget`, one kernel and grid after another; false where there are no more.
+bool cuda_emulator_launched(unsigned number, const char** kernel, unsigned* grid, std::uint64_t* calls) {
+  if (number >= cuda_emulator::machine.launched_count) return false;
+  const cuda_emulator::Launched& launched = cuda_emulator::machine.launched[number];
+  *kernel = launched.kernel.c_str();
+  grid[0] = launched.grid.x, grid[1] = launched.grid.y, grid[2] = launched.grid.z;
+  *calls = launched.calls;
+  return true;
+}
+}

@@ -1,0 +1,199 @@
+"""CUDA C++ on the CPU: compiled with g++ and run by the emulator (docs/cuda_emulator.md), in the runner's own process.
+
+The zygote compiles what is the same for every file; each runner gets its own copy of that, and compiles its one source
+into its own folder. Nothing of it is shared with, or left for, another submission.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.emulator import build
+from autograder.emulator.translate import MalformedError, UnsupportedError
+from autograder.protocol import Load, TensorSpec
+from autograder.runner.languages import cuda_entry, cuda_messages
+from autograder.runner.memory import HostSlab, Mapped
+from autograder.runner.report import SubmissionError, cut
+
+_clock = time.perf_counter_ns
+"""Taken before a submission can replace it."""
+
+ORDERS = 3
+"""In which blocks and threads take turns: forward, reverse, shuffled. Recorded calls go through them one by one."""
+
+_MAX_LOG = 8000
+
+
+class CudaLoader:
+    """Compiles files with g++ and the emulator's headers."""
+
+    wrappers: tuple[type[BaseException], ...] = ()
+
+    def __init__(self) -> None:
+        self._made: dict[str, bytes] = {}
+        self._versions: dict[str, str] = {}
+        self._folder = Path()
+
+    def warm(self) -> None:
+        """Import torch, compile the emulator, and keep what that made in memory: a runner's folders are its own."""
+        # The toolchain is imported when a zygote asks for it; other processes read this module's interface without it.
+        import torch  # noqa: PLC0415
+
+        torch.set_num_threads(1)
+        with tempfile.TemporaryDirectory() as folder:
+            build.prepare(Path(folder))
+            self._made = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        version = subprocess.run([build.compiler(), "-dumpfullversion"], capture_output=True, text=True, check=True)
+        self._versions = {"torch": torch.__version__, "g++": version.stdout.strip()}
+
+    def begin(self) -> None:
+        """Lay out what the zygote made, in the runner's own folder."""
+        self._folder = Path(os.environ["TMPDIR"]) / "emulator"
+        self._folder.mkdir()
+        for name, content in self._made.items():
+            (self._folder / name).write_bytes(content)
+        self._made = {}
+
+    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
+        """Map a memfd."""
+        return Mapped(spec, descriptor)
+
+    def slab(self, specs: Sequence[TensorSpec]) -> HostSlab:
+        """A memfd for each."""
+        return HostSlab(specs)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of torch and g++."""
+        return self._versions
+
+    def load(self, load: Load) -> CudaEntry:
+        """Compile the source, load the library and find its launcher."""
+        library = Library(self._compiled(load), load)
+        return CudaEntry(library, load, cuda_entry.taken(load, library.takes))
+
+    def _compiled(self, load: Load) -> Path:
+        prepared = build.Prepared(self._folder)
+        filename = load.filename.rpartition("/")[2]
+        try:
+            return build.build(load.source, self._folder, prepared, filename=filename, entry=cuda_entry.text(load))
+        except UnsupportedError as error:
+            raise SubmissionError("load", "GpuOnly", f"{error.what} cannot run on the CPU lane.", error.line) from None
+        except MalformedError as error:
+            raise SubmissionError("load", "CompileError", error.what, error.line) from None
+        except build.CompileError as error:
+            print(cut(str(error), _MAX_LOG), file=sys.stderr)  # noqa: T201 -- the student's log.
+            shown = build.shown_name(filename)
+            raise cuda_messages.from_compiler(str(error), shown, load.source) from None
+
+
+class Library:
+    """A compiled file's functions, with the types of C."""
+
+    def __init__(self, path: Path, load: Load) -> None:
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise SubmissionError("load", "CompileError", f"The compiled file cannot be loaded: {error}") from None
+        library.cuda_emulator_trouble.restype = ctypes.c_char_p
+        library.cuda_emulator_trouble_kind.restype = ctypes.c_char_p
+        library.cuda_emulator_trouble_code.restype = ctypes.c_size_t
+        library.cuda_emulator_launched.restype = ctypes.c_bool
+        library.kernel_ladder_error.restype = ctypes.c_char_p
+        library.cuda_emulator_set_ghost(int(load.ghost))
+        self.takes = library.kernel_ladder_takes
+        self._library = library
+        self._path = path
+        self._filename = load.filename.rpartition("/")[2]
+        self._launcher = ctypes.cast(library.kernel_ladder_call, ctypes.c_void_p)
+
+    def ready(self, order: int, seed: int) -> None:
+        """Forget the call before, and say in which order blocks and threads take turns."""
+        self._library.cuda_emulator_forget()
+        self._library.cuda_emulator_set_order(order, ctypes.c_uint(seed))
+
+    def add(self, name: str, tensor: Any) -> None:
+        """Say that kernels may touch this tensor."""
+        rows = tensor.shape[0] if tensor.dim() > 1 else 1
+        stride = tensor.stride(0) if tensor.dim() > 1 else 0
+        sizes = (tensor.element_size(), rows, tensor.numel() // rows if rows else 0, stride)
+        address = ctypes.c_void_p(tensor.data_ptr())
+        self._library.cuda_emulator_add_array(name.encode(), address, *map(ctypes.c_size_t, sizes))
+
+    def call(self, words: list[int]) -> None:
+        """Call the launcher; raise what went wrong."""
+        given = (ctypes.c_int64 * len(words))(*words)
+        self._library.cuda_emulator_call(self._launcher, given)
+        if kind := self._library.cuda_emulator_trouble_kind():
+            raise self._trouble(kind.decode(errors="replace"))
+        if given[0]:
+            raise SubmissionError("call", "LauncherError", self._library.kernel_ladder_error().decode(errors="replace"))
+
+    def _trouble(self, kind: str) -> SubmissionError:
+        text = self._library.cuda_emulator_trouble().decode(errors="replace")
+        line, code = self._library.cuda_emulator_trouble_line(), self._library.cuda_emulator_trouble_code()
+        if line == 0 and code:
+            line = build.line_of(self._path, code, self._filename)
+        return SubmissionError("call", kind, text, line)
+
+    def launches(self) -> Iterator[dict[str, Any]]:
+        """What was launched since the last `ready`."""
+        kernel, grid, calls = ctypes.c_char_p(), (ctypes.c_uint * 3)(), ctypes.c_uint64()
+        number = 0
+        while self._library.cuda_emulator_launched(number, ctypes.byref(kernel), grid, ctypes.byref(calls)):
+            name = (kernel.value or b"").decode(errors="replace")
+            yield {"kernel": name, "grid": list(grid), "calls": calls.value}
+            number += 1
+
+
+class CudaEntry:
+    """A launcher whose kernels the emulator runs."""
+
+    def __init__(self, library: Library, load: Load, takes: tuple[int, ...]) -> None:
+        self.signature = cuda_entry.declaration(load)
+        self._library = library
+        self._load = load
+        self._by_dtypes = {cuda_entry.dtypes(load.signatures[number]): number for number in takes}
+        self._recorded = 0
+
+    def call(self, arguments: list[Any], *, record: bool) -> int:
+        """Call it; the event clock is the host's, as the emulator runs on it."""
+        words = self._words(arguments)
+        order = self._recorded % ORDERS if record else 0
+        self._library.ready(order, seed=self._recorded)
+        self._recorded += record
+        self._own(arguments)
+        start = _clock()
+        self._library.call(words)
+        return _clock() - start
+
+    def batch(self, calls: Iterator[list[Any]]) -> int:
+        """One after the other; the host's nanoseconds of all."""
+        start = _clock()
+        for arguments in calls:
+            self.call(arguments, record=False)
+        return _clock() - start
+
+    def seen(self) -> dict[str, Any]:
+        """Kernels of the last recorded call."""
+        return {"launches": list(self._library.launches()), "operations": {}}
+
+    def _own(self, arguments: list[Any]) -> None:
+        for name, value in zip(self._load.arguments, arguments, strict=True):
+            if hasattr(value, "data_ptr"):
+                self._library.add(name, value)
+
+    def _words(self, arguments: list[Any]) -> list[int]:
+        given = tuple(str(value.dtype).removeprefix("torch.") for value in arguments if hasattr(value, "data_ptr"))
+        number = self._by_dtypes.get(given)
+        if number is None:
+            raise cuda_entry.missing(self._load, given)
+        signature = self._load.signatures[number]
+        return [number, *map(cuda_entry.word_of, signature, arguments)]
