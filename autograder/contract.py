@@ -341,7 +341,9 @@ def _plain(error: StudentError) -> StudentError:
 _PLAIN_KINDS = frozenset({
     *(name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)),
     "exit status", "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGKILL", "CompilationError", "OutOfResources",
-    "OutOfMemoryError", "MissingEntry", "WrongSignature",
+    "OutOfMemoryError", "MissingEntry", "WrongSignature", "CompileError", "GpuOnly", "MissingOverload", "LauncherError",
+    "LaunchError", "IllegalAccess", "MisalignedAddress", "BarrierError", "WarpError", "WaitsForAnotherBlock",
+    "AssertionFailed", "Trap",
 })  # fmt: skip
 """Kinds of error that a student may be told of a hidden case."""
 
@@ -393,7 +395,8 @@ class Bound:
     Attributes:
         calls: K, calls of one batch.
         batches: the submission's.
-        reference_batches: the reference's after the submission's runner was killed, where they were needed.
+        reference_batches: the reference's, beside the submission's where those show the bound; if they do not, after its
+            runner was killed.
         null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes.
         sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
         excess: by which part it lies above the event clock; the reached ε.
@@ -437,7 +440,8 @@ class Measurement:
     """The speed of one ranked case, as a paired ratio with an interval.
 
     Attributes:
-        clock: which clock ranks, `event` or `sealed`.
+        clock: which clock ranks: `event`, `sealed`, or `bound`, where the event clock was not believed and the sealed
+            batches rank.
         ratio: median of the pairwise submission / reference; below 1 is faster than the reference.
         ratio_low, ratio_high: block-bootstrap interval of it.
         time_us: median time of the submission on that clock, with its interval.

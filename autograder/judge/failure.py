@@ -17,6 +17,8 @@ _ACCESS = {signal.SIGSEGV, signal.SIGBUS}
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 _GPU_ACCESS = ("illegal memory access", "misaligned address", "an illegal instruction", "invalid program counter")
 """What the driver says when a kernel touched what is not mapped. The context is of no use after it."""
+_STOPPED_BEFORE = ("IllegalAccess", "MisalignedAddress")
+"""Kinds by which the emulator of CUDA C++ says the same. It stops the thread before the access: the runner goes on."""
 _ALLOCATION = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -53,7 +55,8 @@ def from_raised(raised: Raised, source: str | None = None) -> Failure:
         message = f"{_stop(short)} It asked for more memory than there is."
         return Failure(Verdict.out_of_memory, message, error, ended=False)
     if any(words in error.message for words in _GPU_ACCESS):
-        return Failure(Verdict.illegal_access, f"{_stop(short)} Check the masks of loads and stores.", error)
+        message = f"{_stop(short)} Check the masks of loads and stores."
+        return Failure(Verdict.illegal_access, message, error, ended=error.kind not in _STOPPED_BEFORE)
     if raised.stage == "call":
         return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
     return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
