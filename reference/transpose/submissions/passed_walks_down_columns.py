@@ -1,0 +1,19 @@
+"""Honest: every program owns a strip of columns and walks down it, tile by tile."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _transpose_kernel(x_ptr, out_ptr, rows, cols, x_row_stride, out_row_stride, BLOCK: tl.constexpr):
+    column = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    for first in range(0, rows, BLOCK):
+        row = first + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (column < cols)[None, :]
+        x = tl.load(x_ptr + row[:, None].to(tl.int64) * x_row_stride + column[None, :], mask=mask)
+        tl.store(out_ptr + column[:, None] * out_row_stride + row[None, :], tl.trans(x), mask=tl.trans(mask))
+
+
+def transpose(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
+    _transpose_kernel[(triton.cdiv(cols, 128),)](x, out, rows, cols, x_row_stride, out_row_stride, BLOCK=128)
