@@ -84,12 +84,14 @@ class Call:
     Attributes:
         record: record kernels, library operations and written inputs for `Returned`, after the event clock has stopped
             and before the runner's word is set; a timed call does without.
+        trace: list what ran on the device for `Returned`, by its own tracing; such a call is not timed.
     """
 
     nonce: int
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
     record: bool = True
+    trace: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,15 @@ class Armed:
 
 
 @dataclass(frozen=True)
+class Ran:
+    """What ran on a GPU in a traced call under one name, kernels and copies: how often, and its nanoseconds in all."""
+
+    name: str
+    calls: int
+    ns: int
+
+
+@dataclass(frozen=True)
 class Returned:
     """The entry returned; what it returned is ignored. Sent after the runner's word was set, to wake the judge.
 
@@ -153,6 +164,7 @@ class Returned:
     Attributes:
         launches: kernels launched in a recorded call, at most 64.
         operations: library operations by name and count, at most 64.
+        ran: what ran on the device in a traced call, at most 64.
         written: inputs that were written to. The runner has a private copy-on-write view of every input, so a write
             changes nothing for anybody else; whoever denies it has gained nothing.
     """
@@ -161,6 +173,7 @@ class Returned:
     launches: tuple[Launch, ...] = ()
     operations: dict[str, int] = field(default_factory=dict)
     written: tuple[str, ...] = ()
+    ran: tuple[Ran, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from autograder.protocol import (
     Load,
     Loaded,
     Raised,
+    Ran,
     Ready,
     Released,
     Returned,
@@ -75,7 +76,7 @@ class Finished:
 
     Attributes:
         sealed_us: from the release to the complete snapshot, by the judge's clock.
-        event_us, launches, operations, written: what the runner claims.
+        event_us, launches, operations, written, ran: what the runner claims.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -84,6 +85,7 @@ class Finished:
     launches: tuple[Launch, ...]
     operations: dict[str, int]
     written: tuple[str, ...]
+    ran: tuple[Ran, ...] = ()
 
 
 class Budget:
@@ -162,7 +164,12 @@ class Conversation:
         return answer if isinstance(answer, Failure) else self._limits_kept("loading")
 
     def call(
-        self, tensors: Sequence[SharedTensor], scalars: dict[str, int | float], *, record: bool = True
+        self,
+        tensors: Sequence[SharedTensor],
+        scalars: dict[str, int | float],
+        *,
+        record: bool = True,
+        trace: bool = False,
     ) -> Finished | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy.
 
@@ -175,7 +182,7 @@ class Conversation:
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
         self._device.cool()
         self._device.settle()
-        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record)
+        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace)
         start = time.monotonic()
         self._judge_word.write(nonce)
         failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
@@ -364,7 +371,8 @@ class Conversation:
             for launch in answer.launches[:MOST_NAMES]
         )
         operations = _named(answer.operations)
-        return Finished(snapshots, sealed_us, event_us, launches, operations, answer.written[:MOST_NAMES])
+        ran = tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in answer.ran[:MOST_NAMES])
+        return Finished(snapshots, sealed_us, event_us, launches, operations, answer.written[:MOST_NAMES], ran)
 
 
 def _named(said: Mapping[str, Said]) -> dict[str, Said]:

@@ -1,22 +1,41 @@
 """Was it the student's kernel that did the work? Findings for staff, never a verdict.
 
-The runner's record of launches and library operations is a claim; the ghost replay is not: in a fresh runner the
-student's own kernels are replaced by ones that do nothing, and if the output is still right, something else did it.
+Three looks, each at what another may miss:
+
+    record      launches and library operations, as the language's and torch's own hooks see them: a claim
+    trace       kernels that ran on the GPU, as its tracing sees them, whoever launched them: a claim
+    ghosts      in a fresh runner the student's own kernels are replaced by ones that do nothing; if the output is still
+                right, something else did it. That it is right is no claim; that all kernels were replaced is
+
+From outside of the runner's process none of the first two can be had: the driver tells another process how busy a GPU
+is and who holds memory, not what runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograder.assignment import Assignment
-from autograder.contract import Finding, FindingKind, Launch
+from autograder.contract import DeviceKernel, Finding, FindingKind, Launch
 from autograder.judge.checking import Checked
-from autograder.judge.conversation import MOST_NAMES
+from autograder.judge.conversation import MOST_NAMES, Finished
 from autograder.judge.failure import clean
 
 MAX_NAME = 120
 MAX_GRID = 3
+MAX_KERNEL = 200
+MOST_SHOWN = 12
+"""Of the device's kernels in a finding's evidence."""
+
+LIBRARIES = re.compile(
+    r"cutlass|cublas|cudnn|nvjet_|gemv\w*_kernel|splitKreduce|flash_fwd|fmha_|"
+    r"\b(?:sm\d+|volta|turing|ampere|ada|hopper|blackwell)_\w*(?:gemm|conv|fprop|xmma)|"
+    r"\btriton_(?:poi|red|per|tem|mm)_"
+)
+"""How the kernels of cuBLAS, CUTLASS, cuDNN and FlashAttention, and those that torch's compiler makes, are called."""
+
 MOST_CALLS = 10**9
 """Where counting ends: a runner claims what it likes, and a sum of claims has to fit a message."""
 
@@ -49,25 +68,63 @@ def _sum(counted: int, claimed: int) -> int:
     return min(counted + max(claimed, 0), MOST_CALLS)
 
 
+def device_kernels(record: Record, traced: Iterable[Finished]) -> tuple[DeviceKernel, ...]:
+    """What ran on the device in traced calls, most of its time first."""
+    calls: dict[str, int] = {}
+    spent: dict[str, int] = {}
+    for one in (ran for finished in traced for ran in finished.ran):
+        name = clean(one.name, MAX_KERNEL)
+        calls[name] = _sum(calls.get(name, 0), one.calls)
+        spent[name] = _sum(spent.get(name, 0), one.ns)
+    total = sum(spent.values()) or 1
+    own = {kernel for kernel, _ in record.launches}
+    ordered = sorted(calls, key=lambda name: -spent[name])[:MOST_NAMES]
+    return tuple(DeviceKernel(name, calls[name], spent[name] / total, name in own) for name in ordered)
+
+
+def library_kernels(listed: Iterable[str], kernels: Iterable[DeviceKernel]) -> list[str]:
+    """Kernels of a library's that ran, with their share: those that everybody knows, and those that a rung lists."""
+    words = tuple(listed)
+    return [
+        f"{kernel.name} ({kernel.share:.0%})"
+        for kernel in kernels
+        if not kernel.own and (LIBRARIES.search(kernel.name) or any(word in kernel.name for word in words))
+    ]
+
+
 def findings(
-    assignment: Assignment, record: Record, replays: Mapping[str, Checked], *, complete: bool
+    assignment: Assignment,
+    record: Record,
+    replays: Mapping[str, Checked],
+    *,
+    complete: bool,
+    kernels: Sequence[DeviceKernel] = (),
 ) -> tuple[Finding, ...]:
     """What staff should look at; `replays` are the ghost's cases by name, all of them if `complete`."""
-    found = []
+    found = [*_own_work(record, replays, complete=complete, kernels=kernels)]
+    used = exercise_operations(assignment.library_operations, record.operations)
+    used += library_kernels(assignment.library_kernels, kernels)
+    if used:
+        summary = f"Library operations that do the exercise's work ran: {', '.join(used)}."
+        right = [name for name, checked in replays.items() if checked.passed]
+        found.append(Finding(FindingKind.library_call, summary, _evidence(record, right, kernels)))
+    return tuple(found)
+
+
+def _own_work(
+    record: Record, replays: Mapping[str, Checked], *, complete: bool, kernels: Sequence[DeviceKernel]
+) -> Iterator[Finding]:
+    """Whether kernels of the student's ran, and whether they did anything."""
     right = [name for name, checked in replays.items() if checked.passed]
+    evidence = _evidence(record, right, kernels)
     if not record.launches:
-        summary = "No kernel of the student's was launched."
-        found.append(Finding(FindingKind.no_kernel, summary, _evidence(record, right)))
+        yield Finding(FindingKind.no_kernel, "No kernel of the student's was launched.", evidence)
     elif right:
         summary = "The output is still right when the student's kernels do nothing."
-        found.append(Finding(FindingKind.decoration, summary, _evidence(record, right)))
+        yield Finding(FindingKind.decoration, summary, evidence)
     elif not complete:
         summary = "The replay without the student's kernels ended early, so it does not tell what did the work."
-        found.append(Finding(FindingKind.no_replay, summary, _evidence(record, right)))
-    if used := exercise_operations(assignment.library_operations, record.operations):
-        summary = f"Library operations that do the exercise's work ran: {', '.join(used)}."
-        found.append(Finding(FindingKind.library_call, summary, _evidence(record, right)))
-    return tuple(found)
+        yield Finding(FindingKind.no_replay, summary, evidence)
 
 
 def exercise_operations(listed: Iterable[str], operations: Mapping[str, int]) -> list[str]:
@@ -76,11 +133,17 @@ def exercise_operations(listed: Iterable[str], operations: Mapping[str, int]) ->
     return sorted(name for name in operations if name in names or ".".join(name.split(".")[:2]) in names)
 
 
-def _evidence(record: Record, right: Sequence[str]) -> dict[str, str]:
+def _evidence(record: Record, right: Sequence[str], kernels: Sequence[DeviceKernel] = ()) -> dict[str, str]:
     launches = ", ".join(f"{kernel} × {calls}" for (kernel, _), calls in record.launches.items())
     operations = ", ".join(f"{name} × {count}" for name, count in sorted(record.operations.items()))
     return {
         "launches": launches or "none",
         "operations": operations or "none",
         "right without the kernels": ", ".join(right) or "none",
+        **({"on the device": _on_the_device(kernels)} if kernels else {}),
     }
+
+
+def _on_the_device(kernels: Sequence[DeviceKernel]) -> str:
+    """The kernels that took most of the time, each with its share."""
+    return ", ".join(f"{one.name} × {one.calls} ({one.share:.0%})" for one in kernels[:MOST_SHOWN])

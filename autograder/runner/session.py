@@ -72,17 +72,29 @@ class Session:
         while words.allowed() != call.nonce:
             self._pause(0.0001)
         event_ns: list[int] = []
-        problem = self._guard(lambda: event_ns.append(entry.call(arguments, record=call.record)))
+        ran: list[dict[str, Any]] = []
+        problem = self._guard(lambda: event_ns.append(self._called(entry, arguments, call, ran)))
         if problem is not None:
             self._line.send("Raised", {"nonce": call.nonce, "stage": "call", **problem})
             self._let_go(mapped, descriptors)
             return
         seen = entry.seen() if call.record else {}
+        if call.trace:
+            seen["ran"] = ran
         if call.record:
             seen["written"] = [one.spec.name for one in mapped if one.was_written()]
         words.finish(call.nonce, event_ns[0])
         self._line.send("Returned", {"nonce": call.nonce, **seen})
         self._let_go(mapped, descriptors)
+
+    def _called(self, entry: Entry, arguments: list[Any], call: Call, ran: list[dict[str, Any]]) -> int:
+        """Call once; a traced call adds to `ran`. As a batch of one, for then nothing of ours runs on the device."""
+        if not call.trace:
+            return entry.call(arguments, record=call.record)
+        # The tracer is a library of its own, which only a traced call has to have.
+        from autograder.runner import trace  # noqa: PLC0415
+
+        return trace.traced(lambda: entry.batch(iter([arguments])), ran)
 
     def _batch(self, entry: Entry, load: Load, words: Words, arm: Arm, outputs: list[int]) -> None:
         prepared = Prepared(self._loader, arm, load.arguments, outputs)

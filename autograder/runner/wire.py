@@ -104,6 +104,7 @@ def to_call(message: Mapping[str, Any]) -> protocol.Call:
         tensors=tuple(protocol.TensorSpec(**spec) for spec in message["tensors"]),
         scalars=message["scalars"],
         record=message.get("record", True),
+        trace=message.get("trace", False),
     )
 
 

@@ -154,7 +154,8 @@ def launched(slug: str, path: Path) -> list[dict[str, Any]]:
     return [
         {
             "kernel": kernel.src.fn.__name__, "case": case, "registers": kernel.n_regs,
-            "spilled words": kernel.n_spills, "shared": kernel.metadata.shared, "code": hashlib.sha256(kernel.asm["cubin"]).hexdigest(),
+            "spilled words": kernel.n_spills, "shared": kernel.metadata.shared,
+            "code": hashlib.sha256(kernel.asm["cubin"]).hexdigest(),
         }
         for case, kernel in unique.values()
     ]  # fmt: skip
@@ -162,8 +163,9 @@ def launched(slug: str, path: Path) -> list[dict[str, Any]]:
 
 def _execute(path: Path, module: dict[str, Any]) -> None:
     text = path.read_text(encoding="utf-8-sig")
-    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    exec(compile(text, str(path), "exec"), module)  # noqa: S102 -- kernels of ours.
+    # The file's name stands in the machine code.
+    linecache.cache[path.name] = (len(text), None, text.splitlines(keepends=True), path.name)
+    exec(compile(text, path.name, "exec"), module)  # noqa: S102 -- kernels of ours.
 
 
 def absent(slug: str, path: Path) -> list[dict[str, Any]]:
@@ -173,7 +175,7 @@ def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     session.warm()
     assignment = load_assignment(ROOT / "assignments" / slug)
     text, code = os.memfd_create("text"), os.memfd_create("code")
-    source = path.read_bytes()
+    source = path.read_text(encoding="utf-8-sig").encode()
     os.pwrite(text, source, 0)
     cases = tuple(dry_case(case, assignment) for case in cases_for(TARGET, assignment))
     arguments = tuple(argument.name for argument in assignment.arguments)
