@@ -160,7 +160,6 @@ def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
             tries=f"the same without: {attack.meets}",
             expected=(bite.succeeds,),
             held="either",
-            least_ratio=0.0,
             claim=0.0,
             without=bite.judge,
             naive=bite.naive,

@@ -11,6 +11,10 @@ ROOM = 0.05
 """The speed that a file may be credited with beyond its own before that counts: the goal for kernels of 200 µs."""
 
 
+CREDITED = "credited"
+"""What a bite of a clock's expects instead of a verdict."""
+
+
 class Outcome(StrEnum):
     """How a row ended; everything but the first, the second and the last is a difference."""
 
@@ -55,11 +59,25 @@ class Seen:
 
 def outcome(task: Task, seen: Seen) -> tuple[Outcome, str]:
     """How it ended, and why, where it is a difference."""
+    if task.without and CREDITED in task.expected:
+        return _of_the_bite(task, seen)
     if seen.loot or seen.left:
         return Outcome.escape, seen.loot or ", ".join(seen.left)
     if seen.verdict not in task.expected:
         return _of_the_verdict(seen)
     return _of_the_findings(task, seen) or _of_the_clock(task, seen)
+
+
+def _of_the_bite(task: Task, seen: Seen) -> tuple[Outcome, str]:
+    """Whether a forged time is credited once its defence is off."""
+    if seen.verdict == "passed" and not seen.held and not seen.remeasure and _gains(task, seen):
+        return Outcome.as_expected, ""
+    return Outcome.no_bite, f"{seen.verdict}, ratios {_shown(seen.ratios)}, {seen.held_reason or seen.remeasure}"
+
+
+def _gains(task: Task, seen: Seen) -> bool:
+    """Whether its ratio is better than its own, beyond the room that is left."""
+    return task.least_ratio > 0 and any(ratio < task.least_ratio * (1 - ROOM) for ratio in seen.ratios)
 
 
 def _of_the_verdict(seen: Seen) -> tuple[Outcome, str]:
@@ -83,8 +101,7 @@ def _of_the_clock(task: Task, seen: Seen) -> tuple[Outcome, str]:
     withheld = seen.held or bool(seen.remeasure)
     if withheld and task.held == "no":
         return Outcome.false_hold, seen.held_reason or seen.remeasure
-    gains = task.least_ratio and any(ratio < task.least_ratio * (1 - ROOM) for ratio in seen.ratios)
-    if gains and not withheld:
+    if not withheld and not task.without and _gains(task, seen):
         return Outcome.false_accept, f"credited with a ratio of {min(seen.ratios):.3f}, its own is {task.least_ratio:g}"
     if task.held == "yes" and not withheld:
         return Outcome.false_accept, f"not held at ratios {_shown(seen.ratios)}"
