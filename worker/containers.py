@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import logging
 
-import docker
-from docker.errors import DockerException
+from autograder.errors import SandboxError
+from autograder.sandbox.docker.engine import Engine
+from autograder.sandbox.docker.settings import OWNER
 
 logger = logging.getLogger(__name__)
-
-LABEL = "org.kernel-ladder.owner"
 
 
 def ours() -> frozenset[str]:
     """Their ids; none if the daemon does not answer."""
     try:
-        client = docker.from_env()
-    except DockerException as error:
+        engine = Engine()
+        try:
+            return frozenset(found.id for found in engine.labelled(OWNER))
+        finally:
+            engine.close()
+    except SandboxError as error:
         logger.warning("Docker does not say which containers are ours: %s", error)
         return frozenset()
-    try:
-        return frozenset(str(found.id) for found in client.containers.list(filters={"label": LABEL}))
-    except DockerException as error:
-        logger.warning("Docker does not say which containers are ours: %s", error)
-        return frozenset()
-    finally:
-        client.close()
