@@ -228,7 +228,9 @@ def corpus() -> Iterator[tuple[str, Path]]:
     for slug in ("vector_add", "softmax", "matmul_tiled"):
         yield slug, ROOT / "reference" / slug / "solutions" / "triton.py"
         yield from ((slug, path) for path in sorted((ROOT / "reference" / slug / "submissions").glob("passed_*.py")))
-    yield from (("vector_add", path) for path in sorted((ROOT / "tests" / "gpu" / "evasion").glob("passed_*.py")))
+    gpu = ROOT / "tests" / "gpu"
+    others = [*(gpu / "evasion").glob("passed_*.py"), *(gpu / "hostile").glob("honest_*.py")]
+    yield from (("vector_add", path) for path in sorted(others))
 
 
 def _told_of(slug: str, path: Path, result: GradeResult, seconds: float) -> dict[str, Any]:

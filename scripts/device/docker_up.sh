@@ -1,7 +1,8 @@
 #!/bin/sh
 # On a bare machine: unpack what pack_docker.sh packed, start dockerd without any network, and make the image of empty
-# folders (autograder/sandbox/docker says what it is for). Prints the image's id, and nothing else on stdout. Doing it again only
-# prints the id. The daemon has a session of its own and stays when this ends; its log is /var/log/kernel-ladder-dockerd.log.
+# folders (docs/sandbox.md says what it is for). Prints the image's id, and nothing else on stdout. Doing it again only prints
+# the id. The daemon has a session of its own and stays when this ends; its log is /var/log/kernel-ladder-dockerd.log. The Python
+# package docker is then in $DOCKER_HOME/site, for PYTHONPATH.
 set -eu
 cd "$(dirname "$0")/../.."
 packed=.device/docker.tar.xz
@@ -13,6 +14,7 @@ if ! python3 scripts/device/docker_api.py ping 2>/dev/null; then
     if [ ! -x "$home/bin/dockerd" ]; then
         mkdir -p "$home"
         tar -C "$home" -xJf "$packed"
+        for wheel in .device/docker-*.whl; do python3 -m zipfile -e "$wheel" "$home/site"; done
     fi
     # A kernel whose init mounts nothing.
     grep -q ' /sys/fs/cgroup' /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup

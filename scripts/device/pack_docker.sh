@@ -1,13 +1,16 @@
 #!/bin/sh
 # Pack Docker's engine for a machine that has none and reaches no network: Debian's dockerd, containerd and runc, with the
-# libraries that another distribution may lack, as .device/docker.tar.xz (28 MB, 3 minutes of one core). No docker command:
-# who uses it speaks to its socket. Needs apt-get, dpkg and xz; installs nothing. docker_up.sh unpacks it there.
+# libraries that another distribution may lack, as .device/docker.tar.xz (28 MB, 3 minutes of one core), and the Python package
+# that speaks to it. No docker command. Needs apt-get, dpkg, xz and .venv; installs nothing. docker_up.sh unpacks it there.
 set -eu
 cd "$(dirname "$0")/../.."
 to=.device/docker.tar.xz
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+rm -rf .device
 mkdir -p .device "$folder/debs" "$folder/all" "$folder/pack/bin" "$folder/pack/lib"
+
+.venv/bin/python -m pip download --quiet --no-deps --dest .device "$(grep '^docker==' constraints.txt)"
 
 # The second and third line are what they are linked with, beside the C library.
 packages="docker.io containerd runc iptables

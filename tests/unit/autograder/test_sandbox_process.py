@@ -450,7 +450,7 @@ def test_a_runner_that_cannot_be_started_leaves_nothing(monkeypatch: pytest.Monk
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     sandbox = ProcessSandbox(on=Machine(Features(), Layout()))
     try:
-        sandbox._zygote(Language.triton, Lane.cpu)._process.kill()
+        sandbox._zygote(Language.triton, Lane.cpu, Purpose.call)._process.kill()
         with pytest.raises(SandboxError):
             ProcessRunner(
                 sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call],
