@@ -183,7 +183,8 @@ def _submissions(language: Language, folder: Path) -> Iterator[Gap]:
         if not any(verdict_in(name) is verdict for name in names):
             yield Gap("submissions", f"none in {language} gets {verdict}")
     if not any(uses_a_library(name) for name in names):
-        yield Gap("submissions", f"none in {language} does the exercise with a library call (passed_library_call)")
+        what = "with a library call (passed_library_call) or on the host (passed_host_code)"
+        yield Gap("submissions", f"none in {language} does the exercise {what}")
 
 
 def verdict_in(name: str) -> Verdict | None:
@@ -193,8 +194,8 @@ def verdict_in(name: str) -> Verdict | None:
 
 
 def uses_a_library(name: str) -> bool:
-    """Whether a submission is named for doing the exercise with a library call, which staff have to be shown."""
-    return "library_call" in name
+    """Whether a submission is named for doing the exercise without a kernel of its own, which staff have to be shown."""
+    return "library_call" in name or "host_code" in name
 
 
 def _mutants(assignment: Assignment, families: tuple[Family, ...], reference_folder: Path) -> Iterator[Gap]:

@@ -1,0 +1,16 @@
+// Wrong: the threads of the last block that have no element write all the same, behind the end of `out`.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+template <typename T>
+__global__ void add(const T* x, const T* y, T* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  out[i] = x[i] + y[i];
+}
+
+template <typename T>
+void vector_add(const T* x, const T* y, T* out, int64_t n, cudaStream_t stream) {
+  add<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stream>>>(x, y, out);
+}
