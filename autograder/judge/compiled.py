@@ -1,7 +1,8 @@
 """What a submission's kernels become on devices that are not there, as far as a sandboxed runner says.
 
-Two runners per target, one after the other. The first loads the submission, calls its entry without a device, has
-triton compile every launch, and leaves the machine code in memory of the judge's: it executes untrusted code, so that
+Two runners per target, one after the other; targets beside each other. The first loads the submission, calls its entry
+without a device, has triton compile every launch, and leaves the machine code in memory of the judge's: it executes
+untrusted code, so that
 all it says is a claim. Then it is ended and the memory is sealed. The second has loaded nothing and reads those bytes,
 which may be anything: a flaw in a tool costs that runner, and what it says is taken no further than a number to show.
 """
@@ -14,7 +15,8 @@ import os
 import select
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -54,6 +56,7 @@ REFUSED = "Would not"
 """How a message begins that tells of a kernel which the compiler or the target refuses."""
 
 MAX_TEXT = 300
+MOST_LEFT_OUT = 10**6
 _LOOK_S = 0.02
 _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
@@ -85,10 +88,17 @@ class _EndedError(Exception):
 
 
 def check(assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> dict[str, Checked]:
-    """Compile for every target that the assignment names, one after the other; by target."""
+    """Compile for every target that the assignment names, beside each other; by target."""
     if request.language is not Language.triton:
         return {}
-    return {target: _for_target(target, assignment, request, sandbox) for target in assignment.compile_for}
+    with ExitStack() as last:
+        jobs = [_Job(target, assignment, request, sandbox) for target in assignment.compile_for]
+        for job in jobs:
+            last.callback(job.close)
+        for step in (_Job.begin, _Job.read, _Job.finish):
+            for job in jobs:
+                job.go_on(step)
+        return {job.target: job.checked for job in jobs}
 
 
 def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:
@@ -121,77 +131,113 @@ def dry_case(case: Case, assignment: Assignment) -> DryCase:
     return DryCase(case.name, tuple(tensors), scalars)
 
 
-def _for_target(target: str, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> Checked:
-    start = time.monotonic()
-    cases = cases_for(target, assignment)
-    try:
-        compiled, readings = _both(target, cases, assignment, request, sandbox)
-    except _EndedError as ended:
-        return Checked(CompiledFor(target, message=str(ended), seconds=time.monotonic() - start))
-    except (SandboxError, OSError):
-        message = "It could not be compiled here. This is not your fault."
-        return Checked(CompiledFor(target, message=message, seconds=time.monotonic() - start), ours=True)
-    names = tuple(case.name for case in cases)
-    kernels = tuple(
-        _shown(claim, reading, target, names, request.source)
-        for claim, reading in zip(compiled.kernels, readings, strict=True)
-    )
-    message = _incomplete(compiled, names, request.source)
-    left_out = min(max(compiled.left_out, 0), 10**6)
-    shown = CompiledFor(target, kernels, left_out, message, time.monotonic() - start)
-    uses = tuple(_uses(claim, len(names)) for claim in compiled.kernels)
-    return Checked(shown, uses, names, whole=not (message or left_out))
+class _Job:
+    """One target: its two runners in turn, while those of other targets work.
 
+    Attributes:
+        checked: what came of it, in the end.
+    """
 
-def _both(
-    target: str, cases: Sequence[Case], assignment: Assignment, request: GradeRequest, sandbox: Sandbox
-) -> tuple[Compiled, tuple[Reading, ...]]:
-    """What the submission's runner said, and what the other read in the machine code that it left."""
-    code = os.memfd_create("machine code", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    text = os.memfd_create("source", os.MFD_CLOEXEC)
-    try:
-        os.ftruncate(code, CODE_BYTES)
-        fcntl.fcntl(code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-        source = request.source.encode()
-        os.pwrite(text, source, 0)
-        dry = tuple(dry_case(case, assignment) for case in cases)
-        arguments = tuple(argument.name for argument in assignment.arguments)
-        ask = Compile(len(source), request.filename, assignment.entry, arguments, target, dry, BUDGET_S)
-        compiled = _asked(sandbox, request.language, ask, [text, code], Compiled)
-        compiled = dataclasses.replace(
-            compiled, kernels=tuple(_bounded(one) for one in compiled.kernels[:MOST_KERNELS])
-        )
-        # Nobody who could still write has it, or has it mapped: the runner is gone.
-        fcntl.fcntl(code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-        places = tuple((one.offset, one.bytes) for one in compiled.kernels)
-        said = _asked(sandbox, request.language, Read(places), [code], Readings) if places else Readings(())
-    finally:
-        os.close(code)
-        os.close(text)
-    if len(said.kernels) != len(compiled.kernels):
-        raise _EndedError("The machine code could not be read.")
-    return compiled, said.kernels
+    def __init__(self, target: str, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> None:
+        self.target = target
+        self.checked = Checked(CompiledFor(target))
+        self._assignment = assignment
+        self._request = request
+        self._sandbox = sandbox
+        self._start = time.monotonic()
+        self._cases = cases_for(target, assignment)
+        self._compiled = Compiled(())
+        self._code = os.memfd_create("machine code", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        self._runner: Runner | None = None
+        self._failed = False
+
+    def go_on(self, step: Callable[[_Job], None]) -> None:
+        """Take a step, unless one has failed."""
+        if self._failed:
+            return
+        try:
+            step(self)
+        except _EndedError as ended:
+            self._fail(str(ended))
+        except (SandboxError, OSError):
+            self._fail("It could not be compiled here. This is not your fault.", ours=True)
+
+    def begin(self) -> None:
+        """Have a runner load the submission and compile what it launches."""
+        os.ftruncate(self._code, CODE_BYTES)
+        fcntl.fcntl(self._code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        source = self._request.source.encode()
+        dry = tuple(dry_case(case, self._assignment) for case in self._cases)
+        arguments = tuple(argument.name for argument in self._assignment.arguments)
+        entry, name = self._assignment.entry, self._request.filename
+        text = os.memfd_create("source", os.MFD_CLOEXEC)
+        try:
+            os.pwrite(text, source, 0)
+            ask = Compile(len(source), name, entry, arguments, self.target, dry, BUDGET_S)
+            self._ask(ask, [text, self._code])
+        finally:
+            os.close(text)
+
+    def read(self) -> None:
+        """Wait for it, end it, and have another runner read what it left."""
+        compiled = self._answer(Compiled)
+        self._end_runner()
+        # Nobody who could still write has the memory, or has it mapped.
+        fcntl.fcntl(self._code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        kept = tuple(_bounded(kernel) for kernel in compiled.kernels[:MOST_KERNELS])
+        self._compiled = dataclasses.replace(compiled, kernels=kept)
+        if kept:
+            self._ask(Read(tuple((kernel.offset, kernel.bytes) for kernel in kept)), [self._code])
+
+    def finish(self) -> None:
+        """Wait for the readings, and put both together."""
+        claims = self._compiled.kernels
+        readings = self._answer(Readings).kernels if claims else ()
+        if len(readings) != len(claims):
+            raise _EndedError("The machine code could not be read.")
+        names, source = tuple(case.name for case in self._cases), self._request.source
+        message = _incomplete(self._compiled, names, source)
+        left_out = min(max(self._compiled.left_out, 0), MOST_LEFT_OUT)
+        both = zip(claims, readings, strict=True)
+        kernels = tuple(_shown(claim, reading, self.target, names, source) for claim, reading in both)
+        shown = CompiledFor(self.target, kernels, left_out, message, self._seconds())
+        uses = tuple(_uses(claim, len(names)) for claim in claims)
+        self.checked = Checked(shown, uses, names, whole=not (message or left_out))
+
+    def close(self) -> None:
+        """End what still runs."""
+        self._end_runner()
+        os.close(self._code)
+
+    def _fail(self, message: str, *, ours: bool = False) -> None:
+        self._failed = True
+        self.checked = Checked(CompiledFor(self.target, message=message, seconds=self._seconds()), ours=ours)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._start
+
+    def _ask(self, ask: Compile | Read, descriptors: list[int]) -> None:
+        """Start a runner, and ask it the one thing that it is for."""
+        self._runner = self._sandbox.start(LIMITS, self._request.language, purpose=Purpose.compile)
+        try:
+            socket.send_fds(self._runner.channel, [encode(ask)], descriptors)
+        except OSError:
+            raise _EndedError("The compiler's process ended before it began.") from None
+
+    def _answer(self, wanted: type[Said]) -> Said:
+        assert self._runner is not None  # noqa: S101 -- it was asked in the step before.
+        return _answer(self._runner, wanted)
+
+    def _end_runner(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
 
 
 def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
     """Without machine code where it claims to have it outside of the room that it had."""
     inside = min(claim.offset, claim.bytes) >= 0 and claim.offset + claim.bytes <= CODE_BYTES
     return claim if inside else dataclasses.replace(claim, offset=0, bytes=0)
-
-
-def _asked(
-    sandbox: Sandbox, language: Language, ask: Compile | Read, descriptors: list[int], wanted: type[Said]
-) -> Said:
-    """Start a runner, ask it once, and end it."""
-    runner = sandbox.start(LIMITS, language, purpose=Purpose.compile)
-    try:
-        try:
-            socket.send_fds(runner.channel, [encode(ask)], descriptors)
-        except OSError:
-            raise _EndedError("The compiler's process ended before it began.") from None
-        return _answer(runner, wanted)
-    finally:
-        runner.close()
 
 
 def _answer(runner: Runner, wanted: type[Said]) -> Said:
