@@ -2,9 +2,9 @@
 
 Two runners per target, one after the other; targets beside each other. The first loads the submission, calls its entry
 without a device, has triton compile every launch, and leaves the machine code in memory of the judge's: it executes
-untrusted code, so that
-all it says is a claim. Then it is ended and the memory is sealed. The second has loaded nothing and reads those bytes,
-which may be anything: a flaw in a tool costs that runner, and what it says is taken no further than a number to show.
+untrusted code, so that all it says is a claim. Then it is ended and the memory is sealed. The second has loaded nothing
+and reads those bytes, which may be anything: a flaw in a tool costs that runner, and what it says is taken no further
+than a number to show.
 """
 
 from __future__ import annotations
