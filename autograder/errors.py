@@ -7,6 +7,7 @@ The tree, each with when it is raised:
     ├── ManifestError            an assignment's files are wrong: says the file, the key, the line and a suggestion
     ├── SandboxError             the sandbox could not start, freeze or remove a runner
     ├── GpuError                 there is no such GPU, or its driver refused something of ours
+    │   └── GpuMemoryError       the device has no memory left for something of ours
     └── ProtocolError            the judge itself broke the protocol (a runner that breaks it gets a verdict instead)
 """
 
@@ -29,6 +30,10 @@ class SandboxError(HarnessError):
 
 class GpuError(HarnessError):
     """There is no such GPU, or its driver refused something of ours."""
+
+
+class GpuMemoryError(GpuError):
+    """The device has no memory left for something of ours; whose fault that is, the judge has to find out."""
 
 
 class ProtocolError(HarnessError):

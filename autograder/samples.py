@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autograder.contract import Measurement, Pair
+from autograder.contract import Batch, Bound, Measurement, Pair
 from autograder.errors import ContractError
 
 RESAMPLES = 1000
@@ -22,8 +22,9 @@ CONFIDENCE = 0.95
 MANY = 400
 """A pool of more samples is resampled `FEWER` times: its interval is narrow, and somebody waits for it."""
 FEWER = 200
-EVENT, SEALED, BOUND = "event", "sealed", "bound"
-"""Which clock ranks. `bound`: the event clock was not believed, the sealed batches' upper bound of one call counts."""
+EVENT, SEALED, BOUND, BATCHES = "event", "sealed", "bound", "batches"
+"""Which clock ranks. `bound`: the event clock was not believed, the sealed batches' upper bound of one call counts.
+`batches`: not even the reference alone could be bounded, and both sides' sealed batches count."""
 _SEED = 20261121
 """Known, so that an interval follows from its samples."""
 
@@ -59,9 +60,17 @@ def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     taken = [_by_clock(pair, measurement.clock) for pair in measurement.pairs]
     if measurement.clock == BOUND and measurement.bound is not None:
         taken = [(measurement.bound.sealed_us, reference) for _, reference in taken]
+    if measurement.clock == BATCHES and measurement.bound is not None:
+        reference_us = sealed_call_us(measurement.bound, measurement.bound.reference_batches)
+        return [(measurement.bound.sealed_us, reference_us) for _ in taken]
     if measurement.control is not None and not measurement.control.agrees and measurement.control.drift > 0:
         taken = [(ours, measurement.control.reference_us) for ours, _ in taken]
     return taken
+
+
+def sealed_call_us(bound: Bound, batches: Sequence[Batch]) -> float:
+    """An upper bound of one call's time in µs: the shortest batch less the shortest null exchange, by its calls."""
+    return (min(batch.sealed_us for batch in batches) - min(bound.null_us)) / bound.calls
 
 
 def pooled(measurements: Sequence[Measurement]) -> PooledCase:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from autograder.errors import GpuError
+from autograder.errors import GpuError, GpuMemoryError
 
 
 def load_driver() -> Any:
@@ -125,8 +125,22 @@ class VirtualMemory:
         """The value of a call that went well."""
         status, *values = returned
         if status != self._ok:
-            raise GpuError(f"the CUDA driver says {getattr(status, 'name', status)}")
+            name = str(getattr(status, "name", status))
+            kind = GpuMemoryError if name.endswith("OUT_OF_MEMORY") else GpuError
+            raise kind(f"the CUDA driver says {name}")
         return values[0] if values else None
+
+
+class PersistingCache:
+    """The part of the L2 cache that may be set aside for lines that persist: this context sets none aside."""
+
+    def __init__(self, driver: Any) -> None:
+        self._reset = driver.cuCtxResetPersistingL2Cache
+        driver.cuCtxSetLimit(driver.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0)
+
+    def reset(self) -> None:
+        """Make all lines that persist ordinary ones."""
+        self._reset()
 
 
 def _access(made: Any, kind: Any, ordinal: int, flag: Any) -> Any:

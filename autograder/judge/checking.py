@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from autograder.assignment import Assignment, Case
 from autograder.contract import Mismatch, StudentError, Verdict
+from autograder.errors import GpuMemoryError
 from autograder.judge import explain, seeds
-from autograder.judge.buffers import Buffers, SharedTensor, Snapshot, strides_of
-from autograder.judge.compare import Comparison, compare, same_bits
-from autograder.judge.conversation import Conversation, Finished
+from autograder.judge.blame import MESSAGE, took_the_memory
+from autograder.judge.buffers import Buffers, Snapshot, layout_of, strides_of
+from autograder.judge.compare import Comparison, agree, compare, same_bits
+from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.problem import Problem, Tensors, Truth
+from autograder.judge.slabs import BatchMemory, Given, bytes_of
+from autograder.protocol import TensorSpec
+
+_NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
+_WRITTEN = "The input `{}` was written to. Inputs are read only; write into the outputs."
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,36 @@ class Checked:
         return self.verdict is Verdict.passed
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A call that came back, kept its guard bands and left its inputs alone; its outputs are still to be compared.
+
+    Attributes:
+        inputs: the judge's own.
+        outputs: private copies, by name.
+        lent_bytes: memory of ours that the runner may still have mapped.
+    """
+
+    case: Case
+    inputs: Tensors
+    outputs: dict[str, Snapshot]
+    finished: Finished
+    lent_bytes: int
+
+    def values(self) -> Tensors:
+        """The outputs, contiguous."""
+        return {name: snapshot.values() for name, snapshot in self.outputs.items()}
+
+
+@dataclass(frozen=True)
+class TakenBatch:
+    """A batch that came back, call by call; the times are those of all calls together."""
+
+    calls: tuple[Taken, ...]
+    sealed_us: float
+    event_us: float
+
+
 class Checker:
     """Checks calls of one assignment."""
 
@@ -60,7 +97,7 @@ class Checker:
 
     def case(self, runner: Conversation, case: Case) -> Checked:
         """Call twice on the same fresh inputs, in fresh memory: right, and right again in the same way."""
-        inputs = self._inputs(case)
+        inputs = self.draw(case)
         first = self._call(runner, case, inputs)
         if not first.passed or not self._defences.second_call:
             return first
@@ -69,35 +106,111 @@ class Checker:
 
     def call(self, runner: Conversation, case: Case) -> Checked:
         """One checked and timed call on inputs that were never seen; nothing of its memory is kept."""
-        return dataclasses.replace(self._call(runner, case, self._inputs(case), record=False), outputs={})
+        return dataclasses.replace(self._call(runner, case, self.draw(case), record=False), outputs={})
+
+    def take(
+        self,
+        runner: Conversation,
+        case: Case,
+        inputs: Tensors,
+        *,
+        record: bool = False,
+        trace: bool = False,
+        suspect: Conversation | None = None,
+    ) -> Taken | Checked:
+        """One call whose outputs are compared later; or what went wrong in it.
+
+        Args:
+            suspect: whose fault it may be if the device's memory runs out; the runner's own where nobody is named.
+        """
+        size = sum(spec.bytes for spec in self._layout(case))
+        try:
+            tensors = self._buffers.make(case, inputs)
+        except _NO_MEMORY as error:
+            return self._no_memory(suspect or runner, 2 * size, error)
+        try:
+            scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
+            called = runner.call(tensors, scalars, record=record, trace=trace)
+            if isinstance(called, Failure):
+                return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+            return self._taken(case, inputs, called, 2 * size)
+        except _NO_MEMORY as error:
+            return self._no_memory(suspect or runner, 2 * size, error)
+        finally:
+            self._buffers.release(tensors)
+
+    def batch(
+        self,
+        runner: Conversation,
+        case: Case,
+        inputs: Sequence[Tensors],
+        images: Sequence[Sequence[Given]],
+        *,
+        suspect: Conversation | None = None,
+    ) -> TakenBatch | Checked:
+        """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them."""
+        size = sum(bytes_of(self._assignment, case)) * len(inputs)
+        try:
+            memory = BatchMemory(self._assignment, case, self._device, images, self._defences)
+        except _NO_MEMORY as error:
+            return self._no_memory(suspect or runner, size, error)
+        try:
+            strides = {spec.name: spec.stride for spec in memory.specs}
+            drawn = [self._drawn(one) for one in inputs] if self._assignment.scalars else []
+            called = runner.batch(memory, self._scalars(case, strides), drawn)
+            if isinstance(called, Failure):
+                return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+            return self._taken_batch(case, inputs, called, memory)
+        except _NO_MEMORY as error:
+            return self._no_memory(suspect or runner, size, error)
+        finally:
+            memory.close()
+
+    def verify(self, taken: Taken, expected: Tensors | None = None, *, suspect: Conversation | None = None) -> Checked:
+        """Compare the outputs of a call.
+
+        Args:
+            expected: the reference's outputs of the same inputs; what agrees with them needs no oracle.
+        """
+        try:
+            outputs = taken.values()
+            if expected is None or not (self._agree(outputs, expected) or not self._defences.oracle):
+                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs)
+            else:
+                checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
+        except _NO_MEMORY as error:
+            if suspect is None:
+                raise
+            checked = self._no_memory(suspect, taken.lent_bytes, error)
+        return dataclasses.replace(checked, finished=taken.finished)
+
+    @property
+    def assignment(self) -> Assignment:
+        """Whose calls they are."""
+        return self._assignment
+
+    def draw(self, case: Case) -> Tensors:
+        """Inputs that were never seen."""
+        seed = seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED
+        return self._problem.inputs(case, seed, self._device.where)
 
     def close(self) -> None:
         """Let go of memory that was kept."""
         self._buffers.close()
 
-    def _inputs(self, case: Case) -> Tensors:
-        seed = seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED
-        return self._problem.inputs(case, seed, self._device.where)
-
     def _call(self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True) -> Checked:
-        tensors = self._buffers.make(case, inputs)
         start = time.monotonic()
-        try:
-            called = runner.call(tensors, self._scalars(case, inputs, tensors), record=record)
-            if isinstance(called, Failure):
-                return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
-            checked = self._verified(case, inputs, called)
-        finally:
-            self._buffers.release(tensors)
-        seconds = time.monotonic() - start
-        return dataclasses.replace(checked, finished=dataclasses.replace(called, snapshots=()), seconds=seconds)
+        taken = self.take(runner, case, inputs, record=record)
+        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
+        return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
-    def _scalars(self, case: Case, inputs: Tensors, tensors: Sequence[SharedTensor]) -> dict[str, int | float]:
-        """Sizes, strides and what was drawn for this call, by argument."""
-        strides = strides_of(tensors)
-        scalars: dict[str, int | float] = {
-            argument.name: inputs[argument.name].item() for argument in self._assignment.scalars
-        }
+    def _layout(self, case: Case) -> tuple[TensorSpec, ...]:
+        tensors = (*self._assignment.inputs, *self._assignment.outputs)
+        return tuple(layout_of(one, self._assignment, case, self._device.granularity) for one in tensors)
+
+    def _scalars(self, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
+        """Sizes and strides, by argument."""
+        scalars: dict[str, int | float] = {}
         for argument in self._assignment.arguments:
             if argument.role == "size":
                 scalars[argument.name] = case.size[argument.name]
@@ -105,17 +218,48 @@ class Checker:
                 scalars[argument.name] = strides[argument.of][argument.dim]
         return scalars
 
-    def _verified(self, case: Case, inputs: Tensors, called: Finished) -> Checked:
+    def _drawn(self, inputs: Tensors) -> dict[str, int | float]:
+        """What was drawn for one call, by argument."""
+        return {argument.name: inputs[argument.name].item() for argument in self._assignment.scalars}
+
+    def _taken(self, case: Case, inputs: Tensors, called: Finished, lent_bytes: int) -> Taken | Checked:
         """Guards and inputs first: a right output does not excuse them."""
+        if broken := self._broken_rules(called):
+            return dataclasses.replace(broken, finished=dataclasses.replace(called, snapshots=()))
         by_name = {snapshot.source.spec.name: snapshot for snapshot in called.snapshots}
-        outputs = {argument.name: by_name[argument.name].values() for argument in self._assignment.outputs}
-        if self._defences.private_inputs:
-            trusted = inputs
-        else:
-            shared = {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
-            trusted = inputs | shared
-        broken = self._broken_rules(called)
-        return broken or self._compared(case, trusted, outputs, by_name)
+        if not self._defences.private_inputs:
+            inputs = inputs | {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
+        outputs = {argument.name: by_name[argument.name] for argument in self._assignment.outputs}
+        return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
+
+    def _taken_batch(
+        self, case: Case, inputs: Sequence[Tensors], called: FinishedBatch, memory: BatchMemory
+    ) -> TakenBatch | Checked:
+        """The calls of a batch, one by one."""
+        taken = []
+        for number, (own, snapshots) in enumerate(zip(inputs, called.snapshots, strict=True)):
+            written = tuple(memory.rewritten(number)) if self._defences.private_inputs else ()
+            one = Finished(snapshots, called.sealed_us / len(inputs), called.event_us / len(inputs), (), {}, ())
+            if written:
+                return Checked(Verdict.rule_violation, _WRITTEN.format(written[0]), finished=one)
+            found = self._taken(case, own, one, 0)
+            if isinstance(found, Checked):
+                return found
+            taken.append(found)
+        return TakenBatch(tuple(taken), called.sealed_us, called.event_us)
+
+    def _agree(self, outputs: Tensors, expected: Tensors) -> bool:
+        """Whether all outputs are as right as the reference's, and the problem has no check of its own."""
+        rules = self._assignment.tolerance
+        return not self._problem.has_check and all(
+            agree(got, expected[name], rules[name]) for name, got in outputs.items()
+        )
+
+    def _no_memory(self, suspect: Conversation, lent_bytes: int, error: Exception) -> Checked:
+        """The device's memory ran out: the suspect's fault, or an error of ours."""
+        if self._defences.memory_blame and took_the_memory(self._device, suspect, lent_bytes):
+            return Checked(Verdict.out_of_memory, MESSAGE, ended=True)
+        raise error
 
     def _broken_rules(self, called: Finished) -> Checked | None:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
@@ -126,8 +270,7 @@ class Checker:
             spec = snapshot.source.spec
             rewritten = not spec.writable and (spec.name in called.written or snapshot.rewritten())
             if self._defences.private_inputs and rewritten:
-                message = f"The input `{spec.name}` was written to. Inputs are read only; write into the outputs."
-                return Checked(Verdict.rule_violation, message)
+                return Checked(Verdict.rule_violation, _WRITTEN.format(spec.name))
         return None
 
     def _compared(self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot]) -> Checked:

@@ -1,62 +1,179 @@
-"""Holds the event clock, which a submission can forge, against the judge's own.
+"""Does a measurement stand? What both clocks, the A/A block and the data sheet say, put together.
 
-Both clocks see the same calls. The sealed one has the whole exchange in it (descriptors, mapping, freezing, snapshot),
-which costs submission and reference alike: it is in neither of the pairwise differences. So
+    what is found                            first time        again
+    ratio's interval too wide                measure again     stands as it is
+    reference slower beside the submission   measure again     held; its time after the kill counts at once
+    … or faster, or unlike itself            measure again     stands
+    sealed bound above the event clock       measure again     held; the sealed number ranks at once
+    … and the reference's too                the sealed numbers of both rank: the case cannot be bounded on this node
+    below 0.9 of the best verified time      measure again     stands
+    below what the device can do             held              held
 
-    median(submission - reference, event)   must not lie below a bound of   median(submission - reference, sealed)
+The event clock runs in the submission's process and can be forged; the sealed clock is the judge's. A batch of K
+calls, less the shortest exchange that can be written, divided by K, is an upper bound of one call: nobody's work is
+done before its inputs are there, nor after its outputs were copied. So the event clock ranks if the bound lies within ε
+above it.
 
-by more than `MARGIN` of the reference's time. The bound is an order statistic, which holds for every distribution: an
-honest measurement falls below it once in `1 / CHANCE` times.
-
-This finds a clock that tells of much less than was used, and it is the first bound only: single calls show differences
-down to a few tenths of a millisecond, and a reference that is slowed on the sealed clock hides as much. Batches, the
-null exchange and the A/A block (design §4, invariants 7 to 9) are to come.
+Whatever a neighbour can do to a measurement leads to *measure again*; nobody is held for the first of anything but a
+time that no device reaches.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
+import dataclasses
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
-from autograder.contract import Finding, FindingKind, Measurement
+from autograder import samples
+from autograder.contract import Batch, Bound, Finding, FindingKind, Measurement
+from autograder.judge.rules import Rules
 
-CHANCE = 1e-4
-"""How often an honest measurement may be held, at most."""
+MOST_REMEASURES = 2
+"""A node's fault is worth so many tries; what is still too wide then stands with its interval."""
 
-MARGIN = 0.03
-"""Of the reference's time."""
+TOO_WIDE = "The times vary too much on this node."
+SLOWED = "The reference was slower beside the submission than after it."
+UNSTEADY = "The reference's times beside the submission and after it differ: the node is not quiet."
+DISAGREE = "The times that the submission's process reported are shorter than the judge's own clock allows."
+TOO_FAST = "The time is far below the best one that was verified."
+BELOW_FLOOR = "The time is shorter than what the device can do by its data sheet."
 
-HELD = "The times that the submission's process reported are shorter than the judge's own clock allows."
-
-
-def disagreements(found: Iterable[Measurement]) -> tuple[Finding, ...]:
-    """One finding for every measurement whose ranking clock claims more speed than the judge saw."""
-    return tuple(_finding(one) for one in found if one.clock == "event" and missing_us(one) > 0)
-
-
-def missing_us(found: Measurement) -> float:
-    """By how many microseconds the claimed difference lies below what the sealed clock and the margin allow."""
-    claimed = statistics.median(pair.submission_event_us - pair.reference_event_us for pair in found.pairs)
-    least = lower_bound([pair.submission_sealed_us - pair.reference_sealed_us for pair in found.pairs])
-    return least - claimed - MARGIN * found.reference_us
+_KINDS = {
+    SLOWED: FindingKind.slowed_reference,
+    DISAGREE: FindingKind.clock_disagreement,
+    BELOW_FLOOR: FindingKind.below_floor,
+}
 
 
-def lower_bound(samples: Sequence[float]) -> float:
-    """What the median of independent samples lies below with a probability of at most `CHANCE`; -inf if too few.
+@dataclass(frozen=True)
+class Asked:
+    """What a request says of earlier attempts: best verified times by case, and how often it was measured again."""
 
-    The k-th smallest of n samples lies above the median if fewer than k of them lie below: Σ_{i<k} C(n, i) / 2^n.
+    best_us: dict[str, float] = field(default_factory=dict)
+    remeasured: int = 0
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of `calls` calls of both sides, and the null exchanges of as many."""
+
+    calls: int
+    null_us: tuple[float, ...]
+    ours: tuple[Batch, ...]
+    theirs: tuple[Batch, ...]
+
+
+def bound(scored_us: float, taken: Batches, rules: Rules) -> Bound:
+    """What the sealed clock allows beside the time that would count, `scored_us`."""
+    sealed_us = sealed_call_us(taken.ours, taken.null_us, taken.calls)
+    excess = sealed_us / scored_us - 1 if scored_us > 0 else float(taken.calls)
+    return Bound(
+        calls=taken.calls,
+        batches=taken.ours,
+        reference_batches=taken.theirs,
+        null_us=taken.null_us,
+        sealed_us=sealed_us,
+        excess=excess,
+        epsilon=rules.epsilon,
+        bounded=excess <= rules.epsilon,
+    )
+
+
+def scored_us(found: Measurement) -> float:
+    """The time that the score amounts to: the ratio at the reference's own pace, or the event clock's, if shorter.
+
+    The median of ratios is not the ratio of medians: who forges in some pairs and slows the reference in others moves
+    the one and neither of the others. Where the reference was slowed, its time alone counts for every pair anyway.
     """
-    count, above, rank = len(samples), 0.0, 0
-    while rank < count and (above := above + math.comb(count, rank) / 2**count) <= CHANCE:
-        rank += 1
-    return sorted(samples)[rank - 1] if rank else -math.inf
+    if _slowed(found):
+        return found.time_us
+    alone_us = found.control.reference_us if found.control else found.reference_us
+    return min(found.time_us, found.ratio * alone_us)
+
+
+def sealed_call_us(batches: Sequence[Batch], null_us: Sequence[float], calls: int) -> float:
+    """An upper bound of one call's time in microseconds: the shortest batch less the shortest null, by calls."""
+    return (min(batch.sealed_us for batch in batches) - min(null_us)) / calls
+
+
+def standing(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+    """The measurement with what ranks in it, why it is held, and why it is to be repeated."""
+    found = _counted(found, rules)
+    for step in (_width, _control, _bound, _best, _floor):
+        found = step(found, asked, rules)
+    return found
+
+
+def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:
+    """One for every measurement that is held."""
+    return tuple(_finding(one) for one in found if one.held)
+
+
+def _counted(found: Measurement, rules: Rules) -> Measurement:
+    """By the clock that can be believed, and against the reference's time alone where it was slowed."""
+    clock = _clock(found, rules)
+    if clock == found.clock and not _slowed(found):
+        return found
+    found = dataclasses.replace(found, clock=clock)
+    return samples.counted(found, samples.pooled((found,)))
+
+
+def _clock(found: Measurement, rules: Rules) -> str:
+    """The event clock within ε of the bound; beyond it the sealed numbers: for the reference too, if it has to be."""
+    limit = found.bound
+    if limit is None or limit.bounded:
+        return found.clock
+    alone_us = found.control.reference_us if found.control else found.reference_us
+    theirs_us = samples.sealed_call_us(limit, limit.reference_batches)
+    return samples.BATCHES if theirs_us > alone_us * (1 + rules.epsilon) else samples.BOUND
+
+
+def _slowed(found: Measurement) -> bool:
+    return found.control is not None and not found.control.agrees and found.control.drift > 0
+
+
+def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+    wide = found.ratio_high - found.ratio_low > rules.widest * found.ratio
+    return _again(found, TOO_WIDE) if wide and asked.remeasured < MOST_REMEASURES else found
+
+
+def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
+    """The reference has to be as fast beside the submission as by itself."""
+    control = found.control
+    if control is None or (control.agrees and abs(control.ratio - 1) <= control.tolerance):
+        return found
+    if not asked.remeasured:
+        return _again(found, SLOWED if _slowed(found) else UNSTEADY)
+    return dataclasses.replace(found, held=SLOWED) if _slowed(found) else found
+
+
+def _bound(found: Measurement, asked: Asked, _: Rules) -> Measurement:
+    """Who is seen to take longer than was claimed, where the reference is not, has to be looked at."""
+    if found.clock != samples.BOUND:
+        return found
+    return dataclasses.replace(found, held=DISAGREE) if asked.remeasured else _again(found, DISAGREE)
+
+
+def _best(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+    best_us = asked.best_us.get(found.case, 0.0)
+    soon = not asked.remeasured and found.time_us < rules.soft_floor * best_us
+    return _again(found, TOO_FAST) if soon else found
+
+
+def _floor(found: Measurement, _: Asked, __: Rules) -> Measurement:
+    return dataclasses.replace(found, held=BELOW_FLOOR) if found.time_us < found.floor_us else found
+
+
+def _again(found: Measurement, reason: str) -> Measurement:
+    return dataclasses.replace(found, remeasure=found.remeasure or reason)
 
 
 def _finding(found: Measurement) -> Finding:
-    evidence = {
-        "case": found.case,
-        "reported": f"{found.time_us:.1f} µs beside {found.reference_us:.1f} µs of the reference",
-        "missing": f"at least {missing_us(found):.1f} µs",
-    }
-    return Finding(FindingKind.clock_disagreement, HELD, evidence)
+    evidence = {"case": found.case, "time": f"{found.time_us:.1f} µs beside {found.reference_us:.1f} µs"}
+    if found.bound:
+        evidence["sealed"] = f"{found.bound.sealed_us:.1f} µs by {found.bound.calls} calls, ε {found.bound.excess:.3f}"
+    if found.control:
+        evidence["reference"] = f"{found.control.drift:+.3f} beside the submission"
+    if found.floor_us:
+        evidence["floor"] = f"{found.floor_us:.1f} µs"
+    return Finding(_KINDS.get(found.held, FindingKind.clock_disagreement), found.held, evidence)

@@ -29,6 +29,12 @@ class Defences:
         reveal_at_t0: a call's memory reaches the runner when the clock starts. Off: `early_reveal_s` before.
         seals: shared memory cannot be resized. Off: a runner can shrink it under the judge.
         packets: what a runner says is capped in size, number and type. Off: what does not parse is ignored.
+        memory_blame: device memory that a submission has taken is its `out_of_memory`. Off: the grader fails.
+        oracle: a timed output that agrees with no checked one is compared with the oracle. Off: it passes.
+        batches: the event clock is bounded by sealed batches. Off: a forged one ranks.
+        control: the reference is timed again when the submission is gone. Off: who slows it gains.
+        floor: what no device can do is held. Off: it ranks.
+        cold: caches are written over and lines that persist are reset before each timed call.
         fresh_runner: hidden cases and timed calls get runners of their own. Off: the one of the public cases goes on.
     """
 
@@ -46,6 +52,12 @@ class Defences:
     seals: bool = True
     packets: bool = True
     fresh_runner: bool = True
+    memory_blame: bool = True
+    oracle: bool = True
+    batches: bool = True
+    control: bool = True
+    floor: bool = True
+    cold: bool = True
     late_read_s: float = 0.25
     early_reveal_s: float = 0.25
     off_deadline_s: float = 60.0

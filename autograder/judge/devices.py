@@ -15,6 +15,7 @@ import torch
 
 from autograder.contract import Lane
 from autograder.judge.host import HOST
+from autograder.judge.rules import Rules
 
 
 class Memory(Protocol):
@@ -50,6 +51,10 @@ class Device(Protocol):
     def clock(self) -> str:
         """Which clock ranks: `event` or `sealed`."""
 
+    @property
+    def rules(self) -> Rules:
+        """How it measures."""
+
     def memory(self, size: int) -> Memory:
         """New memory of `size` bytes, a multiple of `granularity`; nothing is known of its contents."""
 
@@ -58,6 +63,16 @@ class Device(Protocol):
 
     def settle(self) -> None:
         """Wait until everything that was asked of the device is done; before a clock is read."""
+
+    def free_bytes(self) -> int:
+        """Memory that nobody has, after the judge has given back what it does not use."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """All of its memory; 0 where it is not the judge's to hand out."""
+
+    def reserve(self, size: int) -> None:
+        """Take so many bytes for the judge's own tensors, before a submission is loaded."""
 
     def facts(self) -> dict[str, str]:
         """Names and versions, for the result."""

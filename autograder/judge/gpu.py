@@ -8,7 +8,8 @@ What differs from the host, and what follows:
 - Sizes are whole pages of 2 MiB. The slack belongs to the guard bands and is filled and checked like them.
 - Work is asynchronous: `settle` stands before t0, so that nothing of the filling is left to do, and before t1, so that
   the snapshot is complete.
-- What was just written may still be in the L2 cache: `cool` writes over it.
+- What was just written may still be in the L2 cache: `cool` writes over it. Any context can set a part of the cache
+  aside for lines that persist: `cool` makes those ordinary before.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import Any
 import torch
 
 from autograder.contract import Lane
-from autograder.errors import GpuError
-from autograder.gpu.driver import VirtualMemory, load_driver
+from autograder.errors import GpuError, GpuMemoryError
+from autograder.gpu.driver import PersistingCache, VirtualMemory, load_driver
 from autograder.gpu.lanes import check
 from autograder.gpu.tensors import as_bytes
+from autograder.judge.rules import GPU as GPU_RULES
 
 COOLING_L2S = 4
 """How many times the L2 cache is written over."""
@@ -73,6 +75,7 @@ class GpuDevice:
     """
 
     clock = "event"
+    rules = GPU_RULES
 
     def __init__(self, lane: Lane, driver: Any = None) -> None:
         if not torch.cuda.is_available():
@@ -83,15 +86,35 @@ class GpuDevice:
         self.where = torch.device("cuda", 0)
         self._scratch = torch.empty(COOLING_L2S * self._properties.L2_cache_size, dtype=torch.uint8, device=self.where)
         self._driver = VirtualMemory(0, driver or load_driver())
+        self._cache = PersistingCache(driver or load_driver())
         self.granularity = self._driver.granularity
+        self.memory_bytes = int(self._properties.total_memory)
 
     def memory(self, size: int) -> GpuMemory:
-        """New memory of `size` bytes."""
-        return GpuMemory(self._driver, size)
+        """New memory of `size` bytes; what torch keeps for later is given back for it.
+
+        Raises:
+            GpuMemoryError: there is not so much.
+        """
+        try:
+            return GpuMemory(self._driver, size)
+        except GpuMemoryError:
+            torch.cuda.empty_cache()
+            return GpuMemory(self._driver, size)
 
     def cool(self) -> None:
-        """Write over the L2 cache."""
+        """Make lines of the L2 cache that were to persist ordinary ones, and write over all of it."""
+        self._cache.reset()
         self._scratch.zero_()
+
+    def free_bytes(self) -> int:
+        """As the driver counts it."""
+        torch.cuda.empty_cache()
+        return int(torch.cuda.mem_get_info(self.where)[0])
+
+    def reserve(self, size: int) -> None:
+        """Have torch take it and keep it for later tensors."""
+        torch.empty(size, dtype=torch.uint8, device=self.where)
 
     def settle(self) -> None:
         """Wait for the device."""

@@ -5,8 +5,8 @@
     compiling     x      x        x      load the submission in a runner of its own
     checking      x      x               public cases, then hidden ones in a fresh runner
     measuring     x               x      ranked cases beside the reference, every timed call a checked call; the clocks
-    profiling     x      x               look for the kernel: the record of the public cases, and the ghost replay;
-                                         compile it for targets that may not be there (a run's too)
+    profiling     x      x               look for the kernel: the record of the public cases, the device's trace, the
+                                         ghost replay; compile it for targets that may not be there (a run's too)
     reporting     x      x        x
 
 Looking for the kernel belongs to the check: it needs the record of what ran in the public cases, and no clock. So it
@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import sys
 import traceback
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 from autograder.assignment import Assignment, Case, load_assignment
@@ -26,10 +28,11 @@ from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
     CaseResult,
+    DeviceKernel,
     Finding,
-    FindingKind,
     GradeRequest,
     GradeResult,
+    Lane,
     Measurement,
     Mode,
     Phase,
@@ -46,13 +49,13 @@ from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
 from autograder.judge.failure import Failure, clean
-from autograder.judge.measure import measurement
+from autograder.judge.measuring import Measuring
 from autograder.judge.phases import Emit, Phases
 from autograder.judge.problem import load_problem
-from autograder.judge.references import Reference, References, find_reference
+from autograder.judge.references import References, find_reference
 from autograder.judge.results import Results
 from autograder.judge.runners import Runners
-from autograder.judge.stopwatch import Stopwatch
+from autograder.judge.stopwatch import Timed
 from autograder.sandbox import Sandbox
 
 
@@ -121,23 +124,32 @@ class Grading:
         self._runners = Runners(request, self._assignment, sandbox, defences, self._device)
         self._results = Results(self._cases(), phases.emit)
         self._record = ghost.Record()
+        self._device_kernels: tuple[DeviceKernel, ...] = ()
         self._compiled: dict[str, compiled.Checked] = {}
         self._requirements: tuple[RequirementResult, ...] | None = None
         self._log = ""
+        self._lent = ExitStack()
+        self._measuring: Measuring | None = None
 
     def __enter__(self) -> Self:
         """Runners are started when they are needed."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the runner that is left, and let go of memory that was kept."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """End the runner that is left, give the reference back, and let go of memory that was kept."""
         self._runners.close()
+        self._lent.__exit__(kind, error, where)
         self._checker.close()
 
     def run(self) -> GradeResult:
         """Walk the phases."""
         self._phases.enter(Phase.compiling)
-        runner = _refused(self._request) or self._runners.fresh()
+        refused = _refused(self._request)
+        if self._work is Work.measure and not refused:
+            self._prepare()
+        runner = refused or self._runners.fresh()
         self._log = self._runners.log()
         if isinstance(runner, Failure):
             return self._report(failed=runner)
@@ -145,7 +157,7 @@ class Grading:
         if checks:
             self._check(runner)
         measurements = self._measure() if measures and self._goes_on() else ()
-        findings = clocks.disagreements(measurements)
+        findings = clocks.findings(measurements)
         if checks and self._goes_on():
             findings += self._look_for_the_kernel()
         if checks and self._results.none_failed():
@@ -204,39 +216,59 @@ class Grading:
 
     def _measure(self) -> tuple[Measurement, ...]:
         """Time the ranked cases beside the reference, if the lane ranks and there is one."""
-        policy = self._assignment.policy(self._request.lane)
-        reference = find_reference(*self._folders, self._request.language)
-        ranked = self._results.numbers(lambda case: case.ranked)
-        if not ranked or policy is None or not policy.ranks or reference is None:
+        if self._work is not Work.measure:
+            self._prepare()
+        if self._measuring is None:
             return ()
         self._phases.enter(Phase.measuring)
         # A `measure` attempt's runner has made no call yet.
         ours = self._runners.present() if self._work is Work.measure else self._runners.another()
+        ranked = self._results.numbers(lambda case: case.ranked)
         if isinstance(ours, Failure):
             self._results.finish(ranked[0], as_checked(ours))
             return ()
-        return self._timed(ours, ranked, reference, policy.pairs)
+        return self._timed(self._measuring, ours, ranked)
 
-    def _timed(
-        self, ours: Conversation, ranked: list[int], reference: Reference, pairs: int
-    ) -> tuple[Measurement, ...]:
+    def _prepare(self) -> None:
+        """Borrow the reference and prepare its ranked cases, if the lane ranks and there is one."""
+        policy = self._assignment.policy(self._request.lane)
+        reference = find_reference(*self._folders, self._request.language)
+        ranked = [case for case in self._results.cases if case.ranked]
+        if not ranked or policy is None or not policy.ranks or reference is None:
+            return
+        if self._device.rules.batches:
+            self._runners.close()
+        theirs = self._lent.enter_context(self._references.lent(self._assignment, self._request, reference))
+        self._measuring = Measuring(
+            self._checker,
+            theirs,
+            reference,
+            self._device,
+            defences=self._defences,
+            known=self._references.known(theirs),
+            exchanges=self._references.exchanges(self._device),
+        )
+        self._measuring.prepare(ranked)
+
+    def _timed(self, measuring: Measuring, ours: Conversation, ranked: list[int]) -> tuple[Measurement, ...]:
         """The speed of each ranked case; a timed call that fails is its case's result, and the end of measuring."""
-        taken: list[Measurement] = []
-        with self._references.lent(self._assignment, self._request, reference) as theirs:
-            watch = Stopwatch(self._checker, ours, theirs, reference)
-            for number in ranked:
-                case = self._results.cases[number]
-                last, samples = watch.case(case, pairs)
-                if not last.passed or self._work is Work.measure:
-                    self._results.finish(number, last)
-                if not last.passed:
-                    break
-                taken.append(measurement(self._assignment, case, samples, self._device.clock))
-        return tuple(taken)
+        policy = self._assignment.policy(self._request.lane)
+        taken: list[Timed] = []
+        for number in ranked:
+            timed = measuring.time(ours, self._results.cases[number], policy.pairs if policy else 1)
+            if not timed.last.passed or self._work is Work.measure:
+                self._results.finish(number, timed.last)
+            if not timed.last.passed:
+                return ()
+            taken.append(timed)
+        self._runners.close()
+        asked = clocks.Asked(self._request.best_us, self._request.remeasured)
+        return tuple(measuring.conclude(timed, self._request.lane, asked) for timed in taken)
 
     def _look_for_the_kernel(self) -> tuple[Finding, ...]:
         """Replay the first public case of every group with kernels that do nothing."""
         self._phases.enter(Phase.profiling)
+        self._trace()
         runner = self._runners.fresh(ghost=True)
         replays: dict[str, Checked] = {}
         public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
@@ -246,7 +278,21 @@ class Grading:
                 break
             replays[case.name] = self._checker.call(runner, case)
         complete = len(replays) == len(firsts) and not any(checked.ended for checked in replays.values())
-        return ghost.findings(self._assignment, self._record, replays, complete=complete)
+        return ghost.findings(self._assignment, self._record, replays, complete=complete, kernels=self._device_kernels)
+
+    def _trace(self) -> None:
+        """On a GPU, list what runs there in a call of every ranked case, timed by nobody."""
+        runner = self._runners.present() if self._request.lane is not Lane.cpu else None
+        if not isinstance(runner, Conversation):
+            return
+        public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
+        traced = []
+        for case in public:
+            taken = self._checker.take(runner, case, self._checker.draw(case), trace=True) if case.ranked else None
+            if isinstance(taken, Checked):
+                break
+            traced += [taken.finished] if taken else []
+        self._device_kernels = ghost.device_kernels(self._record, traced)
 
     def _compile(self) -> None:
         """Compile what is launched for devices that may not be there, and hold it against the rung's requirements."""
@@ -279,9 +325,12 @@ class Grading:
             error=failed.error if failed else summary.error_of(cases),
             measurements=measurements,
             findings=findings,
-            held=any(finding.kind is FindingKind.clock_disagreement for finding in findings),
-            held_reason=next((one.summary for one in findings if one.kind is FindingKind.clock_disagreement), ""),
+            held=any(one.held for one in measurements),
+            held_reason=next((one.held for one in measurements if one.held), ""),
+            remeasure=next((one.remeasure for one in measurements if one.remeasure), ""),
+            exclusive_s=self._measuring.exclusive_s if self._measuring else 0.0,
             launches=self._record.as_launches(),
+            device_kernels=self._device_kernels,
             compiled=tuple(checked.shown for checked in self._compiled.values()),
             requirements=self._requirements or (),
             log=clean(self._log, MAX_LOG_CHARS),

@@ -8,6 +8,8 @@ import os
 
 import torch
 
+from autograder.judge.rules import HOST as HOST_RULES
+
 F_SEAL_FUTURE_WRITE = 0x10
 """Nobody maps it for writing any more; mappings that exist stay. Python names it from 3.13 on."""
 
@@ -42,6 +44,8 @@ class HostDevice:
     granularity = mmap.PAGESIZE
     clock = "sealed"
     """The interpreter's host clock is as easily forged as any, and no more precise."""
+    rules = HOST_RULES
+    memory_bytes = 0
 
     def memory(self, size: int) -> HostMemory:
         """New memory of `size` bytes."""
@@ -52,6 +56,13 @@ class HostDevice:
 
     def settle(self) -> None:
         """The processor has done what it was asked when a call returns."""
+
+    def free_bytes(self) -> int:
+        """None of it is counted: a runner's limit is its control group's."""
+        return 0
+
+    def reserve(self, size: int) -> None:
+        """Nobody can take it all."""
 
     def facts(self) -> dict[str, str]:
         """What is to be said of the host is said by `environment`."""

@@ -20,14 +20,16 @@ _SEED = 20261121
 Call = Callable[[], Checked]
 
 
-def timed_pairs(submission: Call, reference: Call, count: int) -> tuple[Checked, tuple[Pair, ...]]:
-    """Take `count` pairs in the order A B, B A, A B …, after one call of each that is not kept.
+def timed_pairs(
+    submission: Call, reference: Call, count: int, *, warm: bool = False
+) -> tuple[Checked, tuple[Pair, ...]]:
+    """Take `count` pairs in the order A B, B A, A B …, after one call of each that is not kept, unless both are warm.
 
     Returns:
         The submission's last call, which ends the measuring if it did not pass; and the pairs until then.
     """
     taken: list[Pair] = []
-    for number in range(-1, count):
+    for number in range(0 if warm else -1, count):
         if number % 2:
             theirs, ours = reference(), submission()
         else:
@@ -61,6 +63,13 @@ def measurement(assignment: Assignment, case: Case, pairs: Sequence[Pair], clock
         bytes_moved=bytes_moved,
         pairs=tuple(pairs),
     )
+
+
+def too_wide(pairs: Sequence[Pair], clock: str, widest: float) -> bool:
+    """Whether the interval of the ratio is wider than `widest`, relative to the ratio."""
+    ratios = [ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs)]
+    low, high = interval(ratios)
+    return high - low > widest * statistics.median(ratios)
 
 
 def by_clock(pair: Pair, clock: str) -> tuple[float, float]:

@@ -78,6 +78,11 @@ class Problem:
             scale[argument.name] = scales.get(argument.name, value).double().abs().broadcast_to(value.shape)
         return Truth(expected, scale)
 
+    @property
+    def has_check(self) -> bool:
+        """Whether the problem has a check of its own."""
+        return self._check is not None
+
     def wrong_by_check(self, inputs: Tensors, outputs: Tensors) -> Mapping[str, torch.Tensor]:
         """Elements that the problem's own `check` finds wrong, by output; nothing where it has none."""
         return self._check(inputs, outputs) if self._check else {}

@@ -7,7 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.assignment import EXTENSIONS, Assignment
@@ -16,7 +16,10 @@ from autograder.errors import HarnessError
 from autograder.judge import devices
 from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import ALL_ON
+from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
+from autograder.judge.null import NullExchanges
+from autograder.judge.preparing import Prepared
 from autograder.protocol import Load
 from autograder.sandbox import RunnerLimits, Sandbox, Side
 
@@ -94,6 +97,7 @@ class Kept:
 
     conversation: Conversation
     attempts: int = 0
+    known: dict[str, Prepared] = field(default_factory=dict)
 
     def fit(self) -> bool:
         """Whether it may serve one more."""
@@ -106,6 +110,16 @@ class References:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._exchanges: NullExchanges | None = None
+
+    def known(self, theirs: Conversation) -> dict[str, Prepared]:
+        """What was found out about the ranked cases of a reference that is lent; kept as long as its runner."""
+        return next(kept.known for kept in self._kept.values() if kept.conversation is theirs)
+
+    def exchanges(self, device: Device) -> NullExchanges:
+        """The null exchanges of a device, kept as long as this."""
+        self._exchanges = self._exchanges or NullExchanges(device)
+        return self._exchanges
 
     @contextmanager
     def lent(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Iterator[Conversation]:
@@ -147,6 +161,8 @@ class References:
         """End them all."""
         while self._kept:
             self._end(next(iter(self._kept)))
+        if self._exchanges:
+            self._exchanges.close()
 
     def _started(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Conversation:
         limits = limits_of(assignment, request.lane)

@@ -3,40 +3,121 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 from autograder.assignment import Case
-from autograder.contract import Pair
+from autograder.contract import Batch, Pair
 from autograder.errors import HarnessError
-from autograder.judge.checking import Checked, Checker
+from autograder.judge.checking import Checked, Checker, TakenBatch
 from autograder.judge.conversation import Conversation
-from autograder.judge.measure import timed_pairs
+from autograder.judge.devices import Device
+from autograder.judge.measure import by_clock, timed_pairs, too_wide
+from autograder.judge.preparing import Prepared
+from autograder.judge.problem import Tensors
 from autograder.judge.references import Reference
+from autograder.judge.rules import Rules
+from autograder.judge.turns import FailedError, Turns
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What the calls of one ranked case showed while the submission lived.
+
+    Attributes:
+        last: its last call, which passed or ended the measuring.
+        stages: pairs by stage of sampling.
+        inputs, expected: what the reference was called with last, and what it made of it.
+    """
+
+    case: Case
+    last: Checked
+    pairs: tuple[Pair, ...] = ()
+    stages: tuple[int, ...] = ()
+    batches: tuple[Batch, ...] = ()
+    reference_batches: tuple[Batch, ...] = ()
+    inputs: Tensors | None = None
+    expected: Tensors | None = None
 
 
 class Stopwatch:
     """Has two runners take turns; whoever is not called is frozen."""
 
-    def __init__(self, checker: Checker, ours: Conversation, theirs: Conversation, reference: Reference) -> None:
+    def __init__(
+        self,
+        checker: Checker,
+        ours: Conversation,
+        theirs: Conversation,
+        *,
+        reference: Reference,
+        device: Device,
+        rules: Rules,
+    ) -> None:
         self._checker = checker
         self._ours = ours
         self._theirs = theirs
         self._reference = reference
+        self._device = device
+        self._rules = rules
 
-    def case(self, case: Case, pairs: int) -> tuple[Checked, tuple[Pair, ...]]:
-        """The submission's last call, which passed or ended the measuring; and the case's samples.
+    def case(self, case: Case, pairs: int, prepared: Prepared | None) -> Timed:
+        """Take the pairs of a case and, if it was prepared for, its batches.
 
         Raises:
             HarnessError: the reference failed, which is never the student's fault.
         """
+        try:
+            timed = self._shared(case, pairs, prepared) if self._rules.shared_inputs else self._apart(case, pairs)
+        except FailedError as failed:
+            timed = Timed(case, failed.checked)
+        if timed.last.passed:
+            return timed
+        last = dataclasses.replace(timed.last, message=f"In a timed call: {timed.last.message}")
+        return dataclasses.replace(timed, last=last)
+
+    def _shared(self, case: Case, first: int, prepared: Prepared | None) -> Timed:
+        """Each side's calls on the same inputs, in two stages at most; then the batches."""
+        turns = Turns(self._checker, case, self._ours, self._theirs, self._device)
+        last, pairs = timed_pairs(turns.submission, turns.reference, first)
+        stages = [len(pairs)]
+        if last.passed and too_wide(pairs, self._device.clock, self._rules.widest):
+            more = (self._rules.second_stage - 1) * first
+            last, added = timed_pairs(turns.submission, turns.reference, more, warm=True)
+            pairs += added
+            stages.append(len(added))
+        if not last.passed:
+            return Timed(case, last, pairs)
+        turns.finish()
+        ours, theirs = self._batches(turns, pairs, prepared) if prepared else ((), ())
+        return Timed(case, last, pairs, tuple(stages), ours, theirs, turns.inputs, turns.expected)
+
+    def _batches(
+        self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared
+    ) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
+        """One batch of each side, and more as long as the bound is not reached: none can make it looser."""
+        event_us = sorted(by_clock(pair, self._device.clock)[0] for pair in pairs)[len(pairs) // 2]
+        ours: list[Batch] = []
+        theirs: list[Batch] = []
+        while len(ours) < self._rules.most_batches:
+            own, other = turns.batch(prepared.calls)
+            ours.append(_batch(own))
+            theirs.append(_batch(other))
+            if prepared.bound_us(ours) <= event_us * (1 + self._rules.epsilon):
+                break
+        return tuple(ours), tuple(theirs)
+
+    def _apart(self, case: Case, pairs: int) -> Timed:
+        """Each call on inputs of its own."""
         last, taken = timed_pairs(
             lambda: self._checker.call(self._ours, case), lambda: self._reference_call(case), pairs
         )
-        if not last.passed:
-            last = dataclasses.replace(last, message=f"In a timed call: {last.message}")
-        return last, taken
+        return Timed(case, last, taken, (len(taken),))
 
     def _reference_call(self, case: Case) -> Checked:
         checked = self._checker.call(self._theirs, case)
         if checked.finished is None or (self._reference.right and not checked.passed):
             raise HarnessError(f"the reference {self._reference.name} failed in case {case.name}: {checked.message}")
         return checked
+
+
+def _batch(taken: TakenBatch) -> Batch:
+    return Batch(taken.sealed_us, taken.event_us)

@@ -1,0 +1,40 @@
+"""Whose fault it is that a device's memory ran out: kill the submission, and see what comes back.
+
+A submission may use scratch memory, up to a part of the device that is published. Whoever held more when the judge, or
+the reference beside it, found none left gets `out_of_memory`; otherwise the fault is ours.
+"""
+
+from __future__ import annotations
+
+import time
+
+from autograder.judge.conversation import Conversation
+from autograder.judge.devices import Device
+
+ALLOWED_SHARE = 1 / 8
+"""Of the device's memory, what a submission may hold for itself; on an H200 about 17 GiB."""
+
+_GONE_S = 5.0
+"""The driver takes its time to give back the memory of a process that was killed."""
+
+MESSAGE = (
+    "The GPU had no memory left: your code kept too much of it. Free scratch tensors after each call, and keep none of "
+    "the arguments."
+)
+
+
+def took_the_memory(device: Device, suspect: Conversation, lent_bytes: int) -> bool:
+    """End the suspect; whether it held more than it may.
+
+    Args:
+        lent_bytes: of the judge's memory that was shared with it, and is still mapped there.
+    """
+    before = device.free_bytes()
+    suspect.close()
+    allowed = device.memory_bytes * ALLOWED_SHARE + lent_bytes
+    deadline = time.monotonic() + _GONE_S
+    while device.free_bytes() - before <= allowed:
+        if time.monotonic() > deadline or not device.memory_bytes:
+            return False
+        time.sleep(0.05)
+    return True

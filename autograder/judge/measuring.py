@@ -1,0 +1,102 @@
+"""The measuring of one attempt, in the order that trust demands.
+
+before the submission is loaded    the reference is called, batches are sized, the null is measured
+while it lives                     pairs in two stages, batches
+when its runner is killed          the A/A block; the reference's own batches, if the bound was missed
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+from autograder.assignment import Case
+from autograder.contract import Bound, Lane, Measurement
+from autograder.judge import clocks
+from autograder.judge.checking import Checker
+from autograder.judge.conversation import Conversation
+from autograder.judge.defences import Defences
+from autograder.judge.devices import Device
+from autograder.judge.floor import floor_us
+from autograder.judge.measure import measurement
+from autograder.judge.null import NullExchanges
+from autograder.judge.preparing import Prepared, Preparing
+from autograder.judge.quiet import Quiet
+from autograder.judge.references import Reference
+from autograder.judge.rules import Rules, node_spread
+from autograder.judge.stopwatch import Stopwatch, Timed
+
+
+class Measuring:
+    """Measures a submission's ranked cases beside one reference.
+
+    Args:
+        theirs: the reference's runner.
+        known: what was prepared for it in earlier attempts, by case.
+
+    Attributes:
+        exclusive_s: how long the device was needed so far.
+    """
+
+    def __init__(
+        self, checker: Checker, theirs: Conversation, reference: Reference, device: Device, *, defences: Defences,
+        known: dict[str, Prepared], exchanges: NullExchanges,
+    ) -> None:  # fmt: skip
+        self._checker = checker
+        self._theirs = theirs
+        self._reference = reference
+        self._device = device
+        self._rules: Rules = device.rules
+        self._defences = defences
+        self._known = known
+        self._exchanges = exchanges
+        self.exclusive_s = 0.0
+
+    def prepare(self, cases: Sequence[Case]) -> None:
+        """Find out what is not known yet of the ranked cases; no untrusted process may live."""
+        if not (self._rules.batches and self._defences.batches):
+            return
+        start = time.monotonic()
+        preparing = Preparing(self._checker, self._theirs, self._device, self._rules, self._exchanges)
+        for case in cases:
+            if case.name not in self._known:
+                self._known[case.name] = preparing.case(case)
+        self.exclusive_s += time.monotonic() - start
+
+    def time(self, ours: Conversation, case: Case, pairs: int) -> Timed:
+        """Time one case while the submission lives."""
+        start = time.monotonic()
+        prepared = self._known.get(case.name) if self._defences.batches else None
+        watch = Stopwatch(
+            self._checker, ours, self._theirs, reference=self._reference, device=self._device, rules=self._rules
+        )
+        timed = watch.case(case, pairs, prepared)
+        self.exclusive_s += time.monotonic() - start
+        return timed
+
+    def conclude(self, timed: Timed, lane: Lane, asked: clocks.Asked) -> Measurement:
+        """What the samples of one case say, when the submission's runner is gone."""
+        start = time.monotonic()
+        found = measurement(self._checker.assignment, timed.case, timed.pairs, self._device.clock)
+        quiet = Quiet(self._checker, self._theirs, self._device, self._rules)
+        controls = self._rules.control and self._defences.control
+        found = dataclasses.replace(
+            found,
+            stages=timed.stages,
+            control=quiet.control(timed, node_spread()) if controls else None,
+            floor_us=floor_us(self._checker.assignment, timed.case, lane) if self._defences.floor else 0.0,
+        )
+        if timed.batches:
+            found = dataclasses.replace(found, bound=self._bound(found, timed, quiet))
+        self.exclusive_s += time.monotonic() - start
+        return clocks.standing(found, asked, self._rules)
+
+    def _bound(self, found: Measurement, timed: Timed, quiet: Quiet) -> Bound:
+        """The bound; where it was missed, with batches of the reference that nobody could have slowed."""
+        prepared = self._known[timed.case.name]
+        taken = clocks.Batches(prepared.calls, prepared.null_us, timed.batches, timed.reference_batches)
+        made = clocks.bound(clocks.scored_us(found), taken, self._rules)
+        if made.bounded:
+            return made
+        return dataclasses.replace(made, reference_batches=quiet.batches(timed, prepared.calls))

@@ -1,0 +1,132 @@
+"""What a batch costs without its work: exchanges with a native runner that does none (`autograder/gpu/null.c`).
+
+Taken while no untrusted process lives, and kept: the shortest of a few, for every number of calls and sizes of slabs.
+The exchange is the judge's own (`Conversation.batch`), with the same memory, descriptors, clock and snapshots.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from autograder.assignment import Assignment, Case
+from autograder.contract import Language
+from autograder.errors import HarnessError
+from autograder.judge.conversation import Budget, Conversation
+from autograder.judge.defences import ALL_ON
+from autograder.judge.devices import Device
+from autograder.judge.failure import Failure
+from autograder.judge.problem import Tensors
+from autograder.judge.slabs import BatchMemory, bytes_of, given
+from autograder.protocol import Load
+from autograder.sandbox import Exit
+
+SOURCE = Path(__file__).parents[1] / "gpu" / "null.c"
+
+
+class NullRunner:
+    """The native runner as a process of ours; it needs no sandbox."""
+
+    def __init__(self, program: Path, kind: str) -> None:
+        self.channel, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the runner
+        with end:
+            self._process = subprocess.Popen(
+                [str(program), kind], stdin=end.fileno(), stdout=self._log, stderr=self._log
+            )
+
+    def freeze(self) -> None:
+        """It is trusted to wait."""
+
+    def thaw(self) -> None:
+        """It is awake."""
+
+    def poll(self) -> Exit | None:
+        """How it ended."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        return Exit(signal=-code) if code < 0 else Exit(code=code)
+
+    def log(self) -> str:
+        """What it complained of."""
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+    def close(self) -> Exit:
+        """End it."""
+        self.channel.close()
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+        return self.poll() or Exit(signal=signal.SIGKILL)
+
+
+class NullExchanges:
+    """The shortest exchanges of a device, measured when they are first asked for."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._kind = "gpu" if device.where.type == "cuda" else "host"
+        self._program: Path | None = None
+        self._taken: dict[tuple[int, int, int], tuple[float, ...]] = {}
+
+    def microseconds(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int) -> tuple[float, ...]:
+        """Exchanges of `calls` calls of the case, sealed as a batch is; no submission may be alive.
+
+        Raises:
+            HarnessError: the native runner could not be built, or failed.
+        """
+        key = (calls, *bytes_of(assignment, case))
+        if key not in self._taken:
+            self._taken[key] = self._measured(assignment, case, inputs, calls)
+        return self._taken[key]
+
+    def _measured(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int) -> tuple[float, ...]:
+        runner = NullRunner(self._built(), self._kind)
+        talk = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
+        images = [given(assignment, case, dict(inputs))] * calls
+        taken: list[float] = []
+        try:
+            talk.hello()
+            talk.load(Load("", "null", Language.triton, assignment.entry, ()))
+            # The first exchange of a process is no use: pages and caches are cold.
+            for _ in range(self._device.rules.null_exchanges + 1):
+                memory = BatchMemory(assignment, case, self._device, images, ALL_ON)
+                try:
+                    finished = talk.batch(memory, {})
+                finally:
+                    memory.close()
+                if isinstance(finished, Failure):
+                    raise HarnessError(f"the null exchange failed: {finished.message} {talk.log()}")
+                taken.append(finished.sealed_us)
+        finally:
+            talk.close()
+        return tuple(taken[1:])
+
+    def _built(self) -> Path:
+        """The native runner, compiled once."""
+        if self._program is None:
+            compiler = shutil.which("cc") or shutil.which("gcc")
+            if compiler is None:
+                raise HarnessError("a node that measures needs a C compiler")
+            program = Path(tempfile.mkdtemp(prefix="kernel-ladder-null-")) / "null"
+            done = subprocess.run(
+                [compiler, "-O2", "-o", str(program), str(SOURCE), "-ldl"], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                raise HarnessError(f"the native runner does not compile: {done.stderr[-1000:]}")
+            self._program = program
+        return self._program
+
+    def close(self) -> None:
+        """Remove what was built."""
+        if self._program is not None:
+            shutil.rmtree(self._program.parent, ignore_errors=True)
+            self._program = None

@@ -1,0 +1,82 @@
+"""What is found out about a ranked case before a submission is loaded: how many calls a batch has, and the null.
+
+It follows from the reference, the device and the case alone, and no untrusted process lives: so it is kept for as long
+as the reference's runner is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autograder.assignment import Assignment, Case
+from autograder.contract import Batch
+from autograder.errors import HarnessError
+from autograder.judge import clocks
+from autograder.judge.checking import Checker
+from autograder.judge.conversation import Conversation
+from autograder.judge.devices import Device
+from autograder.judge.null import NullExchanges
+from autograder.judge.rules import Rules
+from autograder.judge.slabs import bytes_of
+from autograder.judge.turns import Turns
+
+WARM_CALLS = 3
+"""Of the reference, of which the fastest says how long a call takes; the first compiles."""
+
+STEP = 4
+"""The number of calls is a multiple of it, so that a null serves again although the reference's time varies."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One ranked case on one device.
+
+    Attributes:
+        calls: of a batch.
+        null_us: the shortest exchanges.
+    """
+
+    calls: int
+    null_us: tuple[float, ...]
+
+    def bound_us(self, batches: Sequence[Batch]) -> float:
+        """An upper bound of one call's time: what is left of the shortest batch without the shortest null."""
+        return clocks.sealed_call_us(batches, self.null_us, self.calls)
+
+
+class Preparing:
+    """Prepares the cases of one reference."""
+
+    def __init__(
+        self, checker: Checker, theirs: Conversation, device: Device, rules: Rules, exchanges: NullExchanges
+    ) -> None:
+        self._checker = checker
+        self._theirs = theirs
+        self._device = device
+        self._rules = rules
+        self._exchanges = exchanges
+
+    def case(self, case: Case) -> Prepared:
+        """Call the reference, choose the number of calls, measure the null.
+
+        Raises:
+            HarnessError: the reference or the native runner failed.
+        """
+        turns = Turns(self._checker, case, None, self._theirs, self._device)
+        times = [finished.event_us for _ in range(WARM_CALLS) if (finished := turns.reference().finished)]
+        if turns.inputs is None:
+            raise HarnessError("the reference was not called")
+        assignment = self._checker.assignment
+        calls = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
+        return Prepared(calls, self._exchanges.microseconds(assignment, case, turns.inputs, calls))
+
+
+def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> int:
+    """How many calls a batch has: enough work, not too many, and room for all of it."""
+    wanted = STEP * math.ceil(rules.batch_us / max(call_us, 0.1) / STEP)
+    inputs, outputs = bytes_of(assignment, case)
+    # Of the inputs a shared and a private copy, of the outputs a shared one and both sides' snapshots.
+    room = int(rules.memory_share * memory_bytes / (2 * inputs + 3 * outputs)) if memory_bytes else wanted
+    return max(1, min(wanted, room, rules.most_calls))

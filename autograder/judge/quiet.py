@@ -1,0 +1,55 @@
+"""What is measured when the submission's runner is gone: the reference against itself, in the same loop."""
+
+from __future__ import annotations
+
+import statistics
+
+from autograder.contract import Batch, Control, Pair
+from autograder.judge.checking import Checker
+from autograder.judge.conversation import Conversation
+from autograder.judge.devices import Device
+from autograder.judge.measure import by_clock, timed_pairs
+from autograder.judge.rules import Rules
+from autograder.judge.stopwatch import Timed
+from autograder.judge.turns import Turns
+
+
+class Quiet:
+    """The reference alone."""
+
+    def __init__(self, checker: Checker, theirs: Conversation, device: Device, rules: Rules) -> None:
+        self._checker = checker
+        self._theirs = theirs
+        self._device = device
+        self._rules = rules
+
+    def control(self, timed: Timed, spread: float) -> Control:
+        """The A/A block of a case.
+
+        Args:
+            spread: the node's noise; where it is larger than the lane's tolerance, it is what is allowed.
+        """
+        call = self._turns(timed).reference
+        _, pairs = timed_pairs(call, call, self._rules.control_pairs)
+        return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
+
+    def batches(self, timed: Timed, calls: int) -> tuple[Batch, ...]:
+        """Batches of the reference, to see what the node can show at all."""
+        turns = self._turns(timed)
+        taken = [turns.reference_batch(calls) for _ in range(self._rules.most_batches)]
+        return tuple(Batch(one.sealed_us, one.event_us) for one in taken)
+
+    def _turns(self, timed: Timed) -> Turns:
+        """On the inputs of the reference's last call, whose answer is known."""
+        known = (timed.inputs, timed.expected)
+        return Turns(self._checker, timed.case, None, self._theirs, self._device, known=known)
+
+
+def control_of(paired: tuple[Pair, ...], pairs: tuple[Pair, ...], clock: str, tolerance: float) -> Control:
+    """Put the block together: has the reference been as fast beside the submission as it is by itself?"""
+    both = [by_clock(pair, clock) for pair in pairs]
+    reference_us = statistics.median([time for pair in both for time in pair])
+    ratio = statistics.median([one / other for one, other in both])
+    beside_us = statistics.median([by_clock(pair, clock)[1] for pair in paired])
+    drift = beside_us / reference_us - 1
+    return Control(pairs, reference_us, ratio, drift, tolerance, abs(drift) <= tolerance)

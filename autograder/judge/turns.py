@@ -1,0 +1,146 @@
+"""The calls of one ranked case: the submission on inputs that were never seen, the reference on those it has answered.
+
+The reference's turn comes with inputs that the submission has given its answer for, so that nothing of the answer can
+be left anywhere when the submission gets them; and its output is what the submission's is held against. The reference
+is held against the oracle in its first call of a case, and whenever the two do not agree, the oracle decides.
+"""
+
+from __future__ import annotations
+
+from autograder.assignment import Case
+from autograder.contract import Verdict
+from autograder.errors import HarnessError
+from autograder.judge.blame import MESSAGE, took_the_memory
+from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
+from autograder.judge.conversation import Conversation
+from autograder.judge.devices import Device
+from autograder.judge.problem import Tensors
+from autograder.judge.slabs import given
+
+
+class FailedError(Exception):
+    """The submission failed in a timed call; `checked` says how."""
+
+    def __init__(self, checked: Checked) -> None:
+        super().__init__(checked.message)
+        self.checked = checked
+
+
+class Turns:
+    """The two runners and what was asked of them.
+
+    Args:
+        ours: the submission's runner; `None` where there is none any more, or none yet.
+        known: inputs, and what the reference has made of them already.
+
+    Attributes:
+        inputs: what the reference was called with last.
+        expected: what it made of it.
+    """
+
+    def __init__(
+        self,
+        checker: Checker,
+        case: Case,
+        ours: Conversation | None,
+        theirs: Conversation,
+        device: Device,
+        *,
+        known: tuple[Tensors | None, Tensors | None] = (None, None),
+    ) -> None:
+        self._checker = checker
+        self._case = case
+        self._ours = ours
+        self._theirs = theirs
+        self._device = device
+        self._pending: list[Taken] = []
+        self.inputs, self.expected = known
+        self._trusted = self.expected is not None
+
+    def submission(self) -> Checked:
+        """One call of the submission, in which nothing went wrong but perhaps the outputs' values."""
+        if self._ours is None:
+            raise HarnessError("there is no submission to call")
+        taken = self._checker.take(self._ours, self._case, self._checker.draw(self._case))
+        if isinstance(taken, Checked):
+            return taken
+        self._pending.append(taken)
+        return Checked(Verdict.passed, "Passed.", finished=taken.finished)
+
+    def reference(self) -> Checked:
+        """One call of the reference, and the comparison of the submission's call with the same inputs.
+
+        Raises:
+            FailedError: the submission's output was wrong, or it had taken the memory.
+            HarnessError: the reference itself failed.
+        """
+        answered = self._pending.pop(0) if self._pending else None
+        inputs = answered.inputs if answered else self.inputs or self._checker.draw(self._case)
+        own = self._checker.take(self._theirs, self._case, inputs, suspect=self._ours or self._theirs)
+        if isinstance(own, Checked):
+            raise self._failed(own)
+        values = own.values()
+        if not self._trusted or (answered is None and self.expected is not None):
+            self._trust(own, self.expected if self._trusted else None)
+        if answered:
+            self._settle(answered, values)
+        self.inputs, self.expected = inputs, values
+        return Checked(Verdict.passed, "Passed.", finished=own.finished)
+
+    def finish(self) -> None:
+        """Compare what the reference has not come to.
+
+        Raises:
+            FailedError: an output was wrong.
+        """
+        while self._pending:
+            self._settle(self._pending.pop(0), None)
+
+    def batch(self, calls: int) -> tuple[TakenBatch, TakenBatch]:
+        """The same batch by the submission, then by the reference, every output compared.
+
+        Raises:
+            FailedError: the submission failed.
+            HarnessError: the reference did.
+        """
+        if self._ours is None:
+            raise HarnessError("there is no submission to call")
+        inputs = [self._checker.draw(self._case) for _ in range(calls)]
+        images = [given(self._checker.assignment, self._case, one) for one in inputs]
+        ours = self._checker.batch(self._ours, self._case, inputs, images)
+        if isinstance(ours, Checked):
+            raise FailedError(ours)
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images, suspect=self._ours)
+        if isinstance(theirs, Checked):
+            raise self._failed(theirs)
+        for one, other in zip(ours.calls, theirs.calls, strict=True):
+            self._settle(one, other.values())
+        return ours, theirs
+
+    def reference_batch(self, calls: int) -> TakenBatch:
+        """A batch of the reference by itself, on the inputs of its last call."""
+        inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
+        images = [given(self._checker.assignment, self._case, inputs[0])] * calls
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images)
+        if isinstance(theirs, Checked):
+            raise self._failed(theirs)
+        return theirs
+
+    def _settle(self, taken: Taken, expected: Tensors | None) -> None:
+        checked = self._checker.verify(taken, expected, suspect=self._ours)
+        if not checked.passed:
+            raise FailedError(checked)
+
+    def _trust(self, own: Taken, expected: Tensors | None) -> None:
+        """Hold the reference against the oracle, or against itself on the same inputs."""
+        checked = self._checker.verify(own, expected, suspect=self._ours)
+        if not checked.passed:
+            raise self._failed(checked)
+        self._trusted = True
+
+    def _failed(self, checked: Checked) -> Exception:
+        """The reference failed: because the submission had taken the memory, or else it is ours."""
+        suspect = self._ours if checked.verdict is Verdict.out_of_memory else None
+        if suspect and (checked.message == MESSAGE or took_the_memory(self._device, suspect, 0)):
+            return FailedError(Checked(Verdict.out_of_memory, MESSAGE, ended=True))
+        return HarnessError(f"the reference failed in case {self._case.name}: {checked.message}")
