@@ -182,12 +182,6 @@ bool pass_warp(unsigned first) {
   return passed;
 }
 
-bool pass_warps() {
-  bool passed = false;
-  for (unsigned first = 0; first < machine.count; first += warp_size) passed |= pass_warp(first);
-  return passed;
-}
-
 void explain_stuck_block(const Thread& waits) {
   const long arrived = std::count_if(machine.threads, machine.threads + machine.count, [&](const Thread& thread) {
     return thread.state == State::at_barrier && thread.line == waits.line;
@@ -238,20 +232,61 @@ void start_threads() {
   }
 }
 
-// Let every thread that can have its turn; how many ended, or -1 where something went wrong.
-int resume_ready(const std::vector<unsigned>& turns, std::uint64_t& idle_turns) {
-  int ended = 0;
-  for (const unsigned i : turns) {
-    Thread& thread = machine.threads[i];
-    if (thread.state != State::ready) continue;
-    machine.current = &thread;
-    switch_to(machine.scheduler, thread.context);
-    machine.current = nullptr;
-    if (machine.failed) return -1;
-    ended += thread.state == State::done;
-    ++idle_turns;
+// The order in which warps, and the lanes of each, take turns.
+struct Turns {
+  std::vector<unsigned> warps, lanes;
+
+  Turns() : warps((machine.count + warp_size - 1) / warp_size), lanes(warp_size) {
+    std::iota(warps.begin(), warps.end(), 0u);
+    std::iota(lanes.begin(), lanes.end(), 0u);
+    if (machine.order != Order::reverse) return;
+    std::reverse(warps.begin(), warps.end());
+    std::reverse(lanes.begin(), lanes.end());
   }
-  return ended;
+
+  void next_round() {
+    if (machine.order != Order::shuffled) return;
+    std::shuffle(warps.begin(), warps.end(), machine.shuffle);
+    std::shuffle(lanes.begin(), lanes.end(), machine.shuffle);
+  }
+};
+
+// What a round of turns came to.
+struct Round {
+  bool failed = false, progress = false;
+  std::uint64_t turns = 0;
+};
+
+// Let every lane of a warp that can have its turn, and again as long as the warp's own barriers let it: no warp waits for
+// another one without a barrier, so here the first has run as far ahead as it can when the last begins.
+void run_warp(unsigned warp, const std::vector<unsigned>& lanes, Round& round) {
+  const unsigned first = warp * warp_size;
+  do {
+    for (const unsigned lane : lanes) {
+      if (first + lane >= machine.count) continue;
+      Thread& thread = machine.threads[first + lane];
+      if (thread.state != State::ready) continue;
+      machine.current = &thread;
+      switch_to(machine.scheduler, thread.context);
+      machine.current = nullptr;
+      round.failed = machine.failed;
+      if (round.failed) return;
+      round.progress |= thread.state == State::done;
+      ++round.turns;
+    }
+  } while (pass_warp(first) && (round.progress = true));
+}
+
+Round run_warps(Turns& turns) {
+  Round round;
+  turns.next_round();
+  for (const unsigned warp : turns.warps) {
+    run_warp(warp, turns.lanes, round);
+    if (round.failed) break;
+  }
+  round.progress |= machine.wrote;
+  machine.wrote = false;
+  return round;
 }
 
 bool all_done() {
@@ -265,22 +300,19 @@ bool any_ready() {
 }
 
 // Run the block to its end; false if it went wrong.
-bool run_block(std::vector<unsigned>& turns) {
+bool run_block(Turns& turns) {
   ++machine.block_number;
   machine.static_shared_bytes = 0;
   std::memset(machine.dynamic_shared, poison, machine.dynamic_bytes);
   start_threads();
   std::uint64_t idle_turns = 0;
   while (true) {
-    if (machine.order == Order::shuffled) std::shuffle(turns.begin(), turns.end(), machine.shuffle);
-    const int ended = resume_ready(turns, idle_turns);
-    if (ended < 0) return false;
-    if (pass_warps() || ended > 0 || machine.wrote) idle_turns = 0;
-    machine.wrote = false;
+    const Round round = run_warps(turns);
+    if (round.failed) return false;
     if (all_done()) return true;
+    idle_turns = round.progress ? 0 : idle_turns + round.turns;
     if (block_waits()) {
       if (!pass_barrier()) return false;
-      idle_turns = 0;
     } else if (!any_ready()) {
       explain_stuck();
       return false;
@@ -296,10 +328,8 @@ bool run_block(std::vector<unsigned>& turns) {
 }
 
 bool run_grid() {
-  std::vector<unsigned> turns(machine.count);
-  std::iota(turns.begin(), turns.end(), 0u);
+  Turns turns;
   const bool reverse = machine.order == Order::reverse;
-  if (reverse) std::reverse(turns.begin(), turns.end());
   const dim3 grid = machine.grid_dim;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   for (std::uint64_t i = 0; i < blocks; ++i) {

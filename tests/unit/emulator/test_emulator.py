@@ -504,3 +504,29 @@ def test_blocks_go_backwards_in_the_reverse_order(kernel):
         extern "C" void go(int* out) { k<<<5, 32>>>(out); }""")
     out = torch.zeros(1, dtype=torch.int32)
     assert [(last(out, order=order), out.item())[1] for order in (FORWARD, REVERSE)] == [4, 0]
+
+
+@pytest.mark.parametrize(("barrier", "right"), [("__syncthreads();", 3), ("", 0)])
+def test_a_warp_that_runs_ahead_shows_that_shared_memory_is_used_again_too_early(kernel, barrier, right):
+    source = """__global__ void k(const float* x, float* out) {
+          __shared__ float parts[8];
+          float sums[2];
+          for (int round = 0; round < 2; ++round) {
+            float v = x[threadIdx.x] * (round + 1);
+            for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);
+            if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
+            __syncthreads();
+            sums[round] = 0.0f;
+            for (int i = 0; i < 8; ++i) sums[round] += parts[i];
+            BARRIER
+          }
+          out[threadIdx.x] = sums[0] + sums[1];
+        }
+        extern "C" void go(const float* x, float* out) { k<<<1, 256>>>(x, out); }"""
+    x = torch.arange(256.0)
+    summed, found = kernel(source.replace("BARRIER", barrier)), 0
+    for order in (FORWARD, REVERSE, SHUFFLED):
+        out = torch.zeros(256)
+        assert summed(x, out, order=order) == ""
+        found += bool((out == 3 * x.sum()).all())
+    assert found == right

@@ -1,7 +1,7 @@
 // One block at a time, its threads as fibers: what a kernel and its launch see of the machine. machine.cpp runs it.
 //
-// The scheduler resumes every thread that can go on, in the order that was asked for, until all wait or are done; then it
-// lets warps and the block pass their barriers. A missing __syncthreads() gives another result in another order.
+// One warp after the other runs as far as its own barriers let it, in the order that was asked for; when all wait or are done,
+// the block passes its barrier. So a missing __syncthreads() gives another result in another order.
 #pragma once
 
 #include <cstdint>
