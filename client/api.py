@@ -72,6 +72,14 @@ class Api:
         """The courses that they are enrolled in."""
         return _items(self._json("GET", "/courses"))
 
+    def receipt(self, public_id: str, copy: str | None = None) -> Json:
+        """The signed receipt of a grade."""
+        return self._json("GET", f"/submissions/{quote(public_id)}/receipt", params={"copy": copy} if copy else None)
+
+    def receipt_keys(self) -> list[Json]:
+        """The public keys that receipts were ever signed with."""
+        return _items(self._json("GET", "/receipts/keys"))
+
     def assignments(self, course: str) -> list[Json]:
         """The course's assignments that they may see, by rung."""
         return _items(self._json("GET", f"/courses/{quote(course)}/assignments"))

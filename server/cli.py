@@ -21,10 +21,11 @@ from server import migrations
 from server.accounts import service as accounts
 from server.app import create_app
 from server.cli_operations import COMMANDS
-from server.console import read_config, work
+from server.console import opened, read_config, work
 from server.courses import demo, sync
 from server.courses import service as courses
 from server.db import after_commit, now
+from server.grading import receipt_keys
 from server.grading import service as grading
 from server.models import Assignment, Course, Node, Role
 from server.nodes import access, invites
@@ -60,6 +61,9 @@ def migrate(revision: str) -> None:
     config = read_config()
     migrations.upgrade(config.database_url, revision)
     click.echo(f"The database is at revision {migrations.current(config.database_url)}.")
+    if revision == migrations.HEAD:
+        with opened(config) as database, database.transaction() as session:
+            receipt_keys.keep(session, receipt_keys.key_of(config), now=now(session))
 
 
 @admin.command()

@@ -14,14 +14,18 @@ import click
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from autograder.signing import key_id
 from server.accounting import service as accounting
 from server.alerts import service as alerts
 from server.audit import service as audit
 from server.console import opened, read_config, work
 from server.db import now
 from server.errors import ConflictError
-from server.grading.service import requeue
-from server.models import State, Submission
+from server.grading import receipt_keys
+from server.grading.review import decide
+from server.grading.service import FORMULA_VERSION, requeue
+from server.grading.service import rescore as compute_again
+from server.models import Assignment, Course, Review, State, Submission
 from server.operations import doctor, overview
 from server.operations.backup import backup as make_backup
 from server.operations.doctor_course import BACKUP_MADE
@@ -128,6 +132,76 @@ def _requeue_one(session: Session, row: Submission, *, one: bool) -> bool:
     return True
 
 
+@click.command("review")
+@click.argument("submission")
+@click.argument("decision", type=click.Choice(["clear", "reject", "hold"]))
+@click.option("--reason", default="", help="For the trail; the student sees only what was decided.")
+def review(submission: str, decision: str, reason: str) -> None:
+    """Let the speed of SUBMISSION, a receipt number, count or not. Its verdict and its correctness stand."""
+    with work() as (session, _config):
+        row = session.scalar(select(Submission).where(Submission.public_id == submission))
+        if row is None:
+            raise click.ClickException(f"There is no submission {submission}.")
+        done = decide(session, row, _DECISIONS[decision], actor=None, reason=reason, now=now(session))
+        click.echo(f"{submission} is {done.review}; it has {done.points:g} points.")
+
+
+_DECISIONS = {"clear": Review.cleared, "reject": Review.rejected, "hold": Review.held}
+
+
+@click.command("rescore")
+@click.argument("course")
+@click.argument("slug", required=False)
+@click.option("--apply", is_flag=True, help="Change the grades; without it, only say what would change.")
+def rescore(course: str, slug: str | None, *, apply: bool) -> None:
+    """Work out the points of COURSE, or of one of its assignments, again: from stored samples, without grading.
+
+    By the formula of this version and the points and tiers that the assignment has now.
+    """
+    with work() as (session, _config):
+        query = select(Assignment).join(Assignment.course).where(Course.slug == course)
+        rows = session.scalars(query.where(Assignment.slug == slug) if slug else query).all()
+        if not rows:
+            raise click.ClickException(f"There is no assignment {slug or ''} in {course}.")
+        for row in rows:
+            _rescore_one(session, row)
+        if not apply:
+            session.rollback()
+            click.echo("Nothing was changed: this was a rehearsal. Say --apply to change the grades.")
+
+
+def _rescore_one(session: Session, assignment: Assignment) -> None:
+    found = compute_again(session, assignment, now=now(session))
+    for item in found:
+        click.echo(f"{assignment.slug} {item.submission}: {_points(item.before)} → {_points(item.after)}")
+    click.echo(f"{assignment.slug}: {len(found)} grades change (formula {FORMULA_VERSION}).")
+    if found:
+        detail = {
+            "formula": FORMULA_VERSION,
+            "changed": [[item.submission, item.before, item.after] for item in found],
+        }
+        audit.record(session, action="assignment.rescored", subject=f"assignment:{assignment.id}", detail=detail)
+
+
+def _points(points: float | None) -> str:
+    return "none" if points is None else f"{points:.2f}"
+
+
+@click.command("receipt-key")
+@click.option("--rotate", is_flag=True, help="Make another key sign from now on; old receipts stay checkable.")
+def receipt_key(*, rotate: bool) -> None:
+    """Show the public keys of receipts; make the first one where there is none."""
+    with work() as (session, config):
+        if rotate:
+            receipt_keys.rotate(session, config, now=now(session))
+            audit.record(session, action="receipt-key.rotated", subject="receipt-key")
+        else:
+            receipt_keys.keep(session, receipt_keys.key_of(config), now=now(session))
+        for key in receipt_keys.all_keys(session):
+            until = f"until {key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else "signs"
+            click.echo(f"{key_id(key.public)}  {key.public}  since {key.created_at:%Y-%m-%d %H:%M}  {until}")
+
+
 def _node_command(action: NodeAction, text: str) -> click.Command:
     @click.command(action.value, help=text)
     @click.argument("node")
@@ -194,6 +268,7 @@ def _say_json(value: Any) -> None:
 
 COMMANDS = (
     doctor_command, accounts_command, backup_command, restore_command, requeue_failed, alerts_command, record_rehearsal,
+    review, rescore, receipt_key,
     _node_command(NodeAction.drain, "Give NODE nothing new."),
     _node_command(NodeAction.undrain, "Let a drained NODE work again."),
     _node_command(NodeAction.quarantine, "Give NODE only submissions under which another node fell silent."),

@@ -41,6 +41,7 @@ class Config:
         run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
         log_format: `text` or `json`.
         metrics_token: who has it may read `/metrics`; without one there is none.
+        receipt_key: file of the private key that signs receipts; made where there is none.
     """
 
     home: Path
@@ -62,6 +63,7 @@ class Config:
     login_quota_per_minute: int = 10
     log_format: str = "text"
     metrics_token: str = field(default="", repr=False)
+    receipt_key: Path = Path()
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> Config:
@@ -78,6 +80,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
         "assignments": _shared("assignments"),
         "reference": REPOSITORY / "reference",
         "web": _shared("web"),
+        "receipt_key": home / "receipt-key.pem",
     }
     kinds = {"Path": Path, "str": str, "int": int, "float": float}
     values: dict[str, object] = {}

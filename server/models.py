@@ -495,13 +495,15 @@ class Result(Base):
     time_us: Mapped[float | None]
     """Geometric mean of the ranked cases' times; pooled."""
     pooled: Mapped[list[Any]] = mapped_column(default=list)
-    """`autograder.samples.PooledCase` as JSON of every ranked case, where more than one attempt is counted."""
-    pooled_attempts: Mapped[int] = mapped_column(default=1)
+    """`autograder.samples.PooledCase` as JSON of every ranked case."""
+    pooled_attempts: Mapped[int] = mapped_column(default=0)
     """Of how many attempts the samples are counted."""
     correctness_points: Mapped[float]
     speed_points: Mapped[float]
     formula_version: Mapped[int] = mapped_column(default=1)
     """By which formula the points are."""
+    scored_version_id: Mapped[int | None] = mapped_column(ForeignKey("assignment_versions.id"))
+    """By whose points and tiers, where that is another version than the one that was handed in against."""
     settled: Mapped[bool] = mapped_column(default=True)
     """False: its times have to be taken again before they count."""
     held: Mapped[bool] = mapped_column(default=False)

@@ -34,6 +34,7 @@ class EntryRead(Read):
     ratio: Annotated[float, Field(description="Submission / reference; below 1 is faster than the reference.")]
     ratio_low: float
     ratio_high: float
+    confirmations: Annotated[int, Field(description="How often it was graded once more, with other seeds, and passed.")]
     time_us: float
     language: Language
     at: datetime

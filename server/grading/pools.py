@@ -42,10 +42,11 @@ class Pool:
     """What the attempts of a pool found together.
 
     Attributes:
-        cases: the numbers of every case; empty while there is one attempt only, whose own numbers count.
+        cases: the numbers of every case. They are worked out from the samples, those of a single attempt too: so a
+            receipt can be checked by whoever has it.
     """
 
-    attempts: int = 1
+    attempts: int = 0
     cases: Mapping[str, PooledCase] = field(default_factory=dict)
 
 
@@ -91,7 +92,7 @@ def keep_samples(
 def read_pool(session: Session, submission: Submission) -> Pool:
     """The pool as it is now."""
     attempts = _attempts(session, submission.pool) if submission.pool is not None else 0
-    if attempts <= 1:
+    if not attempts:
         return Pool()
     cases: dict[str, list[Measurement]] = {}
     for row in samplings_of(session, submission):
@@ -120,7 +121,7 @@ def note_pool(row: Result, pool: Pool) -> None:
 
 def update_others(session: Session, submission: Submission, pool: Pool, *, now: datetime) -> int:
     """Let the pool's other submissions have its numbers; how many points changed by that."""
-    if not pool.cases:
+    if pool.attempts <= 1:
         return 0
     query = (
         select(Submission)
@@ -158,7 +159,7 @@ def _update_one(session: Session, submission: Submission, pool: Pool, now: datet
     result = session.get_one(Result, submission.result_id)
     if result.verdict is not Verdict.passed or result.ratio is None:
         return False
-    spec = courses.spec_of(session.get_one(AssignmentVersion, submission.version_id))
+    spec = courses.spec_of(session.get_one(AssignmentVersion, result.scored_version_id or submission.version_id))
     speed, policy = speed_over(pool.cases.values()), spec.policy(submission.lane)
     let_have_speed(result, speed)
     complete = result.correctness_points >= spec.points.correctness

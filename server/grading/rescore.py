@@ -10,7 +10,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, undefer
 
 from autograder import codec
-from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult
 from autograder.scores import score
 from server.grading.grades import points_of, set_points
@@ -35,7 +34,7 @@ def rescore(session: Session, assignment: Assignment, *, now: datetime) -> Seque
     """
     if assignment.version_id is None:
         return []
-    manifest = manifest_of(session.get_one(AssignmentVersion, assignment.version_id))
+    version_id = assignment.version_id
     query = (
         select(Submission)
         .where(Submission.assignment_id == assignment.id, Submission.result_id.is_not(None))
@@ -44,16 +43,18 @@ def rescore(session: Session, assignment: Assignment, *, now: datetime) -> Seque
         .order_by(Submission.id)
         .with_for_update(of=Submission)
     )
-    found = (_rescore_one(session, manifest, submission, now) for submission in session.scalars(query).all())
+    found = (_rescore_one(session, version_id, submission, now) for submission in session.scalars(query).all())
     return [item for item in found if item is not None]
 
 
-def _rescore_one(session: Session, manifest: Manifest, submission: Submission, now: datetime) -> Rescored | None:
+def _rescore_one(session: Session, version_id: int, submission: Submission, now: datetime) -> Rescored | None:
     row = submission.result
     if row is None:
         return None
+    manifest = manifest_of(session.get_one(AssignmentVersion, version_id))
     pool = read_pool(session, submission)
     scored = score(manifest, with_pool(codec.from_json(GradeResult, row.payload), pool), submission.lane)
+    row.scored_version_id = version_id if version_id != submission.version_id else None
     row.correctness_points = scored.correctness_points
     row.speed_points = scored.speed_points
     let_have_speed(row, scored.speed)

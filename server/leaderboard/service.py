@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import Row, Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
@@ -44,6 +44,7 @@ class Entry:
         ratio, ratio_low, ratio_high: submission / reference; below 1 is faster than the reference.
         time_us: beside it, the time on this lane.
         submission: public id; a front shows it to its owner and to staff only.
+        confirmations: how often it was graded once more and passed.
     """
 
     rank: int
@@ -56,6 +57,7 @@ class Entry:
     language: Language
     at: datetime
     submission: str
+    confirmations: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _best(assignment: Assignment, version: AssignmentVersion, lane: Lane) -> Sel
             Submission.public_id,
             Submission.language,
             Submission.uploaded_at,
+            Submission.confirmations,
             Result.ratio,
             Result.ratio_low,
             Result.ratio_high,
@@ -118,6 +121,7 @@ def _best(assignment: Assignment, version: AssignmentVersion, lane: Lane) -> Sel
             Submission.lane == lane,
             Submission.mode == Mode.submission,
             Submission.review.in_((Review.none, Review.cleared)),
+            or_(Result.settled, Submission.review == Review.cleared),
             Result.verdict == Verdict.passed,
             Result.ratio.is_not(None),
         )
@@ -157,10 +161,11 @@ def _entry(row: Row[Any], rank: int, viewer_id: int | None) -> Entry:
         language=row.language,
         at=row.uploaded_at,
         submission=row.public_id,
+        confirmations=row.confirmations,
     )
 
 
-CSV_COLUMNS = ("rank", "name", "ratio", "ratio_low", "ratio_high", "time_us", "language", "at")
+CSV_COLUMNS = ("rank", "name", "ratio", "ratio_low", "ratio_high", "time_us", "language", "at", "confirmations")
 
 
 def to_csv(entries: Iterable[Entry]) -> str:

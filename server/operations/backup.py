@@ -38,6 +38,8 @@ MANIFEST, DATABASE, SECRETS = "manifest.json", "database", "SECRETS.txt"
 KEPT_OUT = """Not in this backup, because a stolen one should open nothing:
 
 - the nodes' own token files (`node-<name>.token`): make new ones with `ladder admin create-node --rotate`
+- the private key that signs receipts (`receipt-key.pem`): the server makes another one. Its public half is in the
+  database, so that receipts which the old one signed can still be checked
 - passwords of PostgreSQL and Redis, the token for metrics, TLS keys: wherever your secrets are kept
 - the configuration (LADDER_ variables, docker-compose.yml with its overrides)
 - assignments/ and reference/: your repository of them; what nodes grade with is in the database as bundles

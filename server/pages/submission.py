@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
+from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from autograder.receipts import Copy
 from server import db
-from server.errors import ConflictError, LadderError, NotFoundError
+from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
+from server.grading.review import decide
 from server.http.identity import Someone
+from server.http.receipts import receipt_for
 from server.http.waits import wait_of
 from server.http.work import Work, database_of
-from server.models import User
+from server.models import Review, User
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
 from server.pages.sheet import sheet_of
@@ -70,6 +75,44 @@ def _page(
         listing=listing(source, submission.language.value),
         marked={frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {},
     )
+
+
+@router.get("/submissions/{public_id}/receipt")
+def receipt_file(request: Request, public_id: str, who: Someone, copy: Copy | None = None) -> Response:
+    """The signed receipt of its grade, as a file."""
+    document = receipt_for(request, who.user, public_id, copy)
+    return Response(
+        json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        media_type="application/json",
+        headers={"content-disposition": f'attachment; filename="receipt-{document["number"]}-{document["copy"]}.json"'},
+    )
+
+
+@router.post("/submissions/{public_id}/review", dependencies=[Slot])
+def review(
+    request: Request,
+    public_id: str,
+    who: Someone,
+    decision: Annotated[Review, Form()],
+    reason: Annotated[str, Form(max_length=1000)] = "",
+) -> Response:
+    """Let a submission's speed count, or not; its course's staff only."""
+
+    def act(session: Session) -> None:
+        submission = submissions.find(session, who.user, public_id)
+        if not submissions.is_staff_of(session, who.user, submission):
+            raise NotFoundError("There is nothing here.")
+        if decision is Review.none:
+            raise InvalidInputError("Clear it, reject it, or hold it.", field="decision")
+        actor = session.get_one(User, who.user.id)
+        decide(session, submission, decision, actor=actor, reason=reason, now=db.now(session))
+
+    try:
+        write(request, act)
+    except (ConflictError, InvalidInputError) as error:
+        with database_of(request).reading() as session:
+            return _page(request, session, who.user, public_id, problem=error)
+    return RedirectResponse(f"/submissions/{quote(public_id)}", status_code=HTTPStatus.SEE_OTHER)
 
 
 @router.get("/submissions/{public_id}/source")

@@ -40,8 +40,12 @@ def _submissions() -> None:
 def _results() -> None:
     with op.batch_alter_table("results") as table:
         table.add_column(sa.Column("pooled", sa.JSON(), nullable=False, server_default="[]"))
-        table.add_column(sa.Column("pooled_attempts", sa.Integer(), nullable=False, server_default="1"))
+        table.add_column(sa.Column("pooled_attempts", sa.Integer(), nullable=False, server_default="0"))
         table.add_column(sa.Column("formula_version", sa.Integer(), nullable=False, server_default="1"))
+        table.add_column(sa.Column("scored_version_id", sa.Integer(), nullable=True))
+        table.create_foreign_key(
+            "fk_results_scored_version_id_assignment_versions", "assignment_versions", ["scored_version_id"], ["id"]
+        )
         table.add_column(sa.Column("settled", sa.Boolean(), nullable=False, server_default=sa.true()))
     with op.batch_alter_table("results") as table:
         for name in ("pooled", "pooled_attempts", "formula_version", "settled"):
@@ -116,7 +120,8 @@ def downgrade() -> None:
         for name in ("suspect_handled", "suspect_until_at", "suspect_since_at", "calibration"):
             table.drop_column(name)
     with op.batch_alter_table("results") as table:
-        for name in ("settled", "formula_version", "pooled_attempts", "pooled"):
+        table.drop_constraint("fk_results_scored_version_id_assignment_versions", type_="foreignkey")
+        for name in ("settled", "scored_version_id", "formula_version", "pooled_attempts", "pooled"):
             table.drop_column(name)
     with op.batch_alter_table("submissions") as table:
         table.drop_constraint("fk_submissions_avoid_node_id_nodes", type_="foreignkey")

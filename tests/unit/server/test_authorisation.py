@@ -97,6 +97,9 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}/submissions/{{public_id}}/source"): owner_or_staff(200),
     ("GET", f"{API}/submissions/{{public_id}}/events"): owner_or_staff(200),
     ("POST", f"{API}/submissions/{{public_id}}/cancel"): {**owner_or_staff(403), "owner": 200},
+    # What was handed in a moment ago has no grade yet.
+    ("GET", f"{API}/submissions/{{public_id}}/receipt"): owner_or_staff(409),
+    ("GET", f"{API}/receipts/keys"): everyone(200),
     # No code, no node; here nobody can join at all.
     ("POST", f"{API}/nodes/join"): everyone(409),
     ("GET", f"{API}/bundles/{{bundle_hash}}"): node_only(200),
@@ -127,7 +130,10 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{RUNG}/leaderboard"): member(200, 303),
     ("GET", "/submissions/{public_id}"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/source"): owner_or_staff(200, 303),
+    ("GET", "/submissions/{public_id}/receipt"): owner_or_staff(409, 303),
     ("GET", "/submissions/{public_id}/live"): owner_or_staff(200, 303),
+    # There is nothing to decide about before there is a result.
+    ("POST", "/submissions/{public_id}/review"): {**staff_of_course(409), **FORM},
     ("POST", "/submissions/{public_id}/cancel"): {**owner_or_staff(403), "owner": 303},
 }
 _SOURCE = "def add_one(x, out, n): ...\n"
@@ -144,6 +150,7 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     },
     ("POST", "/login"): {"data": _LOGIN},
     ("POST", "/account/tokens"): {"data": {"name": "new"}},
+    ("POST", "/submissions/{public_id}/review"): {"data": {"decision": "cleared"}},
     ("POST", "/account/courses/{course}/name"): {"data": {"shown": "name"}},
     ("POST", f"{RUNG}/submissions"): {"data": {"mode": "run", "language": "triton", "lane": "cpu", "source": _SOURCE}},
 }

@@ -1,0 +1,116 @@
+"""`ladder receipt …`: fetch the signed receipt of a grade, check it, and work the grade out again without a GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autograder.errors import ContractError
+from autograder.receipts import Receipt, SignatureError, read, recompute
+from autograder.signing import key_id
+from client import options
+from client.errors import NOT_PASSED, UsageError
+
+MAX_BYTES = 32 * 2**20
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group()
+def receipt() -> None:
+    """Receipts of grades: what a grade follows from, signed by the server."""
+
+
+@receipt.command()
+@click.argument("submission")
+@click.option("--output", type=_FILE, help="The file to write; receipt-SUBMISSION.json otherwise.")
+@click.option("--student", is_flag=True, help="The student's copy, for staff who would get the whole one.")
+def get(submission: str, output: Path | None, *, student: bool) -> None:
+    """Fetch the receipt of SUBMISSION, a receipt number."""
+    with options.connect() as api:
+        document = api.receipt(submission, "student" if student else None)
+    path = output or Path(f"receipt-{submission}.json")
+    if path.exists():
+        raise UsageError(f"{path} is there already; say --output.")
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    click.echo(f"{path} is the {document['copy']}'s copy, signed by the key {key_id(document['signature']['key'])}.")
+
+
+@receipt.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--key", metavar="KEY", help="The public key to trust; else the server that you are logged in to is asked."
+)
+@options.as_json
+def verify(file: Path, key: str | None, as_json: bool) -> None:
+    """Check the signature of FILE, a receipt, and work its score out again from its raw samples.
+
+    Exit status: 0 all of it holds, 1 something does not.
+    """
+    document = _document(file)
+    try:
+        found, signed_by = read(document, key)
+        trusted = key is not None or _is_the_servers(signed_by)
+        differences = recompute(found)
+    except (SignatureError, ContractError) as error:
+        _say(as_json, {"holds": False, "reason": str(error)}, f"{file} does not hold: {error}.")
+        sys.exit(NOT_PASSED)
+    if not trusted:
+        differences = [f"the key {key_id(signed_by)} that signed it is none of the server's", *differences]
+    facts = {"holds": not differences, "key": signed_by, "differences": differences, **_facts(found)}
+    _say(as_json, facts, _sentence(file, found, signed_by, differences))
+    sys.exit(NOT_PASSED if differences else 0)
+
+
+def _document(file: Path) -> dict[str, Any]:
+    if file.stat().st_size > MAX_BYTES:
+        raise UsageError(f"{file} is too large for a receipt.")
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is no JSON that can be read: {error}") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{file} is no receipt.")
+    return document
+
+
+def _is_the_servers(public: str) -> bool:
+    """Whether the server that the user is logged in to says that it signed with this key."""
+    with options.connect() as api:
+        return any(key["public"] == public for key in api.receipt_keys())
+
+
+def _facts(found: Receipt) -> dict[str, Any]:
+    grade = found.grade
+    return {
+        "number": found.number,
+        "copy": found.copy.value,
+        "verdict": grade.verdict.value,
+        "points": grade.points,
+        "ratio": grade.speed.ratio if grade.speed else None,
+        "attempts": len({item.attempt for item in found.samples}),
+        "pairs": sum(len(item.measurement.pairs) for item in found.samples),
+    }
+
+
+def _sentence(file: Path, found: Receipt, signed_by: str, differences: list[str]) -> str:
+    if differences:
+        return "\n".join([f"{file} does not hold:", *(f"  {line}" for line in differences)])
+    facts = _facts(found)
+    speed = f", {facts['ratio']:.4f} × the reference" if facts["ratio"] is not None else ""
+    points = "no points" if facts["points"] is None else f"{facts['points']:g} points"
+    return (
+        f"OK: signed by {key_id(signed_by)}. {found.assignment}, submission {found.submission} on {found.lane}: "
+        f"{found.grade.verdict}, {points}{speed}, worked out again from {facts['pairs']} pairs of "
+        f"{facts['attempts']} attempts."
+    )
+
+
+def _say(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
+    if as_json:
+        options.print_json(facts)
+    else:
+        click.echo(sentence)

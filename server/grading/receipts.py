@@ -1,0 +1,146 @@
+"""The receipt of a submission's grade as it is now, from what is stored (`autograder.receipts` says what is in it)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+
+from autograder import codec
+from autograder.assignment import Assignment as Manifest
+from autograder.assignment import LanePolicy
+from autograder.contract import GradeResult, Measurement, Mode
+from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
+from autograder.scores import group_results, score
+from server.errors import ConflictError
+from server.grading.lateness import days_late
+from server.grading.pools import read_pool, with_pool
+from server.grading.results import manifest_of
+from server.models import (
+    Assignment,
+    AssignmentVersion,
+    Attempt,
+    Course,
+    GradeChange,
+    Node,
+    Result,
+    Sampling,
+    Submission,
+)
+
+
+def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Receipt:
+    """The staff's copy.
+
+    Raises:
+        ConflictError: it has no grade: a practice run, or nothing was found yet.
+    """
+    if submission.mode is Mode.run:
+        raise ConflictError("A practice run has no grade, and so no receipt of one.")
+    if submission.result_id is None:
+        raise ConflictError("There is no grade yet. The receipt number on its page stands for what was handed in.")
+    query = select(Result).where(Result.id == submission.result_id).options(undefer(Result.payload))
+    result = session.scalars(query).one()
+    found = codec.from_json(GradeResult, result.payload)
+    version = session.get_one(AssignmentVersion, submission.version_id)
+    assignment = session.get_one(Assignment, submission.assignment_id)
+    manifest = manifest_of(session.get_one(AssignmentVersion, result.scored_version_id or submission.version_id))
+    samples = _samples(session, submission, result, found)
+    return Receipt(
+        number=submission.public_id,
+        copy=Copy.staff,
+        made_at=now.isoformat(),
+        course=session.get_one(Course, submission.course_id).slug,
+        assignment=assignment.slug,
+        version=version.number,
+        bundle=version.bundle_hash,
+        grading_hash=version.grading_hash,
+        lane=submission.lane,
+        language=submission.language,
+        submission=submission.number,
+        source_hash=submission.source_hash,
+        uploaded_at=submission.uploaded_at.isoformat(),
+        days_late=days_late(submission.uploaded_at, assignment.due_at),
+        formula=_formula(manifest, submission, result),
+        groups=tuple(Group(name, ok) for name, ok in group_results(manifest, found, submission.lane).items()),
+        cases=found.cases,
+        ranked=tuple(case.name for case in found.cases if case.ranked),
+        attempts=tuple(_attempts(session, [result.attempt_id, *(attempt_id for attempt_id, _ in samples)])),
+        samples=tuple(item for _, item in samples),
+        grade=_grade(session, submission, result, found, manifest),
+        changes=tuple(_changes(session, submission)),
+        findings=found.findings,
+        held_reason=found.held_reason,
+    )
+
+
+def _samples(session: Session, submission: Submission, result: Result, found: GradeResult) -> list[tuple[int, Sampled]]:
+    """Attempts with what they sampled: the pool's; of a result from before there were pools, its own."""
+    query = (
+        select(Attempt.id, Attempt.public_id, Sampling.measurement)
+        .join(Attempt, Attempt.id == Sampling.attempt_id)
+        .where(Sampling.pool == submission.pool)
+        .order_by(Sampling.id)
+    )
+    rows = session.execute(query).all() if submission.pool is not None else []
+    if rows:
+        return [(row.id, Sampled(row.public_id, codec.from_json(Measurement, row.measurement))) for row in rows]
+    name = session.scalars(select(Attempt.public_id).where(Attempt.id == result.attempt_id)).one()
+    return [(result.attempt_id, Sampled(name, item)) for item in found.measurements]
+
+
+def _formula(manifest: Manifest, submission: Submission, result: Result) -> Formula:
+    policy = manifest.policy(submission.lane) or LanePolicy(ranks=False)
+    return Formula(
+        version=result.formula_version,
+        correctness=manifest.points.correctness,
+        speed=manifest.points.speed,
+        speed_points=policy.speed_points,
+        r_full=policy.r_full,
+        r_zero=policy.r_zero,
+    )
+
+
+def _grade(session: Session, submission: Submission, result: Result, found: GradeResult, manifest: Manifest) -> Grade:
+    return Grade(
+        verdict=result.verdict,
+        review=submission.review,
+        settled=result.settled,
+        speed=score(manifest, with_pool(found, read_pool(session, submission)), submission.lane).speed,
+        correctness_points=result.correctness_points,
+        speed_points=result.speed_points,
+        points=submission.points,
+        confirmations=submission.confirmations,
+    )
+
+
+def _attempts(session: Session, ids: Sequence[int]) -> Iterable[AttemptFacts]:
+    """What is known of these attempts, oldest first; of one that found nothing only where it was."""
+    query = (
+        select(Attempt, Node.name, Submission.public_id, Result.payload)
+        .join(Node, Node.id == Attempt.node_id)
+        .join(Submission, Submission.id == Attempt.submission_id)
+        .outerjoin(Result, Result.attempt_id == Attempt.id)
+        .where(Attempt.id.in_(set(ids)))
+        .order_by(Attempt.id)
+    )
+    for attempt, node, submission, payload in session.execute(query):
+        found = codec.from_json(GradeResult, payload) if payload is not None else None
+        yield AttemptFacts(
+            attempt=attempt.public_id,
+            submission=submission,
+            node=node,
+            work=attempt.work,
+            finished_at=attempt.finished_at.isoformat() if attempt.finished_at else "",
+            environment=found.environment if found else {},
+            promises=found.promises if found else (),
+            gpu=found.gpu if found else None,
+        )
+
+
+def _changes(session: Session, submission: Submission) -> Iterable[Change]:
+    query = select(GradeChange).where(GradeChange.submission_id == submission.id).order_by(GradeChange.id)
+    for row in session.scalars(query):
+        yield Change(row.at.isoformat(), row.reason.value, row.before, row.after, row.formula_version)
