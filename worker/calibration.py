@@ -40,6 +40,15 @@ class Canary:
         self._sung: deque[Measurement] = deque(maxlen=KEPT)
         self._at = 0.0
 
+    def sing_again(self) -> Song:
+        """Measure it, and if something is wrong, once more: a measurement that asks to be repeated is no illness yet.
+
+        Raises:
+            HandedBackError: the node is stopped meanwhile.
+        """
+        song = self.sing()
+        return self.sing() if song.trouble else song
+
     def sing(self) -> Song:
         """Measure it once.
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import codec
-from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Verdict, Work
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
 from worker.errors import HandedBackError, JudgeError
 from worker.judge import JudgeProcess
 
@@ -100,10 +100,14 @@ class KnownJobs:
         with self._staged(request) as folder:
             return self.judged(folder)
 
-    def judged(self, folder: Path, deadline_s: float = DEADLINE_S) -> Outcome:
-        """What the judge makes of a staged folder."""
+    def judged(
+        self, folder: Path, deadline_s: float = DEADLINE_S, enter: Callable[[Phase], None] = lambda _: None
+    ) -> Outcome:
+        """What the judge makes of a staged folder; `enter` is told its phases."""
         try:
             for event in self._judge.grade(folder, deadline_s=deadline_s):
+                if event.phase is not None:
+                    enter(event.phase.phase)
                 if event.result is not None:
                     return Outcome(event.result)
         except JudgeError as error:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from importlib import metadata
 
-from autograder.contract import Lane, Work
+from autograder.contract import CONTRACT_VERSION, Lane, Work
 from autograder.gpu.lanes import lane_of
 from worker.errors import GpuUnknownError, UnfitError
 from worker.nvml import Gpu
@@ -66,3 +69,21 @@ def _asked(wanted: str) -> Lane:
         raise GpuUnknownError(f"{len(seen)} GPUs are seen, and there is no NVML to tell them apart by LADDER_GPU")
     name, (major, minor) = seen[0]
     return lane_of(name, (major, minor))
+
+
+def machine_facts() -> dict[str, str]:
+    """Names and versions, for the node page."""
+    found = {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "python": platform.python_version(),
+        "contract": str(CONTRACT_VERSION),
+    }
+    for name in ("torch", "triton"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.contract import Calibration, GradeResult, Phase, Work
+from autograder.contract import Calibration, GpuFacts, GradeResult, Phase, Work
 from worker import blame, selftest
 from worker.baseline import Hygiene
 from worker.calibration import Canary, Song
@@ -61,6 +61,14 @@ class Attempt:
         """The judge is doing this now."""
         if self._watch is not None:
             self._watch.enter(phase)
+
+    def measuring(self) -> None:
+        """All of it is one measurement."""
+        self.enter(Phase.measuring)
+
+    def facts(self) -> GpuFacts | None:
+        """What was seen; `None` where there is no NVML."""
+        return self._watch.facts() if self._watch is not None else None
 
     def xids(self) -> tuple[int, ...]:
         """The driver's error numbers of its time."""
@@ -246,10 +254,10 @@ class NodeLife:
     def _heard(self) -> Song:
         gpu = self._device.gpu
         if gpu is None:
-            return self.canary.sing()
+            return self.canary.sing_again()
         with Watch(gpu) as watch:
             watch.enter(Phase.measuring)
-            song = self.canary.sing()
+            song = self.canary.sing_again()
         return Song(song.trouble or watch.facts().trouble, song.measurement)
 
     def _tell_the_judge(self) -> None:

@@ -24,6 +24,7 @@ class Node:
 
     serves: Serves
     gpu: Gpu | None
+    device: Device
     judge: JudgeProcess
     jobs: KnownJobs
     life: NodeLife
@@ -59,7 +60,7 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         secrets_of_node=config.secrets,
         accepted=config.sandbox.accepted,
     )
-    return Node(Serves(lanes, config.works, facts(config, gpu)), gpu, judge, jobs, life)
+    return Node(Serves(lanes, config.works, facts(config, gpu)), gpu, device, judge, jobs, life)
 
 
 def environment(config: NodeConfig, gpu: Gpu | None) -> dict[str, str]:

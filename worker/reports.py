@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
 import time
-from importlib import metadata
 
-from autograder.contract import CONTRACT_VERSION, Kind, NodeReport
+from autograder.contract import Kind, NodeReport
 from worker.disk import Disk
-from worker.lanes import Serves
+from worker.lanes import Serves, machine_facts
 from worker.life import NodeLife
 from worker.results import Outbox
 from worker.stopping import Stopping
@@ -30,7 +27,7 @@ class Reporter:
         self._stopping = stopping
         self._disk = disk
         self._life = life
-        self._facts = facts() | serves.facts
+        self._facts = machine_facts() | serves.facts
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
@@ -76,21 +73,3 @@ class Reporter:
             suspect_until=kept.suspect_until,
         )
         self._outbox.tell(Kind.node, report)
-
-
-def facts() -> dict[str, str]:
-    """Names and versions, for the node page."""
-    found = {
-        "host": platform.node(),
-        "system": platform.platform(),
-        "machine": platform.machine(),
-        "cores": str(len(os.sched_getaffinity(0))),
-        "python": platform.python_version(),
-        "contract": str(CONTRACT_VERSION),
-    }
-    for name in ("torch", "triton"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import click
 import httpx
 
+from client.commands.node_accept import accept, verify_report
 from client.commands.staff import load
 from client.errors import OursError, ReachError, UsageError
 from client.local.home import write_private
@@ -23,6 +24,8 @@ FOLDER = Path("/etc/kernel-ladder")
 STATE = Path("/var/lib/kernel-ladder")
 UNIT = Path("/etc/systemd/system/kernel-ladder-node.service")
 TIMEOUT_S = 30.0
+USUAL = {"LADDER_SELF_TEST": "1", "LADDER_CANARY_EVERY_S": "900", "LADDER_CANARY_EVERY_JOBS": "100"}
+"""How a node looks after itself where nothing else was said."""
 
 _folder = click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
@@ -39,19 +42,29 @@ def node() -> None:
     """This machine as a node that grades."""
 
 
+node.add_command(accept)
+node.add_command(verify_report)
+
+
 @node.command()
 @click.argument("server")
 @click.option("--name", required=True, help="As staff called it when they made the code.")
 @click.option("--code", required=True, help="From `ladder admin invite-node NAME`; good once, for a day.")
-@click.option("--lanes", default="cpu", show_default=True, help="What it grades, separated by commas.")
+@click.option("--lanes", default="cpu", show_default=True, help="What it grades, by commas; `auto`: by its GPU.")
+@click.option("--gpu", default="", help="UUID of the one GPU that it serves; needed where there are several.")
+@click.option("--sandbox", type=click.Choice(["process", "docker"]), default="process", show_default=True)
+@click.option("--strangers", is_flag=True, help="It takes code of people whom nobody answers for: Docker only.")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Trust this certificate.")
 @click.option("--home", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Where it works.")
 @click.option("--write-unit", is_flag=True, help=f"Install {UNIT}.")
 @_folder
 def join(
-    *, server: str, name: str, code: str, lanes: str, ca: Path | None, home: Path, write_unit: bool, folder: Path
-) -> None:
+    *, server: str, name: str, code: str, lanes: str, ca: Path | None, home: Path, write_unit: bool, folder: Path,
+    gpu: str, sandbox: str, strangers: bool,
+) -> None:  # fmt: skip
     """Exchange a code for this node's token and settings, and try them."""
+    if strangers and sandbox == "process":
+        raise UsageError("the process sandbox does not serve strangers' code: say --sandbox docker.")
     trusted = ca.resolve() if ca else None
     _make_private(folder)
     joined = _exchange(server.rstrip("/"), name, code, trusted)
@@ -62,6 +75,9 @@ def join(
         "LADDER_SERVER_URL": server.rstrip("/"),
         "LADDER_BROKER_URL": _with_certificate(joined["broker_url"], trusted),
         "LADDER_LANES": lanes,
+        "LADDER_SANDBOX": sandbox,
+        **({"LADDER_GPU": gpu} if gpu else {}),
+        **({"LADDER_STRANGERS": "1"} if strangers else {}),
         "LADDER_HOME": str(home.resolve()),
         **({"SSL_CERT_FILE": str(trusted)} if trusted else {}),
     }
@@ -77,8 +93,9 @@ def join(
 @_accept
 def check(*, folder: Path, accepted: tuple[str, ...]) -> None:
     """Does the sandbox keep what it has to here, and are server and broker in reach? Exit status 0 if so."""
-    _require_promises(accepted)
-    _say_problems(_read(folder))
+    settings = _read(folder)
+    _require_promises(accepted, settings)
+    _say_problems(settings)
 
 
 @node.command()
@@ -86,9 +103,13 @@ def check(*, folder: Path, accepted: tuple[str, ...]) -> None:
 @_accept
 def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
     """Grade until SIGTERM. Refuses to begin where the sandbox cannot keep what submissions must be kept from."""
-    _require_promises(accepted)
+    settings = _read(folder)
+    _require_promises(accepted, settings)
     # What it joined with counts, not what happens to be set here: SSL_CERT_FILE, for one, often is.
-    os.environ.update(_read(folder))
+    os.environ.update(settings)
+    for variable, usual in USUAL.items():
+        os.environ.setdefault(variable, usual)
+    os.environ["LADDER_ACCEPT_MISSING"] = ",".join(accepted)
     sys.exit(load("worker.main", "worker").main() or 0)
 
 
@@ -153,12 +174,13 @@ def _read(folder: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-def _require_promises(accepted: tuple[str, ...]) -> None:
+def _require_promises(accepted: tuple[str, ...], settings: Mapping[str, str]) -> None:
+    os.environ.update(settings)
     sandbox = load("autograder.sandbox", "harness")
     unknown = set(accepted) - set(sandbox.Promise)
     if unknown:
         raise UsageError(f"no such promise: {', '.join(sorted(unknown))}. There are {', '.join(sandbox.Promise)}.")
-    tried = load("autograder.sandbox.process", "harness").ProcessSandbox()
+    tried = _driver(settings.get("LADDER_SANDBOX") or os.environ.get("LADDER_SANDBOX", "process"))
     missing = sorted(set(sandbox.Promise) - tried.promises)
     tried.close()
     click.echo(f"the sandbox does not keep: {', '.join(missing) or 'nothing; every promise is kept'}", err=True)
@@ -168,6 +190,14 @@ def _require_promises(accepted: tuple[str, ...]) -> None:
             f"this machine must not serve: its sandbox cannot keep {', '.join(refused)} (docs/threats.md). "
             "Be root, or say --accept-missing for each that you accept."
         )
+
+
+def _driver(name: str) -> Any:
+    dotted = load("worker.settings", "worker").SANDBOXES.get(name)
+    if dotted is None:
+        raise UsageError(f"there is no sandbox {name!r}.")
+    module, _, driver = dotted.partition(":")
+    return getattr(load(module, "harness"), driver)()
 
 
 def _say_problems(settings: Mapping[str, str]) -> None:

@@ -41,10 +41,10 @@ def test_it_serves_with_every_promise_or_with_those_that_were_named(monkeypatch)
 
     monkeypatch.setattr(process, "ProcessSandbox", Weak)
     with pytest.raises(node.OursError, match="cannot keep no_network"):
-        node._require_promises(("memory_limit",))
-    node._require_promises(("memory_limit", "no_network"))
+        node._require_promises(("memory_limit",), {})
+    node._require_promises(("memory_limit", "no_network"), {})
     with pytest.raises(node.UsageError, match="no such promise"):
-        node._require_promises(("everything",))
+        node._require_promises(("everything",), {})
 
 
 def test_the_brokers_certificate_is_always_checked(tmp_path):

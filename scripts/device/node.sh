@@ -1,0 +1,16 @@
+#!/bin/sh
+# What `ladder node accept` finds on this machine's GPU: about two minutes on an H200. $OUT gets the signed report.
+#
+#     OUT=DIR sh scripts/device/node.sh [options of `ladder node accept`]
+set -u
+cd "$(dirname "$0")/../.."
+PYTHONPATH="$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
+export PYTHONPATH
+: "${OUT:=var/node-report}"
+# Beside a GPU, not behind one: the baseline is what it holds before anything of ours runs.
+nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader
+python3 -m client node accept --lane auto --out "$OUT" "$@"
+status=$?
+nvidia-smi --query-gpu=memory.used --format=csv,noheader
+python3 -m client node verify-report "$OUT/node-report.json"
+exit $status
