@@ -38,6 +38,9 @@ DISAGREE = "The times that the submission's process reported are shorter than th
 TOO_FAST = "The time is far below the best one that was verified."
 BELOW_FLOOR = "The time is shorter than what the device can do by its data sheet."
 
+_LEAST_US = 1e-3
+"""What an event clock tells apart at best; a forged one may say 0."""
+
 _KINDS = {
     SLOWED: FindingKind.slowed_reference,
     DISAGREE: FindingKind.clock_disagreement,
@@ -66,7 +69,7 @@ class Batches:
 def bound(scored_us: float, taken: Batches, rules: Rules) -> Bound:
     """What the sealed clock allows beside the time that would count, `scored_us`."""
     sealed_us = sealed_call_us(taken.ours, taken.null_us, taken.calls)
-    excess = sealed_us / scored_us - 1 if scored_us > 0 else float(taken.calls)
+    excess = sealed_us / max(scored_us, _LEAST_US) - 1
     return Bound(
         calls=taken.calls,
         batches=taken.ours,

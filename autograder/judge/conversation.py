@@ -180,8 +180,7 @@ class Conversation:
         for tensor in tensors:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
-        self._device.cool()
-        self._device.settle()
+        self._cool()
         message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace)
         start = time.monotonic()
         self._judge_word.write(nonce)
@@ -220,8 +219,7 @@ class Conversation:
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed
-        self._device.cool()
-        self._device.settle()
+        self._cool()
         reveal, descriptors = encode(Reveal(nonce, tuple(drawn))), [slab.memory.descriptor for slab in memory.inputs]
         self._runner.thaw()
         time.sleep(_AWAKE_S)
@@ -242,6 +240,12 @@ class Conversation:
         self._receive(Released, nonce, time.monotonic() + _RELEASE_S, "a batch of calls")
         self._runner.freeze()
         return self._limits_kept("a batch of calls") or FinishedBatch(memory.snapshots(), sealed_us, event_us)
+
+    def _cool(self) -> None:
+        """Have nothing in the caches and nothing left to do."""
+        if self._defences.cold:
+            self._device.cool()
+        self._device.settle()
 
     def _armed(self, arm: Arm, descriptors: list[int]) -> Failure | None:
         """Have the runner map the outputs."""

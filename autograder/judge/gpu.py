@@ -113,8 +113,8 @@ class GpuDevice:
         return int(torch.cuda.mem_get_info(self.where)[0])
 
     def reserve(self, size: int) -> None:
-        """Have torch take it and keep it for later tensors."""
-        torch.empty(size, dtype=torch.uint8, device=self.where)
+        """Have torch take it, or a quarter of the device, and keep it for later tensors."""
+        torch.empty(min(size, self.memory_bytes // 4), dtype=torch.uint8, device=self.where)
 
     def settle(self) -> None:
         """Wait for the device."""

@@ -16,8 +16,10 @@ A `measure` attempt knows the ranked cases only: the hidden ones were met in the
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +59,9 @@ from autograder.judge.results import Results
 from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Timed
 from autograder.sandbox import Sandbox
+
+_RESERVED_PER_ELEMENT = 32
+"""Bytes."""
 
 
 def grade(
@@ -147,6 +152,7 @@ class Grading:
         """Walk the phases."""
         self._phases.enter(Phase.compiling)
         refused = _refused(self._request)
+        self._device.reserve(reserve_bytes(self._assignment, self._results.cases))
         if self._work is Work.measure and not refused:
             self._prepare()
         runner = refused or self._runners.fresh()
@@ -338,6 +344,13 @@ class Grading:
             environment=environment(self._sandbox, self._runners.versions) | self._device.facts(),
             promises=tuple(sorted(self._sandbox.promises)),
         )
+
+
+def reserve_bytes(assignment: Assignment, cases: Sequence[Case]) -> int:
+    """What the judge's own tensors of the largest case may need: the oracle works with several of eight bytes each."""
+    tensors = (*assignment.inputs, *assignment.outputs)
+    elements = (sum(math.prod(assignment.shape_of(one, case)) for one in tensors) for case in cases)
+    return _RESERVED_PER_ELEMENT * max(elements, default=0)
 
 
 def as_checked(failure: Failure) -> Checked:

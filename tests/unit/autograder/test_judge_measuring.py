@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 
 import pytest
-from grading_bench import GOOD, Bench
+from grading_bench import GOOD, Bench, kernel
 
 from autograder.contract import GradeResult, Verdict, Work
-from autograder.judge import devices
-from autograder.judge.host import HostDevice
+from autograder.errors import GpuMemoryError
+from autograder.judge import ALL_ON, Defences, blame, devices
+from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.rules import HOST as HOST_RULES
 from autograder.judge.rules import Rules
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
@@ -19,10 +22,6 @@ LENIENT = Rules(
     epsilon=50.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2, control_pairs=2,
     null_exchanges=2,
 )  # fmt: skip
-FORGES = """for frame in inspect.stack():
-    for entry in gc.get_objects():
-        pass
-"""
 
 
 class EventHost(HostDevice):
@@ -61,3 +60,121 @@ def test_a_measurement_has_pairs_batches_null_and_control(bench: Bench, host: Ev
     assert not result.held
     assert result.remeasure == ""
     assert result.exclusive_s > 0
+
+
+class FullHost(EventHost):
+    """Memory that runs out at the nth allocation, and comes back when whoever took it is gone."""
+
+    memory_bytes = 1000
+
+    def __init__(self, fails_at: int, comes_back: int) -> None:
+        self._left = fails_at
+        self._comes_back = comes_back
+        self._looks = 0
+
+    def memory(self, size: int) -> HostMemory:
+        self._left -= 1
+        if self._left < 0:
+            raise GpuMemoryError("the CUDA driver says CUDA_ERROR_OUT_OF_MEMORY")
+        return super().memory(size)
+
+    def free_bytes(self) -> int:
+        self._looks += 1
+        return 0 if self._looks == 1 else self._comes_back
+
+
+def hogged(monkeypatch: pytest.MonkeyPatch, bench: Bench, device: FullHost, **more: object) -> GradeResult:
+    monkeypatch.setattr(devices, "of", lambda _: device)
+    monkeypatch.setattr(blame, "_GONE_S", 0.2)
+    monkeypatch.setattr(type(device), "rules", HOST_RULES)
+    bench.references.close()
+    try:
+        return measure(bench, **more)
+    finally:
+        bench.references.close()
+
+
+@pytest.mark.parametrize("fails_at", [3, 7])
+def test_who_took_the_devices_memory_is_told_so(monkeypatch: pytest.MonkeyPatch, bench: Bench, fails_at: int) -> None:
+    result = hogged(monkeypatch, bench, FullHost(fails_at, comes_back=10**12))
+    assert result.verdict is Verdict.out_of_memory, result.explanation
+
+
+def test_memory_that_nobody_had_taken_is_our_fault(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    assert hogged(monkeypatch, bench, FullHost(3, comes_back=0)).verdict is Verdict.grader_error
+
+
+def test_without_that_defence_taking_the_memory_is_a_free_redraw(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    off = dataclasses.replace(ALL_ON, memory_blame=False)
+    result = hogged(monkeypatch, bench, FullHost(3, comes_back=10**12), defences=off)
+    assert result.verdict is Verdict.grader_error
+
+
+FORGES = kernel(
+    top="real = time.perf_counter_ns\nimport gc\n",
+    before="import autograder.runner.languages.triton as lane\nlane._clock = lambda: 0",
+)
+STRICT = dataclasses.replace(LENIENT, epsilon=5.0)
+
+
+def test_a_forged_clock_ranks_by_the_sealed_batches(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """In a batch of the host lane an exchange is not small beside a call: ε is wide, and still a clock of 0 is seen."""
+    monkeypatch.setattr(type(host), "rules", STRICT)
+    result = measure(bench, FORGES)
+    assert result.verdict is Verdict.passed, result.explanation
+    (found,) = result.measurements
+    assert {pair.submission_event_us for pair in found.pairs} == {0.0}
+    assert found.clock in {"bound", "batches"}
+    assert found.time_us > 0
+
+
+def test_without_batches_a_forged_clock_ranks(bench: Bench, host: EventHost) -> None:
+    off = dataclasses.replace(ALL_ON, batches=False)
+    (found,) = measure(bench, FORGES, defences=off).measurements
+    assert (found.clock, found.time_us, found.bound) == ("event", 0.0, None)
+
+
+WRONG_WHEN_TIMED = kernel(top="calls = []\n", after="calls.append(n)\nif len(calls) == 2: out[0, 0] += 1")
+
+
+@pytest.mark.parametrize(
+    ("defences", "verdict"),
+    [(ALL_ON, Verdict.wrong_answer), (dataclasses.replace(ALL_ON, oracle=False), Verdict.passed)],
+    ids=["on", "off"],
+)
+def test_every_timed_output_is_compared(bench: Bench, host: EventHost, defences: Defences, verdict: Verdict) -> None:
+    result = measure(bench, WRONG_WHEN_TIMED, defences=defences)
+    assert result.verdict is verdict, result.explanation
+    assert verdict is Verdict.passed or "In a timed call" in result.explanation
+
+
+def test_a_batch_that_raises_is_the_submissions(bench: Bench, host: EventHost) -> None:
+    source = kernel(top="calls = []\n", before="calls.append(n)\nif len(calls) > 5: raise KeyError('late')")
+    result = measure(bench, source)
+    assert result.verdict is Verdict.runtime_error, result.explanation
+    assert result.error
+    assert result.error.kind == "KeyError"
+
+
+def test_a_guard_band_that_is_broken_in_a_batch_is_illegal_access(bench: Bench, host: EventHost) -> None:
+    lines = "calls.append(n)\nif len(calls) > 5: torch.as_strided(out, (1,), (1,), out.storage_offset() + m * n)[0] = 1"
+    result = measure(bench, kernel(top="calls = []\n", after=lines))
+    assert result.verdict is Verdict.illegal_access, result.explanation
+
+
+def test_an_input_that_is_rewritten_in_a_batch_is_not_believed(bench: Bench, host: EventHost) -> None:
+    """It is sealed against writing: the runner writes to a view of its own, and the judge's copy stays."""
+    lines = "calls.append(n)\nif len(calls) > 5: a.zero_()"
+    result = measure(bench, kernel(top="calls = []\n", before=lines))
+    assert result.verdict is Verdict.wrong_answer, result.explanation
+
+
+def test_nulls_and_calls_are_kept_with_the_reference(bench: Bench, host: EventHost) -> None:
+    first, second = (measure(bench).measurements[0].bound for _ in range(2))
+    assert first
+    assert second
+    assert first.null_us == second.null_us
+    assert first.calls == second.calls
+    assert first.batches != second.batches
