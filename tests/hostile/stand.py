@@ -101,8 +101,8 @@ def write_assignment(
     if inputs == "bounded":
         manifest["tolerance"] = {"out": {"kind": "bounded", "factor": 4}}
         _append(folders.assignment / "problem.py", SCALED)
-    (folders.assignment / "assignment.toml").write_text(_toml(manifest), encoding="utf-8")
-    (folders.reference / "hidden.toml").write_text(_toml({"family": FAMILIES}), encoding="utf-8")
+    (folders.assignment / "assignment.toml").write_text(to_toml(manifest), encoding="utf-8")
+    (folders.reference / "hidden.toml").write_text(to_toml({"family": FAMILIES}), encoding="utf-8")
     return folders
 
 
@@ -110,7 +110,7 @@ def _append(path: Path, text: str) -> None:
     path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
 
 
-def _toml(data: dict[str, Any]) -> str:
+def to_toml(data: dict[str, Any]) -> str:
     return "".join(f"{key} = {_value(value)}\n" for key, value in data.items())
 
 
@@ -249,6 +249,20 @@ def folders_left(stand: Stand) -> list[str]:
     return _until_none(
         lambda: [path for plan in plans for path in (plan.folder, *plan.cgroups) if os.path.lexists(path)]
     )
+
+
+def containers_left(stand: Stand) -> list[str]:
+    """Containers that the last grading was lent, if its sandbox is Docker's."""
+    lent = {runner.name for runner in stand.sandbox.started if hasattr(runner, "container")}
+    if not lent:
+        return []
+    import docker  # noqa: PLC0415 - only where there is one
+
+    engine = docker.from_env()
+    try:
+        return _until_none(lambda: sorted(lent & {one.name for one in engine.containers.list(all=True, ignore_removed=True)}))
+    finally:
+        engine.close()
 
 
 def processes_named(name: str) -> list[int]:

@@ -19,7 +19,7 @@ from tests.hostile.stand import Stand
 
 DRIVERS = ("process", "docker")
 GPU_LANES = (Lane.h200, Lane.h100, Lane.b200)
-GPU_PAIRS = 15
+GPU_PAIRS = 9
 
 
 def lanes() -> list[Lane]:

@@ -20,7 +20,7 @@ from autograder.judge.defences import ALL_ON
 from autograder.sandbox import Promise
 from tests.gpu.hostile import naive
 from tests.hostile.canary import touched
-from tests.hostile.stand import Stand, folders_left, processes_left
+from tests.hostile.stand import Stand, containers_left, folders_left, processes_left
 from tests.redteam import stands
 from tests.redteam.attacks import Task, tasks
 from tests.redteam.neighbour import neighbour
@@ -48,29 +48,27 @@ def main() -> None:
 
 
 def _graded(stand: Stand, task: Task) -> Answer:
-    """What one task showed; an honest one that is held is measured a second time."""
+    """What one task showed; an honest one that is held, or to be measured again, is."""
     if absent := [name for name in task.needs if Promise(name) not in stand.sandbox.promises]:
         return Answer(skipped=f"the sandbox does not promise {', '.join(absent)} here")
     if task.naive:
         return Answer(_naively(stand, task))
     seen = _once(stand, task)
-    again = _once(stand, task) if task.honest and (seen.held or seen.remeasure) else None
+    again = _once(stand, task, remeasured=1) if task.honest and (seen.held or seen.remeasure) else None
     return Answer(seen, again)
 
 
-def _once(stand: Stand, task: Task) -> Seen:
-    """One grading; where the judge asks for a second measurement, that one."""
+def _once(stand: Stand, task: Task, remeasured: int = 0) -> Seen:
+    """One grading. What may be held for a time is graded as if it had been measured before: that one decides."""
     start = time.monotonic()
     with neighbour() if task.neighbour else nullcontext():
-        result = _result(stand, task)
-        if result.remeasure:
-            result = _result(stand, task, remeasured=1)
+        result = _result(stand, task, remeasured=remeasured or int(task.held in {"yes", "harmless"}))
     seen = _seen(result, time.monotonic() - start)
-    left = (*processes_left(stand), *folders_left(stand))
+    left = (*processes_left(stand), *folders_left(stand), *containers_left(stand))
     return replace(seen, left=tuple(str(one)[:SHOWN] for one in left[:5]))
 
 
-def _result(stand: Stand, task: Task, remeasured: int = 0) -> GradeResult:
+def _result(stand: Stand, task: Task, *, remeasured: int) -> GradeResult:
     off = replace(WAITS_LESS, **dict.fromkeys(task.without, False)) if task.without else ALL_ON
     return stand.grade(
         task.source, mode=task.mode, inputs=task.inputs, limits=dict(task.limits), work=Work(task.work),

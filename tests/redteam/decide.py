@@ -1,0 +1,97 @@
+"""The judge's own decision, on samples that were recorded: what would have been noticed, had the times been forged.
+
+A factor on the reported times changes no other sample. So a grading that was made once answers for all factors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+
+from autograder.contract import Bound, Control, Measurement, Pair
+from autograder.judge import clocks
+from autograder.judge.measure import by_clock, interval
+from autograder.judge.quiet import control_of
+from autograder.judge.rules import GPU, Rules
+
+LEAST_SCALE = 0.05
+STEPS = 24
+CLOCK = "event"
+
+
+def forged(found: Measurement, scale: float, rules: Rules = GPU) -> Measurement:
+    """What the judge would have had, if every reported time had been multiplied by `scale`; not judged yet."""
+    pairs = tuple(
+        dataclasses.replace(pair, submission_event_us=pair.submission_event_us * scale) for pair in found.pairs
+    )
+    times, references = zip(*(by_clock(pair, CLOCK) for pair in pairs), strict=True)
+    ratios = [ours / theirs for ours, theirs in zip(times, references, strict=True)]
+    (ratio_low, ratio_high), (time_low, time_high) = interval(ratios), interval(times)
+    made = dataclasses.replace(
+        found,
+        clock=CLOCK,
+        pairs=pairs,
+        ratio=statistics.median(ratios),
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        time_us=statistics.median(times),
+        time_low_us=time_low,
+        time_high_us=time_high,
+        reference_us=statistics.median(references),
+        control=_control(found, pairs, rules),
+        held="",
+        remeasure="",
+    )
+    return dataclasses.replace(made, bound=_bound(made, rules))
+
+
+def _bound(found: Measurement, rules: Rules) -> Bound | None:
+    """The bound beside forged times. Without batches of the reference alone, those beside it stand for them."""
+    if found.bound is None:
+        return None
+    made = found.bound
+    taken = clocks.Batches(made.calls, made.null_us, made.batches, made.reference_batches)
+    return clocks.bound(clocks.scored_us(found), taken, rules)
+
+
+def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> Control | None:
+    if found.control is None:
+        return None
+    return control_of(pairs, found.control.pairs, CLOCK, max(rules.tolerance, found.control.tolerance))
+
+
+def judged(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = 1) -> Measurement:
+    """The measurement as it would stand: what ranks in it, whether it is held or to be repeated."""
+    return clocks.standing(forged(found, scale, rules), clocks.Asked(remeasured=remeasured), rules)
+
+
+def noticed(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = 1) -> str:
+    """Why it would be held or measured again; `""` if it went through."""
+    made = judged(found, scale, rules, remeasured=remeasured)
+    return made.held or made.remeasure
+
+
+def smallest_scale(found: Measurement, rules: Rules = GPU) -> float:
+    """The smallest factor that goes unnoticed while the event clock ranks.
+
+    Returns:
+        `inf` if not even 1 goes unnoticed; 1 where the sealed clock ranks by itself, so that nothing can be forged.
+    """
+    if noticed(found, 1.0, rules):
+        return math.inf
+    if not _ranks(found, 1.0, rules):
+        return 1.0
+    low, high = LEAST_SCALE, 1.0
+    if _ranks(found, low, rules):
+        return low
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _ranks(found, middle, rules) else (middle, high)
+    return high
+
+
+def _ranks(found: Measurement, scale: float, rules: Rules) -> bool:
+    """Whether the forged times would go through, and count."""
+    made = judged(found, scale, rules)
+    return made.clock == CLOCK and not (made.held or made.remeasure)
