@@ -45,6 +45,9 @@ from autograder.judge.failure import clean, from_exit, from_raised
 from autograder.protocol import MAX_PACKET, Raised
 from autograder.sandbox import Purpose, Runner, RunnerLimits, Sandbox
 
+LANGUAGES = (Language.triton,)
+"""Those whose launches are compiled."""
+
 BUDGET_S = 20.0
 """No compilation begins later than this after the runner's first."""
 DEADLINE_S = 60.0
@@ -89,8 +92,6 @@ class _EndedError(Exception):
 
 def check(assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> dict[str, Checked]:
     """Compile for every target that the assignment names, beside each other; by target."""
-    if request.language is not Language.triton:
-        return {}
     with ExitStack() as last:
         jobs = [_Job(target, assignment, request, sandbox) for target in assignment.compile_for]
         for job in jobs:

@@ -30,7 +30,7 @@ MOST_SHOWN = 12
 """Of the device's kernels in a finding's evidence."""
 
 LIBRARIES = re.compile(
-    r"cutlass|cublas|cudnn|nvjet_|gemv\w*_kernel|splitKreduce|flash_fwd|fmha_|"
+    r"cutlass|cublas|cudnn|nvjet_|\bgeam_kernel|gemv\w*_kernel|splitKreduce|flash_fwd|fmha_|"
     r"\b(?:sm\d+|volta|turing|ampere|ada|hopper|blackwell)_\w*(?:gemm|conv|fprop|xmma)|"
     r"\btriton_(?:poi|red|per|tem|mm)_"
 )

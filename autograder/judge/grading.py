@@ -302,7 +302,7 @@ class Grading:
 
     def _compile(self) -> None:
         """Compile what is launched for devices that may not be there, and hold it against the rung's requirements."""
-        if not self._assignment.compile_for:
+        if not self._assignment.compile_for or self._request.language not in compiled.LANGUAGES:
             return
         self._phases.enter(Phase.profiling)
         self._runners.close()
@@ -310,8 +310,8 @@ class Grading:
         self._requirements = requirements.evaluate(self._assignment, self._compiled)
 
     def _all_cases(self) -> tuple[CaseResult, ...]:
-        """The cases that were called, and in a check the requirements that count as cases."""
-        required = self._work is not Work.measure
+        """The cases that were called, and in a check of what is compiled the requirements that count as cases."""
+        required = self._work is not Work.measure and self._request.language in compiled.LANGUAGES
         return self._results.all() + (requirements.as_cases(self._assignment, self._requirements) if required else ())
 
     def _report(
