@@ -19,7 +19,7 @@ from autograder.errors import ContractError
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
-MANY = 400
+MANY = 200
 """A pool of more samples is resampled `FEWER` times: its interval is narrow, and somebody waits for it."""
 FEWER = 200
 EVENT, SEALED, BOUND, BATCHES = "event", "sealed", "bound", "batches"

@@ -70,7 +70,7 @@ def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
     Raises:
         ContractError: a measurement holds a number that no measurement can have.
     """
-    groups = _groups(assignment, result, lane)
+    groups = group_results(assignment, result, lane)
     passed = sum(groups.values())
     speed = speed_of(result)
     policy = assignment.policy(lane)
@@ -85,7 +85,7 @@ def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
     )
 
 
-def _groups(assignment: Assignment, result: GradeResult, lane: Lane) -> dict[str, bool]:
+def group_results(assignment: Assignment, result: GradeResult, lane: Lane) -> dict[str, bool]:
     """Every correctness group, and whether all its cases passed; a case that was not run did not."""
     groups = {case.group: False for case in assignment.cases_for(lane)}
     by_group: dict[str, list[CaseResult]] = {}

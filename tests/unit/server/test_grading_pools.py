@@ -1,0 +1,223 @@
+"""One pool for one kernel: what is added, what it is worth for everybody in it, and what is no way round it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+
+import pytest
+from sqlalchemy import select
+
+from autograder.contract import AttemptFailure, Kind, Lane, Language, Mode, Pair, Review, Verdict
+from server.grading import pools
+from server.grading.normal import normal
+from server.grading.pools import refresh_pools
+from server.leaderboard.service import board
+from server.models import Assignment, ChangeReason, GradeChange, Line, Result, Sampling, State, Submission
+from tests.doubles.world import SOURCE, World, case, measurement, passed, wrong
+
+GPU = {"lane": Lane.h200}
+SAME = {**GPU, "source": SOURCE}
+
+
+@pytest.fixture
+def world(database_url, tmp_path):
+    world = World.make(database_url, tmp_path)
+    world.add_node("forge", lanes=(Lane.h200,), slots=4)
+    yield world
+    world.database.dispose()
+
+
+def timed(*ratios):
+    """A passed result whose pairs have these ratios."""
+    pairs = tuple(Pair(100 * ratio, 100 * ratio, 100.0, 100.0) for ratio in ratios)
+    return dataclasses.replace(passed(), measurements=(dataclasses.replace(measurement(), pairs=pairs),))
+
+
+def grade(world, result, **changes):
+    return world.grade(result, node="forge", **{**SAME, **changes})
+
+
+def result_of(world, name):
+    with world.database.reading() as session:
+        row = session.get_one(Result, world.submission(name).result_id)
+        session.expunge_all()
+        return row
+
+
+def changes_of(world, name):
+    with world.database.reading() as session:
+        query = select(GradeChange).join(Submission, Submission.id == GradeChange.submission_id)
+        return [(row.reason, row.before, row.after) for row in
+                session.scalars(query.where(Submission.public_id == name).order_by(GradeChange.id))]  # fmt: skip
+
+
+def samplings(world):
+    with world.database.reading() as session:
+        rows = session.scalars(select(Sampling).order_by(Sampling.id)).all()
+        session.expunge_all()
+        return rows
+
+
+# --- one kernel ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"def vector_add(x, y, out, n):\n    # faster this time\n    pass\n",
+        b"def vector_add(x,y,out,n):\n\n\tpass",
+        b'"""Mine."""\ndef vector_add(x, y, out, n):\n    "adds"\n    pass\n',
+    ],
+)
+def test_layout_comments_and_docstrings_make_no_other_kernel(other):
+    assert normal(other, Language.triton) != normal(b"def vector_add(y, x, out, n):\n    pass\n", Language.triton)
+    assert normal(other.replace(b'    "adds"\n', b""), Language.triton) == normal(SOURCE, Language.triton)
+
+
+@pytest.mark.parametrize("other", [b"def vector_add(x, y, out, n):\n    return 1\n", b"N = 2\n" + SOURCE])
+def test_another_statement_makes_another_kernel(other):
+    assert normal(other, Language.triton) != normal(SOURCE, Language.triton)
+
+
+def test_cuda_is_compared_by_tokens_and_preprocessor_lines():
+    plain = b'#define N 4\nint f(int a) { return a+N; } // x\nconst char* s = "// no /* comment";\n'
+    same = b'#define  N /* four */ 4\n\nint f( int a )\n{\n return a + N;\n}\nconst char *s="// no /* comment" ;'
+    assert normal(plain, Language.cuda) == normal(same, Language.cuda)
+    for other in (plain.replace(b"a+N", b"a-N"), plain.replace(b"no /*", b"yes /*"), plain.replace(b"4\n", b"4 ")):
+        assert normal(other, Language.cuda) != normal(plain, Language.cuda)
+
+
+@pytest.mark.parametrize("source", [b"def f(:", b"\xff", b"(" * 5000])
+def test_what_cannot_be_read_is_compared_by_its_bytes(source):
+    assert normal(source, Language.triton) == source
+
+
+# --- the pool --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_kernel_again_adds_its_samples_and_both_have_the_pools_numbers(world):
+    first = grade(world, timed(1.3, 1.3, 1.3))
+    assert result_of(world, first).ratio == pytest.approx(1.3)
+    second = grade(world, timed(5.0, 5.0, 5.0, 5.0), source=SOURCE + b"# once more\n")
+    for name in (first, second):
+        assert result_of(world, name).ratio == pytest.approx(5.0)
+        assert result_of(world, name).pooled_attempts == 2
+    assert world.submission(first).points == world.submission(second).points
+    assert [reason for reason, _, _ in changes_of(world, first)] == [ChangeReason.graded, ChangeReason.pooled]
+    assert [len(row.measurement["pairs"]) for row in samplings(world)] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "other", [{"person": "Bob"}, {"source": SOURCE + b"N = 1\n"}, {"lane": Lane.cpu, "node": "anvil"}],
+)  # fmt: skip
+def test_another_persons_kernel_and_another_lane_have_their_own_pool(world, other):
+    first = grade(world, timed(2.0, 2.0))
+    world.grade(timed(4.0, 4.0), **{**SAME, "node": "forge", **other})
+    assert result_of(world, first).ratio == pytest.approx(2.0)
+
+
+def test_a_practice_run_adds_nothing(world):
+    grade(world, timed(2.0, 2.0))
+    grade(world, timed(1.0, 1.0), mode=Mode.run, line=Line.run)
+    assert len(samplings(world)) == 1
+
+
+def test_samples_of_attempts_that_failed_are_kept(world):
+    """A kernel that fails when it sees that it was slow draws no new lot by it."""
+    slow = dataclasses.replace(
+        timed(4.0, 4.0, 4.0),
+        verdict=Verdict.wrong_answer,
+        cases=(case("small"), case("large", Verdict.wrong_answer, ranked=True), case("hidden 7")),
+    )
+    grade(world, slow)
+    second = grade(world, timed(1.0, 1.0))
+    assert result_of(world, second).ratio == pytest.approx(4.0)
+
+
+def test_samples_of_attempts_in_which_our_side_failed_are_kept(world):
+    submission = world.submit(**SAME)
+    task = world.take("forge")
+    world.finish(task, dataclasses.replace(timed(4.0, 4.0, 4.0), verdict=Verdict.grader_error), "forge")
+    assert world.state_of(submission) is State.queued
+    world.finish(world.take("forge"), timed(1.0, 1.0), "forge")
+    assert result_of(world, submission).ratio == pytest.approx(4.0)
+
+
+def test_a_failure_without_samples_adds_none(world):
+    world.submit(**SAME)
+    task = world.take("forge")
+    world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "the node was stopped"), "forge")
+    assert samplings(world) == []
+
+
+@pytest.mark.parametrize("bad", [(0.0, 1.0), (-1.0,)])
+def test_samples_that_are_no_times_are_refused_and_nothing_is_written(world, bad):
+    submission = world.submit(**SAME)
+    world.finish(world.take("forge"), timed(*bad), "forge")
+    assert world.submission(submission).result_id is None
+    assert samplings(world) == []
+
+
+def test_a_full_pool_stands(world, monkeypatch):
+    monkeypatch.setattr(pools, "MOST_ATTEMPTS", 2)
+    first = grade(world, timed(2.0))
+    grade(world, timed(2.0))
+    last = grade(world, timed(1.0, 1.0, 1.0, 1.0))
+    assert [result_of(world, name).ratio for name in (first, last)] == [2.0, 2.0]
+    assert len(samplings(world)) == 2
+
+
+def test_a_held_one_in_the_pool_has_the_numbers_and_no_points_by_them(world):
+    held = grade(world, dataclasses.replace(timed(1.0), held=True, held_reason="too fast"))
+    assert world.submission(held).points == 60
+    grade(world, timed(1.0))
+    assert (world.submission(held).review, world.submission(held).points) == (Review.held, 60)
+
+
+def test_what_was_passed_over_is_brought_up_to_date(world, monkeypatch):
+    first = grade(world, timed(2.0, 2.0))
+    monkeypatch.setattr("server.grading.results.update_others", lambda *_args, **_more: 0)
+    grade(world, timed(4.0, 4.0, 4.0))
+    assert result_of(world, first).ratio == pytest.approx(2.0)
+    with world.database.transaction() as session:
+        assert refresh_pools(session, now=world.now) == 1
+    with world.database.transaction() as session:
+        assert refresh_pools(session, now=world.now) == 0
+    assert result_of(world, first).ratio == pytest.approx(4.0)
+
+
+def test_two_that_are_graded_at_the_same_time_both_count(world):
+    names = [world.submit(**SAME), world.submit(**SAME)]
+    tasks = [world.take("forge"), world.take("forge")]
+    for task, ratio in zip(tasks, (2.0, 4.0), strict=True):
+        world.finish(task, timed(*[ratio] * 3), "forge")
+    assert [result_of(world, name).ratio for name in names] == [pytest.approx(3.0)] * 2
+
+
+def test_many_resubmissions_through_the_server_gain_nothing(world):
+    """The bite: the best single attempt of them would be far ahead of what the board shows."""
+    source, best = random.Random(7), math.inf
+    for number in range(12):
+        shift = source.gauss(0, 0.02)
+        ratios = [2.0 * (1 + shift + source.gauss(0, 0.01)) for _ in range(7)]
+        best = min(best, sorted(ratios)[3])
+        grade(world, timed(*ratios), source=SOURCE + b"# again\n" * number)
+    with world.database.reading() as session:
+        entries = board(session, assignment=session.scalars(select(Assignment)).one(), lane=Lane.h200).entries
+        points = set(session.scalars(select(Submission.points)))
+    assert best < 2.0 * 0.98
+    assert [entry.ratio for entry in entries] == [pytest.approx(2.0, rel=0.006)]
+    assert len(points) == 1
+
+
+def test_a_wrong_answer_without_times_adds_nothing(world):
+    grade(world, wrong())
+    assert samplings(world) == []
+
+
+def test_what_the_judge_says_of_its_ratio_is_worked_out_from_the_samples(world):
+    """A result says 1.0; its samples say 2.5, and they count: so a receipt can be checked by whoever has it."""
+    name = grade(world, timed(2.5, 2.5, 2.5))
+    assert result_of(world, name).ratio == pytest.approx(2.5)
