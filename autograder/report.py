@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from autograder.contract import CaseResult, GradeResult, Measurement, Mismatch, StudentError, Verdict, Visibility
+from autograder.contract import (
+    CaseResult,
+    CompiledFor,
+    CompiledKernel,
+    GradeResult,
+    Measurement,
+    Mismatch,
+    RequirementResult,
+    StudentError,
+    Verdict,
+    Visibility,
+)
 
 SHADES = " .:+#"
 """A tile of the map from no wrong element to all wrong."""
@@ -25,6 +36,8 @@ def render(result: GradeResult, *, colour: bool = False) -> str:
         *(_picture(case.mismatch) for case in _pictured(result.cases)),
         _error(result.error) if result.error else "",
         _table(_speed_rows(result.measurements)),
+        *(_compiled(one) for one in result.compiled),
+        _requirements(result.requirements),
         _findings(result),
         _log(result.log),
     ]
@@ -80,6 +93,45 @@ def _speed_rows(measurements: Sequence[Measurement]) -> list[tuple[str, ...]]:
         for found in measurements
     ]
     return [("speed", "ratio", "interval", "yours", "reference"), *rows] if rows else []
+
+
+def _compiled(found: CompiledFor) -> str:
+    """What one target's compiler made of the kernels, and what it says against them."""
+    title = f"  compiled for {found.target}, without such a device and not measured:"
+    notes = [
+        f"  {plain(one.kernel)} ({plain(one.config)}): {plain(one.message)}" for one in found.kernels if one.message
+    ]
+    notes += [f"  {plain(found.message)}"] if found.message else []
+    notes += [f"  {found.left_out} launches more were not compiled."] if found.left_out else []
+    parts = [_table(_kernel_rows(found.kernels)), *notes]
+    return "\n".join([title, *(part for part in parts if part)]) if any(parts) else ""
+
+
+def _kernel_rows(kernels: Sequence[CompiledKernel]) -> list[tuple[str, ...]]:
+    """Kernels that compile; instructions that none of them has are left out."""
+    right = [kernel for kernel in kernels if not kernel.message]
+    special = [name for name in ("wgmma", "tcgen05", "tma") if any(getattr(kernel, name) for kernel in right)]
+    rows = [
+        (
+            kernel.kernel,
+            kernel.case,
+            kernel.config,
+            str(kernel.registers),
+            f"{kernel.spills} ({kernel.stack_bytes} B)" if kernel.spills else "0",
+            f"{kernel.shared_bytes} B",
+            *(str(getattr(kernel, name)) for name in special),
+        )
+        for kernel in right
+    ]
+    return [("kernel", "case", "configuration", "registers", "spills", "shared", *special), *rows] if rows else []
+
+
+def _requirements(results: Sequence[RequirementResult]) -> str:
+    """What the rung asks of the kernels' structure."""
+    words = {True: "met", False: "not met", None: "could not be told"}
+    return "\n".join(
+        f"  {plain(one.name)} ({one.target}: {one.rule}): {words[one.met]}. {plain(one.message)}" for one in results
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -1,0 +1,114 @@
+"""What ran on a GPU, and which of it is a library's: names as an H200 told them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder import codec
+from autograder.assignment import load_assignment
+from autograder.contract import DeviceKernel, FindingKind, GradeResult, Launch, Verdict
+from autograder.judge.checking import Checked
+from autograder.judge.conversation import Finished
+from autograder.judge.ghost import LIBRARIES, Record, device_kernels, findings, library_kernels
+from autograder.protocol import Ran
+
+ROOT = Path(__file__).parents[3]
+VECTOR_ADD = load_assignment(ROOT / "assignments" / "vector_add")
+FOUND = ROOT / "docs" / "data" / "gpu-2026-11-21" / "aot_findings.json"
+TORCH_ADDS = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+)
+WRONG = {"small": Checked(Verdict.wrong_answer, "")}
+
+
+def traced(*ran: Ran) -> Finished:
+    return Finished((), 1.0, 1.0, (), {}, (), ran)
+
+
+def record(*names: str) -> Record:
+    made = Record()
+    launches = tuple(Launch(name, (1,), 1) for name in names)
+    made.add(Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, launches, {}, ())))
+    return made
+
+
+def test_calls_are_joined_by_name_and_ordered_by_their_time() -> None:
+    both = [traced(Ran("mine", 1, 300), Ran("fill", 2, 100)), traced(Ran("mine", 3, 500), Ran("copy", 1, 100))]
+    kernels = device_kernels(record("mine"), both)
+    assert kernels == (
+        DeviceKernel("mine", 4, 0.8, own=True),
+        DeviceKernel("fill", 2, 0.1, own=False),
+        DeviceKernel("copy", 1, 0.1, own=False),
+    )
+
+
+def test_absurd_claims_still_travel() -> None:
+    ran = [Ran(f"k{number}\x1b" * 500, 2**63, 2**64 - 1) for number in range(100)] + [Ran("less", -5, -(2**63))]
+    kernels = device_kernels(Record(), [traced(*ran)])
+    assert len(kernels) == 64
+    assert all(0 <= kernel.share <= 1 and "\x1b" not in kernel.name for kernel in kernels)
+    result = GradeResult(Verdict.passed, "", (), device_kernels=kernels)
+    assert codec.loads(GradeResult, codec.dumps(result)).device_kernels == kernels
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3_warpsize4x2x1_ffma__5x_cublas",
+        "void geam_kernel<int, float, false, false, false, false, 6, 5, 3, true>(cublasGeamParams<int, float>)",
+        "nvjet_hsh_256x128_64x4_1x2_h_bz_coopA_NNT",
+        "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x5_nn_align4>(Params)",
+        "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_nn",
+        "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>",
+        "void splitKreduce_kernel<32, 16, int, float, float, float, float, false, false, false>",
+        "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>",
+        "triton_poi_fused_add_0",
+        "triton_red_fused__softmax_1",
+    ],
+)
+def test_names_of_libraries_are_known(name: str) -> None:
+    assert LIBRARIES.search(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_matmul_kernel", "gemm_kernel", "my_gemm", "add_float32", "_softmax_online_kernel",
+        "Memcpy DtoD (Device -> Device)", "sm_kernel", "ampere", "flash_attention_forward", "triton_kernel",
+        "hopper_matmul",
+    ],
+)  # fmt: skip
+def test_names_that_students_give_are_not_taken_for_libraries(name: str) -> None:
+    assert not LIBRARIES.search(name)
+
+
+def test_a_kernel_that_the_rung_lists_is_found_wherever_it_was_launched() -> None:
+    kernels = (DeviceKernel(TORCH_ADDS, 1, 0.4, own=False), DeviceKernel("mine", 1, 0.6, own=True))
+    (found,) = findings(VECTOR_ADD, record("mine"), WRONG, complete=True, kernels=kernels)
+    assert found.kind is FindingKind.library_call
+    assert "(40%)" in found.summary
+    assert found.evidence["on the device"].endswith("mine × 1 (60%)")
+
+
+def test_ones_own_kernel_is_no_librarys_whatever_its_name() -> None:
+    assert library_kernels((), [DeviceKernel("cutlass_like", 1, 1.0, own=True)]) == []
+    assert library_kernels((), [DeviceKernel("cutlass_like", 1, 1.0, own=False)]) == ["cutlass_like (100%)"]
+
+
+def test_without_a_trace_nothing_is_said_of_the_device() -> None:
+    (found,) = findings(VECTOR_ADD, Record(), WRONG, complete=True)
+    assert found.kind is FindingKind.no_kernel
+    assert "on the device" not in found.evidence
+
+
+def test_on_an_h200_the_names_alone_told_libraries_from_students() -> None:
+    """The raw rows of `scripts/device/aot.sh`: files that are named for a library, and no kernel of a student's own."""
+    for row in json.loads(FOUND.read_text(encoding="utf-8")):
+        assignment = load_assignment(ROOT / "assignments" / row["slug"])
+        kernels = [DeviceKernel(*one) for one in row["device kernels"]]
+        named = library_kernels(assignment.library_kernels, kernels)
+        adds = row["file"] == "honest_takes_scratch_from_torch.py"  # It has torch add, and is shown for it.
+        assert bool(named) == ("library" in row["file"] or adds), row["file"]
