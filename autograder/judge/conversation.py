@@ -236,8 +236,8 @@ class Conversation:
         memory.take()
         self._device.settle()
         sealed_us = (time.monotonic() - start) * 1e6
-        event_us = self._runner_word.read()[1] / 1e3
         self._receive(Released, nonce, time.monotonic() + _RELEASE_S, "a batch of calls")
+        event_us = self._runner_word.read()[1] / 1e3
         self._runner.freeze()
         return self._limits_kept("a batch of calls") or FinishedBatch(memory.snapshots(), sealed_us, event_us)
 

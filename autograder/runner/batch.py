@@ -47,14 +47,23 @@ class Prepared:
         self._inputs = [maker.slab(read) for _ in range(arm.calls)]
         for slab, descriptor in zip(self._outputs, outputs, strict=True):
             slab.attach(descriptor)
+        # Where the tensors are made beforehand, so are the lists of arguments.
+        self._ready = [self._arguments(number, {}) for number in range(arm.calls)] if self._known(read) else []
 
     def calls(self, inputs: Sequence[int], drawn: Sequence[Scalars]) -> Iterator[list[Any]]:
         """The arguments of one call after the other; its inputs are mapped when it is asked for."""
-        for number, (descriptor, read, written) in enumerate(zip(inputs, self._inputs, self._outputs, strict=True)):
-            own = drawn[number] if drawn else {}
-            read.attach(descriptor)
-            values = {**read.tensors, **written.tensors, **self._scalars, **own}
-            yield [values[name] for name in self._order]
+        for number, descriptor in enumerate(inputs):
+            self._inputs[number].attach(descriptor)
+            yield self._ready[number] if self._ready else self._arguments(number, drawn[number] if drawn else {})
+
+    def _known(self, read: Sequence[TensorSpec]) -> bool:
+        """Whether every argument is known before the inputs come."""
+        names = {*self._inputs[0].tensors, *self._outputs[0].tensors, *self._scalars}
+        return bool(read) and names >= set(self._order)
+
+    def _arguments(self, number: int, drawn: Scalars) -> list[Any]:
+        values = {**self._inputs[number].tensors, **self._outputs[number].tensors, **self._scalars, **drawn}
+        return [values[name] for name in self._order]
 
     def close(self) -> None:
         """Let go of all memory."""

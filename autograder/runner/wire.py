@@ -25,7 +25,7 @@ _INT = struct.calcsize("i")
 _ANCILLARY = _socket.CMSG_SPACE(protocol.MAX_DESCRIPTORS * _INT)
 _Socket = _socket.socket
 _clock = time.monotonic
-_MEANWHILE_S = 0.0005
+_STOPPED_S = 0.0002
 
 
 class Wire:
@@ -44,19 +44,19 @@ class Wire:
         """The next message and its descriptors, `None` when the judge has hung up.
 
         Args:
-            meanwhile: instead of sleeping, look again and again, and call this now and then: the judge's clock starts
-                with this message.
+            meanwhile: instead of sleeping, look again and again: the judge's clock starts with this message. This is
+                called first, and whenever the process was stopped for a while.
         """
         flags = _socket.MSG_DONTWAIT if meanwhile else 0
-        called = 0.0
+        looked = 0.0
         while True:
             try:
                 packet, ancillary, _, _ = self._receive(self._channel, protocol.MAX_PACKET, _ANCILLARY, flags)
                 break
             except BlockingIOError:
-                if meanwhile and _clock() > called + _MEANWHILE_S:
+                if meanwhile and _clock() > looked + _STOPPED_S:
                     meanwhile()
-                    called = _clock()
+                looked = _clock()
         if not packet:
             return None
         message: dict[str, Any] = _parse(packet.decode())

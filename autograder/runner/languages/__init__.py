@@ -66,7 +66,7 @@ class Loader(Protocol):
         """Room for all inputs, or all outputs, of one call of a batch."""
 
     def awake(self) -> None:
-        """Called again and again while the judge is about to start its clock for a batch."""
+        """Called before the judge starts its clock for a batch, after the process was stopped."""
 
     def versions(self) -> dict[str, str]:
         """Names and versions of the toolchain."""
