@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from autograder import codec
@@ -52,7 +54,7 @@ def _use_own_folder() -> None:
     """Triton settled where its cache is before this runner had a folder."""
     from triton import knobs  # noqa: PLC0415
 
-    knobs.cache.dir = os.path.join(os.environ["TMPDIR"], "triton")  # noqa: PTH118 -- triton wants text.
+    knobs.cache.dir = str(Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "triton")
 
 
 def _reading(code: int, offset: int, size: int) -> dict[str, Any]:
