@@ -50,7 +50,7 @@ LANGUAGES = (Language.triton,)
 
 BUDGET_S = 20.0
 """No compilation begins later than this after the runner's first."""
-DEADLINE_S = 60.0
+DEADLINE_S = 45.0
 """How long either runner may take in all."""
 LIMITS = RunnerLimits(memory_bytes=3 * 2**30, processes=64, output_bytes=2**20, tmp_bytes=256 * 2**20)
 """Of a runner that compiles: triton and ptxas need more than most kernels do."""
