@@ -31,7 +31,8 @@ def canary() -> Iterator[None]:
     command = [sys.executable, "-c", "import time; time.sleep(36000)", "hostile-canary"]
     with ExitStack() as last:
         last.enter_context(_listener())
-        last.enter_context(_named())
+        last.enter_context(_named(b"\0hostile-canary"))
+        last.enter_context(_named(str(CANARY / "socket").encode()))
         bird = last.enter_context(subprocess.Popen(command))
         last.callback(bird.kill)
         try:
@@ -53,9 +54,9 @@ def _listener() -> socket.socket:
     raise OSError(f"no port between {PORTS[0]} and {PORTS[-1]} is free")
 
 
-def _named() -> socket.socket:
+def _named(name: bytes) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with suppress(OSError):  # Another worker of this run listens already.
-        listener.bind(b"\0hostile-canary")
+        listener.bind(name)
         listener.listen()
     return listener

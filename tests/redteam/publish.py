@@ -1,0 +1,104 @@
+"""Writes docs/redteam.md anew from recorded runs: `python -m tests.redteam.publish FOLDER`.
+
+The folder has tables (`table*.json`, of `python -m tests.redteam --json`) and searches (`search*.json`). A later
+table's rows stand for an earlier one's on the same path; what was skipped stands for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path as Folder
+
+from tests.redteam import search
+from tests.redteam.attacks import BITE
+from tests.redteam.outcome import Outcome
+from tests.redteam.table import FINE, Row, Table, from_json
+
+ROOT = Folder(__file__).parents[2]
+PAGE = ROOT / "docs" / "redteam.md"
+BEGIN, END = "<!-- {}:begin -->", "<!-- {}:end -->"
+
+
+def merged(tables: Sequence[Table]) -> Table:
+    """One table of several runs, in the order of the first row of each attack."""
+    rows: dict[tuple[str, str, str], Row] = {}
+    for table in tables:
+        for row in table.rows:
+            key = (row.attack, row.lane, row.sandbox)
+            if row.outcome is not Outcome.skipped or key not in rows:
+                rows[key] = row
+    paths = {path.name: path for table in tables for path in table.paths if not path.skipped}
+    order = {name: number for number, name in enumerate(dict.fromkeys(key[0] for key in rows))}
+    return Table(
+        sorted(paths.values(), key=lambda path: path.name),
+        sorted(rows.values(), key=lambda row: order[row.attack]),
+        seconds=sum(table.seconds for table in tables),
+    )
+
+
+def runs(tables: Sequence[tuple[str, Table]]) -> str:
+    """What was run where: machine, command, counts."""
+    lines = ["| run | on | command | rows | differ | skipped |", "|---|---|---|---:|---:|---:|"]
+    for name, table in tables:
+        where = "; ".join(f"{key} {value}" for key, value in table.machine.items())
+        differ = sum(row.outcome not in FINE for row in table.rows)
+        counts = table.counts()
+        lines.append(f"| {name} | {where} | `{table.command}` | {counts['rows']} | {differ} | {counts['skipped']} |")
+    return "\n".join(lines)
+
+
+def totals(table: Table) -> str:
+    """Counts by path, of attacks and bites."""
+    heads = ("path", "files", "false accepts", "escapes", "false holds", "other differences", "bites", "that bite")
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * (len(heads) - 1)]
+    for path in table.paths:
+        rows = [row for row in table.rows if row.lane == path.lane and row.sandbox == path.sandbox]
+        graded = [row for row in rows if row.outcome is not Outcome.skipped]
+        bites = [row for row in graded if row.attack.endswith(BITE)]
+        plain = [row for row in graded if not row.attack.endswith(BITE)]
+        lines.append(f"| {' | '.join((path.name, *map(str, _counted(plain, bites))))} |")
+    return "\n".join(lines)
+
+
+def _counted(plain: Sequence[Row], bites: Sequence[Row]) -> tuple[int, ...]:
+    named = (Outcome.false_accept, Outcome.escape, Outcome.false_hold)
+    others = sum(row.outcome not in {*FINE, *named} for row in plain)
+    found = (sum(row.outcome is outcome for row in plain) for outcome in named)
+    return len(plain), *found, others, len(bites), sum(row.outcome is Outcome.as_expected for row in bites)
+
+
+def written(text: str, parts: dict[str, str]) -> str:
+    """A page with what lies between its marks replaced.
+
+    Raises:
+        ValueError: a mark is not there.
+    """
+    for name, part in parts.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        head, found, rest = text.partition(begin)
+        _, closed, tail = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"the page has no marks for {name}")
+        text = f"{head}{begin}\n{part}\n{end}{tail}"
+    return text
+
+
+def main() -> None:
+    """Read, put together, write."""
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam.publish", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Folder)
+    folder = parser.parse_args().folder
+    tables = [
+        (path.stem.removeprefix("table-"), from_json(json.loads(path.read_text(encoding="utf-8"))))
+        for path in sorted(folder.glob("table*.json"))
+    ]
+    probes = [probe for path in sorted(folder.glob("search*.json")) for probe in search.load(path)]
+    whole = merged([table for _, table in tables])
+    parts = {"runs": runs(tables), "totals": totals(whole), "table": whole.as_text(), "search": search.table(probes)}
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
