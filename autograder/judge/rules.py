@@ -43,7 +43,7 @@ class Rules:
     batch_us: float = 8000.0
     most_calls: int = 56
     most_batches: int = 4
-    control_pairs: int = 8
+    control_pairs: int = 12
     memory_share: float = 0.6
     null_exchanges: int = 8
     soft_floor: float = 0.9

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder.contract import FindingKind, GradeResult, Mode, Phase, Verdict, Work
+from autograder.contract import GradeResult, Mode, Phase, Verdict, Work
 from autograder.judge import ALL_ON
 
 pytestmark = pytest.mark.gpu
@@ -82,8 +82,9 @@ def test_the_staff_kernel_passes_in_both_halves(grade_on_gpu: Grade) -> None:
     assert measured.verdict is Verdict.passed, measured.explanation
     assert [entry.phase for entry in measured.phases][-2:] == [Phase.measuring, Phase.reporting]
     for found in measured.measurements:
-        assert found.clock == "event"
-        assert len(found.pairs) == 15
+        assert len(found.pairs) == sum(found.stages)
+        assert found.bound
+        assert found.control
         assert all(pair.submission_event_us < pair.submission_sealed_us for pair in found.pairs)
     assert "gpu" in measured.environment
 
@@ -160,18 +161,3 @@ def test_a_submission_that_keeps_its_tensors_takes_no_memory_from_the_next(grade
     torch.cuda.empty_cache()
     after, _ = torch.cuda.mem_get_info()
     assert before - after < 64 * 2**20
-
-
-def test_a_forged_clock_is_held(grade_on_gpu: Grade) -> None:
-    forges = with_lines(
-        top="import gc\n",
-        before="for clock in gc.get_objects():\n"
-        "    if type(clock).__name__ == 'EventClock':\n"
-        "        clock._between = lambda *events: 1e-6\n"
-        "torch.cuda._sleep(6_000_000)",
-    )
-    result = grade_on_gpu(forges, mode=Mode.submission, work=Work.measure)
-    assert result.verdict is Verdict.passed, result.explanation
-    assert {found.time_us for found in result.measurements} == {0.001}
-    assert result.held
-    assert {finding.kind for finding in result.findings} == {FindingKind.clock_disagreement}
