@@ -1,6 +1,7 @@
 """Jobs whose outcome is known beforehand, put through the node's own judge like any attempt.
 
-    canary/assignments, canary/reference    a small assignment of the node's own, with its golden kernel
+    canary/assignment.toml, problem.py      a small assignment of the node's own, in no course
+    canary/families.toml, golden.py         its hidden cases, and its golden kernel
     canary/submissions/<verdict>_<what>.py  named for the verdict that each must get
 
 The self-test (`worker.selftest`), the canary (`worker.calibration`) and the question of blame (`worker.blame`) ask for
@@ -24,7 +25,7 @@ from worker.judge import JudgeProcess
 HERE = Path(__file__).parent / "canary"
 SLUG = "canary"
 DEADLINE_S = 120.0
-GOLDEN = HERE / "reference" / SLUG / "solutions" / "triton.py"
+GOLDEN = HERE / "golden.py"
 KNOWN_GOOD = HERE / "submissions" / "passed_known_good.py"
 
 
@@ -121,17 +122,36 @@ class KnownJobs:
     @contextmanager
     def _staged(self, request: GradeRequest) -> Iterator[Path]:
         shutil.rmtree(self._folder, ignore_errors=True)
-        stage(self._folder, request, HERE / "assignments", HERE / "reference")
+        _stage_canary(self._folder, request)
         try:
             yield self._folder
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def stage(folder: Path, request: GradeRequest, assignments: Path, reference: Path) -> None:
-    """A folder that the judge grades: the request, and what it knows of the assignment."""
+def _stage_canary(folder: Path, request: GradeRequest) -> None:
+    """The node's own assignment as the judge expects one. What stands for a course's secrets is none here."""
+    _stage_request(folder, request)
+    places = {
+        "assignment.toml": "assignments/canary/assignment.toml",
+        "problem.py": "assignments/canary/problem.py",
+        "families.toml": "reference/canary/hidden.toml",
+        "golden.py": "reference/canary/solutions/triton.py",
+    }
+    for name, place in places.items():
+        path = folder / "bundle" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(HERE / name, path)
+
+
+def _stage_request(folder: Path, request: GradeRequest) -> None:
     folder.mkdir(mode=0o700, parents=True)
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
+
+
+def stage(folder: Path, request: GradeRequest, assignments: Path, reference: Path) -> None:
+    """A folder that the judge grades: the request, and what it knows of the assignment."""
+    _stage_request(folder, request)
     for kind, root in (("assignments", assignments), ("reference", reference)):
         if (root / request.slug).is_dir():
             ignore = shutil.ignore_patterns("__pycache__", "submissions")

@@ -31,7 +31,8 @@ from autograder.contract import (
 )
 from broker.app import make_app
 from broker.envelope import key_of, unseal
-from worker import artefacts
+from tests.doubles.nvml import FakeNvml
+from worker import artefacts, known
 from worker.aftermath import Aftermath
 from worker.attempts import Attempts
 from worker.bundles import Bundles
@@ -45,6 +46,7 @@ from worker.judge import JudgeProcess
 from worker.known import KnownJobs
 from worker.lanes import Serves
 from worker.life import Device, NodeLife
+from worker.nvml import open_gpu
 from worker.reports import Reporter
 from worker.results import Outbox
 from worker.server import Server
@@ -670,3 +672,65 @@ def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name, value):
 def test_a_claim_of_a_name_that_is_no_id_is_an_error(node):
     with pytest.raises(WorkerError, match="no attempt's id"):
         node.attempts.claim("../x", 1)
+
+
+# --- a node that looks after itself ----------------------------------------------------------------------------------
+
+
+def test_a_node_in_trouble_takes_nothing_and_says_so(node, bundle):
+    node.life.health.refuse("self-test failed: it got out")
+    node.reporter._report(*node.reporter._state())
+    node.grader.run(codec.dumps(task(bundle)))
+    (_, report), (kind, failure) = node.said()
+    assert (report.slots, report.draining, report.facts["trouble"]) == (0, True, "self-test failed: it got out")
+    assert (kind, failure.handed_back, failure.suspect) == (Kind.failure, True, False)
+
+
+def test_an_attempt_after_which_the_node_is_ill_comes_back_as_suspect_and_the_next_is_handed_back(
+    node, bundle, monkeypatch, tmp_path
+):
+    ill = tmp_path / "good.py"
+    ill.write_text("# judge: ours\n")
+    monkeypatch.setattr(known, "KNOWN_GOOD", ill)
+    node.life.health.sang()
+    node.grader.run(codec.dumps(task(bundle, "die")))
+    failure = node.said()[-1][1]
+    assert (failure.suspect, failure.handed_back) == (True, False)
+    assert "the judge died" in failure.reason
+    assert "known-good job failed" in failure.reason
+    node.reporter._report(*node.reporter._state())
+    node.grader.run(codec.dumps(task(bundle, attempt=ATTEMPT[:-1] + "W")))
+    (_, report), (_, after) = node.said()
+    assert report.suspect_since <= report.suspect_until
+    assert after.handed_back
+
+
+def test_a_judge_that_dies_on_a_healthy_node_makes_no_suspect(node, bundle):
+    node.grader.run(codec.dumps(task(bundle, "die")))
+    failure = node.said()[-1][1]
+    assert (failure.suspect, node.life.trouble()) == (False, "")
+
+
+def test_a_result_travels_with_what_was_seen_of_the_gpu(node, bundle, tmp_path):
+    gpu = open_gpu(nvml=FakeNvml(xids=[]))
+    node.life._device = Device(GpuLock(tmp_path / "locks", gpu.uuid), gpu)
+    node.grader.run(codec.dumps(task(bundle, "sleep 0.5")))
+    result = node.said()[-1][1].result
+    assert (result.gpu.name, result.gpu.uuid, result.gpu.trouble) == ("NVIDIA H200", "GPU-aaaa", "")
+    assert Phase.checking in {one.phase for one in result.gpu.samples}
+    assert result.environment["gpu uuid"] == "GPU-aaaa"
+
+
+def test_an_attempt_is_handed_back_if_others_have_the_gpu_all_the_time(node, bundle, tmp_path):
+    gpu = open_gpu(nvml=FakeNvml())
+    node.life._device = Device(GpuLock(tmp_path / "locks", gpu.uuid), gpu)
+    with GpuLock(tmp_path / "locks", gpu.uuid).held(Work.measure, patience_s=0):
+        node.grader.run(codec.dumps(task(bundle, deadline_s=0.2)))
+    failure = node.said()[-1][1]
+    assert (failure.handed_back, "GPU-aaaa was in use" in failure.reason) == (True, True)
+
+
+def test_a_report_carries_the_noise_floor(node, bundle):
+    node.life.canary.sing()
+    node.reporter._report(*node.reporter._state())
+    assert node.said()[-1][1].calibration.gradings == 1
