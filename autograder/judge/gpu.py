@@ -64,6 +64,9 @@ class GpuMemory:
             self._view = None
             os.close(self.descriptor)
             self.descriptor = -1
+            # A call may have failed while its filling was still queued: a judge that unmaps under it loses its context.
+            if torch.cuda.is_initialized():
+                torch.cuda.synchronize()
             self._driver.unmap(self._address, self._size)
 
 
