@@ -65,7 +65,7 @@ class GpuMemory:
             os.close(self.descriptor)
             self.descriptor = -1
             # A call may have failed while its filling was still queued: a judge that unmaps under it loses its context.
-            if torch.cuda.is_initialized():
+            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
                 torch.cuda.synchronize()
             self._driver.unmap(self._address, self._size)
 
