@@ -122,7 +122,9 @@ def main() -> None:
         with served(home, report["at"]) as url:
             for name, email, path in chosen(report):
                 page = open_as(browser, url, email, _password(home))
-                page.goto(url + path)
+                answer = page.goto(url + path)
+                if answer is None or not answer.ok:
+                    raise SystemExit(f"{path} is not there: {answer.status if answer else 'no answer'}")
                 take(page, name)
         browser.close()
 
