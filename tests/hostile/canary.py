@@ -44,7 +44,10 @@ def canary() -> Iterator[None]:
 
 def touched() -> bool:
     """Whether somebody wrote to the secret's file."""
-    return (CANARY / "secret").read_text(encoding="utf-8") != SECRET
+    try:
+        return (CANARY / "secret").read_text(encoding="utf-8") != SECRET
+    except FileNotFoundError:
+        return False  # Another run on this machine has ended, and has taken it away.
 
 
 def _listener() -> socket.socket:

@@ -21,7 +21,9 @@ PATHS = ["/etc/shadow", "/root", "/home", "/var", "/tmp", "/proc/1/environ", "/s
 for path in PATHS:
     try:
         if os.path.isdir(path):
-            print("LOOT", path, os.listdir(path)[:3]) if os.listdir(path) else None
+            # The driver of a GPU leaves a folder in its own.
+            found = set(os.listdir(path)) - {".nv"}
+            print("LOOT", path, sorted(found)[:3]) if found else None
         else:
             with open(path, "rb") as file:
                 print("LOOT", path, len(file.read(16)))

@@ -264,7 +264,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="redteam-") as root:
         bench = Bench(options.lane, sandbox, Path(root))
         try:
-            probes = search(bench, KERNELS, started + options.limit_s, _tell)
+            probes = search(bench, KERNELS[: options.kernels], started + options.limit_s, _tell, options.honest)
         finally:
             bench.close()
             sandbox.close()
@@ -291,6 +291,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lane", type=Lane, default=Lane.h200)
     parser.add_argument("--sandbox", choices=("process", "docker"), default="process")
     parser.add_argument("--limit-s", type=float, default=200.0)
+    parser.add_argument("--kernels", type=int, default=len(KERNELS), help="how many of them, the most telling first")
+    parser.add_argument("--honest", type=int, default=2, help="gradings without a cheat, of each")
     parser.add_argument("--out", type=Path, help="every probe with its samples")
     parser.add_argument("--from", dest="recorded", type=Path, help="no GPU: decide recorded probes anew")
     return parser.parse_args()

@@ -101,6 +101,15 @@ def _access():
     return [access]
 
 
+def _page():
+    wanted = _d.CUmemAllocationProp()
+    wanted.type = _d.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    wanted.location.type = _d.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    wanted.location.id = 0
+    wanted.requestedHandleTypes = _FD
+    return _d.cuMemCreate(2**21, wanted, 0)[1]
+
+
 def _attach(address, descriptor, size):
     handle = _d.cuMemImportFromShareableHandle(descriptor, _FD)[1]
     _d.cuMemMap(address, size, 0, handle, 0)
@@ -197,8 +206,8 @@ def _batch(arm, outputs, end, say):
         answer, asked = _reserved(written[0]["bytes"]), _reserved(read[0]["bytes"])
         _attach(answer, descriptor, written[0]["bytes"])
         spaces += [(answer, written[0]["bytes"]), (asked, read[0]["bytes"])]
-        # Tensors ask the driver about their memory, so the outputs' stands in for the inputs' until they come.
-        page = _d.cuMemImportFromShareableHandle(descriptor, _FD)[1]
+        # Tensors ask the driver about their memory, so a page of its own stands in for the inputs until they come.
+        page = _page()
         _d.cuMemMap(asked, 2**21, 0, page, 0)
         _d.cuMemSetAccess(asked, 2**21, _access(), 1)
         values = dict(arm["scalars"]) | {{spec["name"]: _tensor(answer, spec) for spec in written}}

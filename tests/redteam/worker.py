@@ -28,6 +28,9 @@ from tests.redteam.outcome import Answer, Seen
 
 SHOWN = 300
 NAIVE_SIZE = 2**24
+MOST_TRIES = 3
+"""How often an honest file is measured at most, as a course's server would have it."""
+
 WAITS_LESS = replace(ALL_ON, off_deadline_s=20.0, early_reveal_s=1.0, late_read_s=4.0)
 """For bites: how long a defence that is off is waited for."""
 
@@ -54,7 +57,12 @@ def _graded(stand: Stand, task: Task) -> Answer:
     if task.naive:
         return Answer(_naively(stand, task))
     seen = _once(stand, task)
-    again = _once(stand, task, remeasured=1) if task.honest and (seen.held or seen.remeasure) else None
+    again = None
+    for tried in range(1, MOST_TRIES):
+        last = again or seen
+        if not (task.honest and (last.held or last.remeasure)):
+            break
+        again = _once(stand, task, remeasured=tried)
     return Answer(seen, again)
 
 

@@ -92,7 +92,8 @@ def vector_add(x, y, out, n):
             slabs, armed = list(descriptors), said
             end.send(b'{"is":"Armed","nonce":%d}' % nonce)
             continue
-        calls = _calls(said, descriptors, slabs, armed) if said["is"] == "Reveal" else [_call(said, descriptors)]
+        batch = said["is"] == "Reveal"
+        calls = _calls(said, descriptors, slabs, armed) if batch else [_call(said, descriptors)]
         for tensors, scalars, mappings in calls:
             _honest(*tensors, scalars["n"])
         _say(end, mine, nonce, CLAIMS_NS)
@@ -104,6 +105,8 @@ def vector_add(x, y, out, n):
         for descriptor in (*descriptors, *slabs):
             os.close(descriptor)
         slabs = []
+        if batch:
+            end.send(b'{"is":"Released","nonce":%d}' % nonce)
 
 
 def _call(said, descriptors):

@@ -1,0 +1,42 @@
+"""Takes more memory of the host than it may when it is to say that it is armed for a batch.
+
+Class F6, node killing: the same, by being killed at the worst moment."""
+
+import gc
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out_ptr + i, tl.load(x_ptr + i, mask=mask) + tl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def _honest(x, y, out, n):
+    _add_kernel[(triton.cdiv(n, 2048),)](x, y, out, n, BLOCK=2048, num_warps=8)
+
+
+def _on(kind, act):
+    """Have the runner do something else when it says `kind` to the judge."""
+    for line in gc.get_objects():
+        if type(line).__name__ == "Wire":
+            say = line.send
+            line.send = lambda said, body, _say=say: act(_say, body) if said == kind else _say(said, body)
+            HOOKED.append(line)
+
+
+HOOKED = []
+
+
+def _hog():
+    HOOKED.append([b"\x01" * 2**27 for _ in range(96)])
+
+
+def vector_add(x, y, out, n):
+    if not HOOKED:
+        _on("Armed", lambda say, body: _hog())
+    _honest(x, y, out, n)
