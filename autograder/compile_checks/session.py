@@ -7,6 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from autograder.contract import Language
 from autograder.protocol import MAX_PACKET, Load
 from autograder.runner import source, wire
 from autograder.runner.report import SubmissionError, describe
+
+_AT_ONCE = 4
+"""Tools that read machine code at a time, each a process."""
 
 _pwrite: Callable[[int, bytes, int], int] = os.pwrite
 
@@ -44,7 +48,9 @@ def serve(channel: socket.socket) -> None:
     fields, descriptors = received
     if fields.pop("is") == Read.__name__:
         request = codec.from_json(Read, fields)
-        line.send("Readings", {"kernels": [_reading(descriptors[0], *place) for place in request.places]})
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            readings = list(pool.map(lambda place: _reading(descriptors[0], *place), request.places))
+        line.send("Readings", {"kernels": readings})
     else:
         line.send("Compiled", compile_all(codec.from_json(Compile, fields), *descriptors))
     line.receive()

@@ -16,9 +16,8 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from autograder.assignment import Assignment, Case, Layout
 from autograder.compile_checks.messages import (
@@ -90,16 +89,32 @@ class _EndedError(Exception):
     """A runner did not say what it was asked for; the text says why, for the student."""
 
 
-def check(assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> dict[str, Checked]:
-    """Compile for every target that the assignment names, beside each other; by target."""
-    with ExitStack() as last:
-        jobs = [_Job(target, assignment, request, sandbox) for target in assignment.compile_for]
-        for job in jobs:
-            last.callback(job.close)
-        for step in (_Job.begin, _Job.read, _Job.finish):
-            for job in jobs:
+class Compilation:
+    """A submission being compiled for every target that the assignment names, beside each other; a context.
+
+    It begins when it is made, and goes on by itself while the judge does something else.
+    """
+
+    def __init__(self, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> None:
+        self._jobs = tuple(_Job(target, assignment, request, sandbox) for target in assignment.compile_for)
+        for job in self._jobs:
+            job.go_on(_Job.begin)
+
+    def finish(self) -> dict[str, Checked]:
+        """Wait for it; what came of it, by target."""
+        for step in (_Job.read, _Job.finish):
+            for job in self._jobs:
                 job.go_on(step)
-        return {job.target: job.checked for job in jobs}
+        return {job.target: job.checked for job in self._jobs}
+
+    def __enter__(self) -> Self:
+        """It has begun."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what still runs."""
+        for job in self._jobs:
+            job.close()
 
 
 def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:

@@ -130,6 +130,7 @@ class Grading:
         self._results = Results(self._cases(), phases.emit)
         self._record = ghost.Record()
         self._device_kernels: tuple[DeviceKernel, ...] = ()
+        self._compilation: compiled.Compilation | None = None
         self._compiled: dict[str, compiled.Checked] = {}
         self._requirements: tuple[RequirementResult, ...] | None = None
         self._log = ""
@@ -147,6 +148,7 @@ class Grading:
         self._runners.close()
         self._lent.__exit__(kind, error, where)
         self._checker.close()
+        self._device.free_bytes()
 
     def run(self) -> GradeResult:
         """Walk the phases."""
@@ -164,10 +166,11 @@ class Grading:
             self._check(runner)
         measurements = self._measure() if measures and self._goes_on() else ()
         findings = clocks.findings(measurements)
+        if checks and self._results.none_failed():
+            self._begin_compiling()
         if checks and self._goes_on():
             findings += self._look_for_the_kernel()
-        if checks and self._results.none_failed():
-            self._compile()
+        self._finish_compiling()
         return self._report(measurements=measurements, findings=findings)
 
     @property
@@ -300,14 +303,18 @@ class Grading:
             traced += [taken.finished] if taken else []
         self._device_kernels = ghost.device_kernels(self._record, traced)
 
-    def _compile(self) -> None:
-        """Compile what is launched for devices that may not be there, and hold it against the rung's requirements."""
-        if not self._assignment.compile_for or self._request.language not in compiled.LANGUAGES:
-            return
-        self._phases.enter(Phase.profiling)
-        self._runners.close()
-        self._compiled = compiled.check(self._assignment, self._request, self._sandbox)
-        self._requirements = requirements.evaluate(self._assignment, self._compiled)
+    def _begin_compiling(self) -> None:
+        """Have what is launched compiled for devices that may not be there, while the kernel is looked for."""
+        if self._assignment.compile_for and self._request.language in compiled.LANGUAGES:
+            self._phases.enter(Phase.profiling)
+            compilation = compiled.Compilation(self._assignment, self._request, self._sandbox)
+            self._compilation = self._lent.enter_context(compilation)
+
+    def _finish_compiling(self) -> None:
+        """Hold what came of it against the rung's requirements."""
+        if self._compilation is not None:
+            self._compiled = self._compilation.finish()
+            self._requirements = requirements.evaluate(self._assignment, self._compiled)
 
     def _all_cases(self) -> tuple[CaseResult, ...]:
         """The cases that were called, and in a check of what is compiled the requirements that count as cases."""

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from autograder import codec
 from autograder.assignment import Assignment, load_assignment
-from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode
-from autograder.judge import compiled, requirements
+from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Phase, Verdict
+from autograder.judge import compiled, grade, requirements
+from autograder.report import render
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[3]
@@ -39,9 +41,14 @@ def asked(source: str, slug: str = "vector_add") -> GradeRequest:
     return GradeRequest(slug, "", Language.triton, Lane.cpu, Mode.run, source, "mine.py")
 
 
+def check(assignment: Assignment, request: GradeRequest, sandbox: ProcessSandbox) -> dict[str, compiled.Checked]:
+    with compiled.Compilation(assignment, request, sandbox) as compilation:
+        return compilation.finish()
+
+
 def shown(sandbox: ProcessSandbox, source: str, assignment: Assignment = VECTOR_ADD) -> CompiledFor:
     """What the first target shows."""
-    checked = compiled.check(assignment, asked(source, assignment.slug), sandbox)
+    checked = check(assignment, asked(source, assignment.slug), sandbox)
     return checked[assignment.compile_for[0]].shown
 
 
@@ -54,7 +61,7 @@ def one_case(assignment: Assignment = VECTOR_ADD) -> Assignment:
 def test_the_staff_matmul_has_tensor_cores_on_both_and_a_milestone_has_not(sandbox: ProcessSandbox) -> None:
     half = dataclasses.replace(one_case(MATMUL), compile_for=("sm_90a", "sm_100a"))
     staff = (ROOT / "reference" / "matmul_tiled" / "solutions" / "triton.py").read_text(encoding="utf-8")
-    checked = compiled.check(half, asked(staff, "matmul_tiled"), sandbox)
+    checked = check(half, asked(staff, "matmul_tiled"), sandbox)
     hopper, blackwell = (checked[target].shown.kernels[0] for target in half.compile_for)
     assert (hopper.message, blackwell.message) == ("", "")
     assert hopper.wgmma > 0 == hopper.tcgen05
@@ -65,7 +72,7 @@ def test_the_staff_matmul_has_tensor_cores_on_both_and_a_milestone_has_not(sandb
     assert [result.met for result in requirements.evaluate(half, checked)] == [True, True]
 
     first = (ROOT / "assignments" / "matmul_tiled" / "milestones" / "2_small_tiles.py").read_text(encoding="utf-8")
-    checked = compiled.check(half, asked(first, "matmul_tiled"), sandbox)
+    checked = check(half, asked(first, "matmul_tiled"), sandbox)
     assert [result.met for result in requirements.evaluate(half, checked)] == [False, False]
 
 
@@ -92,7 +99,7 @@ def test_host_code_sees_the_device_that_is_compiled_for(sandbox: ProcessSandbox)
         "    add[(many,)](x, y, out, n, BLOCK={132: 512, 148: 256}[many])\n"
     )  # fmt: skip
     both = dataclasses.replace(one_case(), compile_for=("sm_90a", "sm_100a"))
-    checked = compiled.check(both, asked(source), sandbox)
+    checked = check(both, asked(source), sandbox)
     assert [one.shown.message for one in checked.values()] == ["", ""]
     blocks = [kernel.config.partition(",")[0] for one in checked.values() for kernel in one.shown.kernels]
     assert blocks == ["BLOCK=128", "BLOCK=512", "BLOCK=128", "BLOCK=256"]
@@ -265,3 +272,21 @@ def test_bytes_that_are_no_machine_code_are_not_read(sandbox: ProcessSandbox) ->
     )
     (kernel,) = shown(sandbox, HEAD + SAYS + said + ADD + ENTRY + LAUNCH, one_case()).kernels
     assert kernel.message == "Its machine code could not be read."
+
+
+# --- a whole grading -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_shows_it_beside_the_cases(sandbox: ProcessSandbox) -> None:
+    result = grade(
+        asked(HEAD + ADD + ENTRY + LAUNCH),
+        assignment_folder=ROOT / "assignments" / "vector_add",
+        reference_folder=None,
+        sandbox=sandbox,
+    )
+    assert result.verdict is Verdict.passed, result.explanation
+    assert [found.target for found in result.compiled] == ["sm_90a", "sm_100a"]
+    assert all(found.kernels and not found.message for found in result.compiled)
+    assert [phase.phase for phase in result.phases].count(Phase.profiling) == 1
+    assert "compiled for sm_100a" in render(result.for_student())
+    assert codec.loads(type(result), codec.dumps(result)) == result

@@ -183,7 +183,7 @@ def test_a_grading_counts_it(
 ) -> None:
     shown = CompiledFor("sm_90a", (kernel(registers=registers, case="small"),))
     found = {"sm_90a": Checked(shown, ((FIRST,),), ("small",), whole=True)}
-    monkeypatch.setattr(compiled, "check", lambda *_: found)
+    monkeypatch.setattr(compiled.Compilation, "finish", lambda _: found)
     result = bench.grade(GOOD, assignment=strict, work=Work.check, mode=Mode.run)
     assert result.verdict is verdict
     assert result.compiled == (shown,)
@@ -193,7 +193,7 @@ def test_a_grading_counts_it(
 
 
 def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "check", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(compiled, "Compilation", lambda *_: pytest.fail("compiled"))
     result = bench.grade("def double(*a): pass", assignment=strict, mode=Mode.run)
     assert result.verdict is Verdict.wrong_answer
     assert (result.cases[-1].name, result.cases[-1].verdict) == ("lean", None)
