@@ -8,4 +8,4 @@ cd "$(dirname "$0")/../.."
 sh scripts/device/docker_up.sh
 export PYTHONPATH="${DOCKER_HOME:-/usr/local/lib/kernel-ladder-docker}/site${PYTHONPATH:+:$PYTHONPATH}"
 export TRITON_LIBCUDA_PATH="${TRITON_LIBCUDA_PATH:-/usr/local/nvidia/lib64}"
-python3 scripts/docker_figures.py --lane "${LANE:-h200}" --out "${OUT:-var/device}/docker.json"
+python3 scripts/docker_figures.py --lane "${LANE:-h200}" --out "${OUT:-var/device}/docker.json" "$@"

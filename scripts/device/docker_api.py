@@ -1,6 +1,9 @@
 """The little of Docker's API that has to work before any package is there: `ping`, and `image`, which makes the image.
 
-python3 scripts/device/docker_api.py ping|image     standard library only
+python3 scripts/device/docker_api.py ping              exit status 0 if the daemon answers
+python3 scripts/device/docker_api.py image [NAME]      its id
+
+Standard library only.
 """
 
 from __future__ import annotations
@@ -51,29 +54,32 @@ def empty_folders() -> bytes:
     return archive.getvalue()
 
 
-def image_id() -> str:
+def image_id(name: str) -> str:
     """The id of the image that is there, else `""`."""
-    status, answer = ask("GET", f"/images/{NAME}/json")
+    status, answer = ask("GET", f"/images/{name}/json")
     return json.loads(answer)["Id"] if status == http.client.OK else ""
 
 
-def make_image() -> str:
+def make_image(name: str) -> str:
     """Its id, made if it is not there."""
-    if not image_id():
+    if not image_id(name):
         changes = [("changes", f"LABEL {name}={value}") for name, value in LABELS.items()]
-        query = urllib.parse.urlencode([("fromSrc", "-"), ("repo", NAME), ("tag", "latest"), *changes])
+        query = urllib.parse.urlencode([("fromSrc", "-"), ("repo", name), ("tag", "latest"), *changes])
         status, answer = ask("POST", f"/images/create?{query}", empty_folders())
-        if status != http.client.OK or not image_id():
+        if status != http.client.OK or not image_id(name):
             raise SystemExit(f"the image cannot be made: {answer.decode(errors='replace')}")
-    return image_id()
+    return image_id(name)
 
 
-def main(command: str) -> None:
+def main(command: str, name: str = NAME) -> None:
     """Run one command."""
     if command == "ping":
-        sys.exit(ask("GET", "/_ping")[0] != http.client.OK)
-    print(make_image())
+        try:
+            sys.exit(ask("GET", "/_ping")[0] != http.client.OK)
+        except OSError as error:
+            sys.exit(f"no daemon answers at {SOCKET}: {error}")
+    print(make_image(name))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -133,7 +133,8 @@ class Container:
         cores = config.cpus_reference if side is Side.reference else config.cpus_submission
         if cores:
             limits.update(cpuset_cpus=cores)
-        self._making.engine.update(self._id, cpu_shares=1024, **limits)
+        if limits:
+            self._making.engine.update(self._id, **limits)
 
     def ended(self) -> Report | None:
         """How its runner ended, as the first process says; that it is gone itself; or nothing yet."""

@@ -88,7 +88,8 @@ def settings(
         "Hostname": "runner",
         "User": f"{slot.uid}:{slot.uid}",
         "WorkingDir": TMP,
-        "Env": [f"{name}={value}" for name, value in _environment(kind).items()],
+        # A name without a value is taken out of what Docker sets by itself.
+        "Env": [*(f"{name}={value}" for name, value in _environment(kind).items()), "HOSTNAME"],
         "Entrypoint": [],
         "Cmd": _command(kind, image, without, hosted=hosted),
         "Labels": {OWNER: slot.owner},
@@ -144,7 +145,6 @@ def _limits(kind: Kind, config: DockerConfig, without: frozenset[Promise], *, ba
         "MemorySwap": memory,
         "PidsLimit": -1 if Promise.process_limit in without else kind.limits.processes + _FIRST_PROCESSES,
         "CpusetCpus": config.cpus_warm if background else "",
-        "CpuShares": 2 if background else 1024,
         "Ulimits": [{"Name": name, "Soft": most, "Hard": most} for name, most in ulimits.items()],
     }
 

@@ -1,0 +1,441 @@
+"""The Docker sandbox without Docker: its settings, its door, its pool, what it mounts and what it sweeps."""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from autograder.contract import Lane, Language
+from autograder.errors import SandboxError
+from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu
+from autograder.sandbox.docker import OWNER, DockerConfig, Gpu, load_config, mounts, sweep
+from autograder.sandbox.docker.container import Container
+from autograder.sandbox.docker.engine import Engine, Found, Image
+from autograder.sandbox.docker.gate import Gate
+from autograder.sandbox.docker.pool import Pool
+from autograder.sandbox.docker.settings import Kind, Slot, settings
+
+LIMITS = RunnerLimits(memory_bytes=512 * 2**20, processes=24, output_bytes=1 << 20, tmp_bytes=8 * 2**20)
+KIND = Kind(Language.triton, Lane.cpu, Purpose.call, LIMITS)
+SLOT = Slot(61234, "/run/somewhere", "1.2.3")
+HOST, WHOLE = Image("sha256:1", {}), Image("sha256:2", {
+    "org.kernel-ladder.toolchain": "image", "org.kernel-ladder.python": "/opt/toolchain/bin/python",
+})  # fmt: skip
+DEFAULT = DockerConfig()
+NODES = ("/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm")
+
+
+def made(
+    kind: Kind = KIND, image: Image = HOST, config: DockerConfig = DEFAULT, *,
+    without: frozenset[Promise] = frozenset(), background: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    return settings(kind, SLOT, image, config, without=without, background=background)
+
+
+def test_a_container_has_nothing_but_what_it_needs() -> None:
+    found = made()
+    host = found["HostConfig"]
+    assert found["Image"] == "sha256:1"
+    assert found["User"] == "61234:61234"
+    assert found["Labels"] == {OWNER: "1.2.3"}
+    assert host["NetworkMode"] == "none"
+    assert host["ReadonlyRootfs"] is True
+    assert host["CapDrop"] == ["ALL"]
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["Privileged"] is False
+    assert host["IpcMode"] == "none"
+    assert host["PidMode"] == ""
+    assert host["Memory"] == host["MemorySwap"]
+    assert host["PidsLimit"] == 26
+    assert "Devices" not in host
+    assert "DeviceRequests" not in host
+    assert {"/sys", "/proc/kcore", "/proc/keys", "/proc/driver"} <= set(host["MaskedPaths"])
+    assert {one["Name"]: one["Hard"] for one in host["Ulimits"]} == {
+        "core": 1, "nofile": 1024, "fsize": LIMITS.tmp_bytes, "memlock": 0, "msgqueue": 0,
+    }  # fmt: skip
+
+
+def test_every_mount_is_read_only_by_itself() -> None:
+    binds = made()["HostConfig"]["Mounts"]
+    assert binds
+    for bind in binds:
+        assert bind["ReadOnly"] is True
+        assert bind["BindOptions"] == {"Propagation": "rprivate", "NonRecursive": True}
+    assert {"Source": "/run/somewhere", "Target": "/run/ladder"}.items() <= binds[0].items()
+    targets = [bind["Target"] for bind in binds]
+    assert len(targets) == len(set(targets))
+    assert not {"/", "/etc", "/var", "/run", "/home", "/proc", "/sys", "/dev"} & set(targets)
+
+
+def test_its_folder_belongs_to_it_and_has_a_size() -> None:
+    options = made()["HostConfig"]["Tmpfs"]["/tmp"].split(",")
+    assert {"nosuid", "nodev", "exec", f"size={LIMITS.tmp_bytes}", "mode=0700", "uid=61234", "gid=61234"} <= set(
+        options
+    )
+
+
+def test_its_environment_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LADDER_NODE_TOKEN", "hush")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1")
+    assert not [text for text in made()["Env"] if "hush" in text or "CUDA" in text]
+    assert "HOSTNAME" in made()["Env"]
+
+
+@pytest.mark.parametrize("purpose", list(Purpose))
+def test_an_image_with_a_toolchain_gets_the_harness_only(purpose: Purpose) -> None:
+    found = made(Kind(Language.triton, Lane.cpu, purpose, LIMITS), WHOLE)
+    assert found["Cmd"][0] == "/opt/toolchain/bin/python"
+    targets = [bind["Target"] for bind in found["HostConfig"]["Mounts"]]
+    assert targets == ["/run/ladder", "/opt/kernel-ladder/autograder"]
+    assert "/opt/kernel-ladder" in found["Cmd"]
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "nodes", lambda: NODES)
+    monkeypatch.setattr(gpu, "uuid", lambda: "GPU-1234")
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_a_gpu_lane_gets_one_gpus_nodes_and_may_not_make_any() -> None:
+    host = made(Kind(Language.triton, Lane.h200, Purpose.call, LIMITS))["HostConfig"]
+    assert [device["PathOnHost"] for device in host["Devices"]] == list(NODES)
+    assert {device["CgroupPermissions"] for device in host["Devices"]} == {"rw"}
+
+
+@pytest.mark.usefixtures("one_gpu")
+@pytest.mark.parametrize(
+    ("way", "request_"),
+    [
+        (Gpu.cdi, {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=GPU-1234"]}),
+        (Gpu.nvidia, {
+            "Driver": "nvidia", "DeviceIDs": ["GPU-1234"], "Capabilities": [["gpu", "compute", "utility"]],
+        }),
+    ],
+)  # fmt: skip
+def test_a_gpu_may_come_by_a_request_of_dockers(way: Gpu, request_: dict[str, Any]) -> None:
+    config = DockerConfig(gpu=way)
+    host = made(Kind(Language.triton, Lane.h200, Purpose.call, LIMITS), config=config)["HostConfig"]
+    assert host["DeviceRequests"] == [request_]
+    assert "Devices" not in host
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_who_only_compiles_gets_no_gpu() -> None:
+    host = made(Kind(Language.triton, Lane.h200, Purpose.compile, LIMITS))["HostConfig"]
+    assert "Devices" not in host
+
+
+def test_who_waits_does_so_on_cores_of_its_own() -> None:
+    config = DockerConfig(cpus_warm="6-7")
+    assert made(config=config, background=True)["HostConfig"]["CpusetCpus"] == "6-7"
+    assert made(config=config)["HostConfig"]["CpusetCpus"] == ""
+
+
+@pytest.mark.parametrize(
+    ("promise", "key", "value"),
+    [
+        (Promise.no_network, "NetworkMode", "host"),
+        (Promise.private_processes, "PidMode", "host"),
+        (Promise.memory_limit, "Memory", 0),
+        (Promise.process_limit, "PidsLimit", -1),
+        (Promise.syscall_filter, "SecurityOpt", ["no-new-privileges", "seccomp=unconfined"]),
+        (Promise.private_files, "Tmpfs", {}),
+    ],
+)
+def test_a_promise_is_one_setting(promise: Promise, key: str, value: object) -> None:
+    found = made(without=frozenset({promise}))
+    assert found["HostConfig"][key] == value
+    assert promise in found["Cmd"]
+
+
+def test_what_is_mounted_below_a_folder_is_bound_by_itself(tmp_path: Path) -> None:
+    """Docker would leave it writable."""
+    inner = tmp_path / "tools" / "driver"
+    inner.mkdir(parents=True)
+    table = tmp_path / "mountinfo"
+    line = "29 27 254:16 / {} ro,nosuid - {} /dev/vdb ro\n"
+    table.write_text(line.format(inner, "squashfs") + line.format(tmp_path / "tools" / "proc", "proc"))
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "tools")
+    found = mounts.of_host([str(tmp_path / "tools"), str(inner), str(link), "/nowhere"], table)
+    assert found == (
+        mounts.Bind(str(tmp_path / "tools"), str(tmp_path / "tools")),
+        mounts.Bind(str(inner), str(inner)),
+        mounts.Bind(str(tmp_path / "tools"), str(link)),
+        mounts.Bind(str(inner), f"{link}/driver"),
+    )
+
+
+def test_the_configuration_is_read_from_the_environment() -> None:
+    environ = {
+        "LADDER_SANDBOX_IMAGE": "sha256:3", "LADDER_SANDBOX_POOL": "3", "LADDER_SANDBOX_CPUS_SUBMISSION": "2-5, 8",
+        "LADDER_SANDBOX_GPU": "cdi", "LADDER_SANDBOX_FOLDER": "/run/other",
+    }  # fmt: skip
+    found = load_config(environ)
+    assert (found.image, found.pool, found.cpus_submission, found.gpu) == ("sha256:3", 3, "2-5,8", Gpu.cdi)
+    assert found.folder == Path("/run/other")
+    assert load_config({}) == DockerConfig()
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{"LADDER_SANDBOX_POOL": "-1"}, {"LADDER_SANDBOX_CPUS_WARM": "all"}, {"LADDER_SANDBOX_GPU": "every"}],
+    ids=lambda environ: next(iter(environ)),
+)
+def test_a_variable_that_cannot_be_read_is_named(environ: dict[str, str]) -> None:
+    with pytest.raises(SandboxError, match=next(iter(environ))):
+        load_config(environ)
+
+
+# --- the door ---------------------------------------------------------------------------------------------------------
+
+CONNECT = """
+import os, socket, sys
+number = int(sys.argv[2])
+os.setgroups([]), os.setresgid(number, number, number), os.setresuid(number, number, number)
+end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+try:
+    end.connect(sys.argv[1])
+except OSError as error:
+    raise SystemExit(str(error))
+print("connected", flush=True)
+sys.stdin.read()
+"""
+UID = 61_111
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    if os.getuid() != 0:
+        pytest.skip("the folder has to be root's")
+    made = Gate(Path("/run", f"kernel-ladder-gate-{os.getpid()}"), UID)
+    yield made
+    made.remove()
+    made.folder.parent.rmdir()
+
+
+def comer(gate: Gate, uid: int = UID) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", CONNECT, str(gate.folder / "socket"), str(uid)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_the_first_process_of_the_container_is_let_in(gate: Gate) -> None:
+    with comer(gate) as process:
+        groups = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
+        name = next((last for group in groups if (last := group.rpartition("/")[2])), "")
+        if not name:
+            pytest.skip("this machine's processes are in no control group with a name")
+        with gate.accept(process.pid, name, time.monotonic() + 10):
+            assert not (gate.folder / "socket").exists()
+            with comer(gate) as second:
+                assert "No such file" in second.communicate()[1]
+        process.communicate()
+
+
+def test_somebody_else_of_the_same_user_is_not(gate: Gate) -> None:
+    with comer(gate) as process:
+        with pytest.raises(SandboxError, match="instead of a container"):
+            gate.accept(os.getpid(), "", time.monotonic() + 10)
+        process.communicate()
+    assert not (gate.folder / "socket").exists()
+
+
+def test_a_process_outside_of_the_containers_group_is_not(gate: Gate) -> None:
+    with comer(gate) as process:
+        with pytest.raises(SandboxError, match="not in the control group"):
+            gate.accept(process.pid, "f" * 64, time.monotonic() + 10)
+        process.communicate()
+
+
+def test_another_user_cannot_connect(gate: Gate) -> None:
+    with comer(gate, UID + 1) as process:
+        assert "Permission denied" in process.communicate()[1]
+
+
+def test_the_door_is_not_held_open_for_ever(gate: Gate) -> None:
+    with pytest.raises(SandboxError, match="in time"):
+        gate.accept(os.getpid(), "", time.monotonic() + 0.1)
+
+
+def test_a_container_that_is_gone_is_not_waited_for(gate: Gate) -> None:
+    with subprocess.Popen(["/bin/true"]) as process:
+        process.wait()
+    with pytest.raises(SandboxError, match="ended before"):
+        gate.accept(process.pid, "", time.monotonic() + 60)
+
+
+def test_a_folder_that_others_may_write_to_is_refused() -> None:
+    if os.getuid() != 0:
+        pytest.skip("the folder has to be root's")
+    with pytest.raises(SandboxError, match="nobody else may write"):
+        Gate(Path("/tmp"), UID)
+
+
+# --- the pool ---------------------------------------------------------------------------------------------------------
+
+
+class Fake:
+    """Stands for a container."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.living = True
+        self.closed = False
+
+    def alive(self) -> bool:
+        return self.living
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Maker:
+    """Makes fakes, and remembers them."""
+
+    def __init__(self) -> None:
+        self.made: list[Fake] = []
+        self.fails = False
+
+    def __call__(self, kind: Kind, background: bool) -> Container:
+        if self.fails and background:
+            raise SandboxError("no room")
+        self.made.append(Fake(kind))
+        return cast("Container", self.made[-1])
+
+
+def until(look: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not look():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def kind(number: int) -> Kind:
+    return Kind(Language.triton, Lane.cpu, Purpose.call, RunnerLimits(number, 1, 1, 1))
+
+
+def test_a_pool_gives_each_container_away_once_and_makes_new_ones() -> None:
+    make = Maker()
+    pool = Pool(make, 2)
+    taken = [pool.take(KIND)]
+    until(lambda: len(pool.waiting()) == 2)
+    taken += [pool.take(KIND) for _ in range(5)]
+    until(lambda: len(pool.waiting()) == 2)
+    assert len({id(one) for one in taken}) == 6
+    assert not set(map(id, pool.waiting())) & set(map(id, taken))
+    pool.close()
+    assert sum(one.closed for one in make.made) == len(make.made) - 6
+
+
+def test_a_pool_replaces_the_dead_and_never_gives_one_away() -> None:
+    make = Maker()
+    pool = Pool(make, 1)
+    pool.take(KIND)
+    until(lambda: len(pool.waiting()) == 1)
+    dead = cast("Fake", pool.waiting()[0])
+    dead.living = False
+    taken = pool.take(KIND)
+    assert cast("Fake", taken) is not dead
+    assert dead.closed
+    pool.close()
+
+
+def test_a_pool_forgets_what_was_asked_for_longest_ago() -> None:
+    make = Maker()
+    pool = Pool(make, 1)
+    for number in range(8):
+        pool.take(kind(number))
+        until(lambda number=number: any(one.kind == kind(number) for one in pool.waiting()))
+    until(lambda: len(pool.waiting()) == 4)
+    assert {one.kind for one in pool.waiting()} == {kind(number) for number in range(4, 8)}
+    pool.close()
+    assert sum(not one.closed for one in make.made) == 8
+
+
+def test_a_pool_that_cannot_be_filled_still_starts_what_is_asked_for() -> None:
+    make = Maker()
+    make.fails = True
+    pool = Pool(make, 2)
+    assert pool.take(KIND) is not pool.take(KIND)
+    assert pool.waiting() == []
+    pool.close()
+
+
+def test_a_pool_of_none_makes_each_when_it_is_asked_for() -> None:
+    make = Maker()
+    pool = Pool(make, 0)
+    pool.take(KIND)
+    assert len(make.made) == 1
+    pool.close()
+    assert threading.active_count() >= 1
+
+
+# --- what is left over ------------------------------------------------------------------------------------------------
+
+
+class Listed:
+    """Stands for the daemon."""
+
+    def __init__(self, labels: list[str]) -> None:
+        self._labels = labels
+        self.removed: list[str] = []
+
+    def labelled(self, label: str) -> list[Found]:
+        assert label == OWNER
+        return [Found(text, {OWNER: text}) for text in self._labels]
+
+    def state(self, _: str) -> dict[str, Any]:
+        return {"Pid": 0}
+
+    def remove(self, container: str) -> None:
+        self.removed.append(container)
+
+
+def test_only_what_a_dead_judge_left_is_swept(tmp_path: Path) -> None:
+    mine = sweep.owner()
+    pid, began, namespace = mine.split(".")
+    labels = [
+        mine,
+        f"{pid}.{int(began) + 1}.{namespace}",
+        f"4194304.1.{namespace}",
+        f"{pid}.1.999",
+        "",
+        "nonsense",
+        "1",
+    ]
+    listed = Listed(labels)
+    (tmp_path / f"{os.getpid()}-abc").mkdir()
+    (tmp_path / "4194304-abc").mkdir()
+    sweep.sweep(cast("Engine", listed), tmp_path)
+    assert listed.removed == [f"{pid}.{int(began) + 1}.{namespace}", f"4194304.1.{namespace}"]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{os.getpid()}-abc"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_daemon_that_does_not_answer_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("docker")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    engine = Engine()
+    with pytest.raises(SandboxError, match="could not"):
+        engine.version()
+    engine.close()
+    # The package drops a socket that could not connect, and Python says so when it is collected.
+    gc.collect()
+
+
+def test_sockets_are_not_inherited(gate: Gate) -> None:
+    assert not os.get_inheritable(gate._listener.fileno())
+    assert gate._listener.type == socket.SOCK_SEQPACKET
