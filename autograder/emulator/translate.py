@@ -179,7 +179,10 @@ class _Rewriter:
             f' ::cuda_emulator::shared_begins({name}, {name}_owner_, "{name}", {line});'
             for name in names
         )
-        self._out.append(f"static {text.lstrip()};{begins}")
+        # `alignas` stands before everything else in a declaration, or does not stand.
+        alignment = re.match(r"\s*alignas\s*\((?:[^()]|\([^()]*\))*\)", text)
+        before = alignment[0] if alignment else ""
+        self._out.append(f"{before} static {text[len(before) :].lstrip()};{begins}".lstrip())
 
     def _starts(self, word: str, declaration: list[Token]) -> bool:
         first = next((token for token in declaration if token.kind not in _SILENT), None)
@@ -225,7 +228,7 @@ class _Rewriter:
         passed = "".join(inside)
         comma = ", " if passed.strip() else ""
         config = "".join(token.text for token in configuration)
-        name = callee.strip().replace('"', "'").replace("\n", " ")
+        name = callee.partition("<")[0].strip()
         self._out.append(
             f'::cuda_emulator::launch("{name}", {line}, ::cuda_emulator::Configuration({config}), '
             f"[](auto... arguments_) {{ {callee.strip()}(arguments_...); }}{gap}{comma}{passed})"

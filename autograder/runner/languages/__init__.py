@@ -81,6 +81,7 @@ _INTERPRETED: Mapping[Language, tuple[str, str]] = {
 }
 _COMPILED: Mapping[Language, tuple[str, str]] = {
     Language.triton: ("autograder.runner.languages.triton_gpu", "TritonGpuLoader"),
+    Language.cuda: ("autograder.runner.languages.cuda_gpu", "CudaGpuLoader"),
 }
 
 

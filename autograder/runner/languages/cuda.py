@@ -20,6 +20,7 @@ from autograder.emulator import build
 from autograder.emulator.translate import MalformedError, UnsupportedError
 from autograder.protocol import Load, TensorSpec
 from autograder.runner.languages import cuda_entry, cuda_messages
+from autograder.runner.languages.cuda_library import Library
 from autograder.runner.memory import HostSlab, Mapped
 from autograder.runner.report import SubmissionError, cut
 
@@ -70,14 +71,16 @@ class CudaLoader:
         """A memfd for each."""
         return HostSlab(specs)
 
+    def awake(self) -> None:
+        """The processor is."""
+
     def versions(self) -> dict[str, str]:
         """Versions of torch and g++."""
         return self._versions
 
     def load(self, load: Load) -> CudaEntry:
         """Compile the source, load the library and find its launcher."""
-        library = Library(self._compiled(load), load)
-        return CudaEntry(library, load, cuda_entry.taken(load, library.takes))
+        return CudaEntry(EmulatedLibrary(self._compiled(load), load), load)
 
     def _compiled(self, load: Load) -> Path:
         prepared = build.Prepared(self._folder)
@@ -94,29 +97,21 @@ class CudaLoader:
             raise cuda_messages.from_compiler(str(error), shown, load.source) from None
 
 
-class Library:
-    """A compiled file's functions, with the types of C."""
+class EmulatedLibrary(Library):
+    """A file that the emulator runs."""
 
     def __init__(self, path: Path, load: Load) -> None:
-        try:
-            library = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise SubmissionError("load", "CompileError", f"The compiled file cannot be loaded: {error}") from None
-        library.cuda_emulator_trouble.restype = ctypes.c_char_p
-        library.cuda_emulator_trouble_kind.restype = ctypes.c_char_p
-        library.cuda_emulator_trouble_code.restype = ctypes.c_size_t
-        library.cuda_emulator_launched.restype = ctypes.c_bool
-        library.kernel_ladder_error.restype = ctypes.c_char_p
-        library.cuda_emulator_set_ghost(int(load.ghost))
-        self.takes = library.kernel_ladder_takes
-        self._library = library
+        super().__init__(path, load, prefix="cuda_emulator")
+        self._library.cuda_emulator_trouble.restype = ctypes.c_char_p
+        self._library.cuda_emulator_trouble_kind.restype = ctypes.c_char_p
+        self._library.cuda_emulator_trouble_code.restype = ctypes.c_size_t
         self._path = path
         self._filename = load.filename.rpartition("/")[2]
-        self._launcher = ctypes.cast(library.kernel_ladder_call, ctypes.c_void_p)
+        self._launcher = ctypes.cast(self._library.kernel_ladder_call, ctypes.c_void_p)
 
     def ready(self, order: int, seed: int) -> None:
         """Forget the call before, and say in which order blocks and threads take turns."""
-        self._library.cuda_emulator_forget()
+        self.forget()
         self._library.cuda_emulator_set_order(order, ctypes.c_uint(seed))
 
     def add(self, name: str, tensor: Any) -> None:
@@ -128,13 +123,12 @@ class Library:
         self._library.cuda_emulator_add_array(name.encode(), address, *map(ctypes.c_size_t, sizes))
 
     def call(self, words: list[int]) -> None:
-        """Call the launcher; raise what went wrong."""
+        """Call the launcher on a stack of its own; raise what went wrong in it or in a kernel."""
         given = (ctypes.c_int64 * len(words))(*words)
         self._library.cuda_emulator_call(self._launcher, given)
         if kind := self._library.cuda_emulator_trouble_kind():
             raise self._trouble(kind.decode(errors="replace"))
-        if given[0]:
-            raise SubmissionError("call", "LauncherError", self._library.kernel_ladder_error().decode(errors="replace"))
+        self._raise_if(given[0])
 
     def _trouble(self, kind: str) -> SubmissionError:
         text = self._library.cuda_emulator_trouble().decode(errors="replace")
@@ -143,33 +137,25 @@ class Library:
             line = build.line_of(self._path, code, self._filename)
         return SubmissionError("call", kind, text, line)
 
-    def launches(self) -> Iterator[dict[str, Any]]:
-        """What was launched since the last `ready`."""
-        kernel, grid, calls = ctypes.c_char_p(), (ctypes.c_uint * 3)(), ctypes.c_uint64()
-        number = 0
-        while self._library.cuda_emulator_launched(number, ctypes.byref(kernel), grid, ctypes.byref(calls)):
-            name = (kernel.value or b"").decode(errors="replace")
-            yield {"kernel": name, "grid": list(grid), "calls": calls.value}
-            number += 1
-
 
 class CudaEntry:
     """A launcher whose kernels the emulator runs."""
 
-    def __init__(self, library: Library, load: Load, takes: tuple[int, ...]) -> None:
+    def __init__(self, library: EmulatedLibrary, load: Load) -> None:
         self.signature = cuda_entry.declaration(load)
         self._library = library
-        self._load = load
-        self._by_dtypes = {cuda_entry.dtypes(load.signatures[number]): number for number in takes}
+        self._names = load.arguments
+        self._words = cuda_entry.Words(load, cuda_entry.taken(load, library.takes))
         self._recorded = 0
 
     def call(self, arguments: list[Any], *, record: bool) -> int:
         """Call it; the event clock is the host's, as the emulator runs on it."""
-        words = self._words(arguments)
-        order = self._recorded % ORDERS if record else 0
-        self._library.ready(order, seed=self._recorded)
+        words = self._words.of(arguments)
+        self._library.ready(self._recorded % ORDERS if record else 0, seed=self._recorded)
         self._recorded += record
-        self._own(arguments)
+        for name, value in zip(self._names, arguments, strict=True):
+            if cuda_entry.is_tensor(value):
+                self._library.add(name, value)
         start = _clock()
         self._library.call(words)
         return _clock() - start
@@ -184,16 +170,3 @@ class CudaEntry:
     def seen(self) -> dict[str, Any]:
         """Kernels of the last recorded call."""
         return {"launches": list(self._library.launches()), "operations": {}}
-
-    def _own(self, arguments: list[Any]) -> None:
-        for name, value in zip(self._load.arguments, arguments, strict=True):
-            if hasattr(value, "data_ptr"):
-                self._library.add(name, value)
-
-    def _words(self, arguments: list[Any]) -> list[int]:
-        given = tuple(str(value.dtype).removeprefix("torch.") for value in arguments if hasattr(value, "data_ptr"))
-        number = self._by_dtypes.get(given)
-        if number is None:
-            raise cuda_entry.missing(self._load, given)
-        signature = self._load.signatures[number]
-        return [number, *map(cuda_entry.word_of, signature, arguments)]

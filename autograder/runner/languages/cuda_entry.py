@@ -42,6 +42,50 @@ static const char* kernel_ladder_status() {
   const cudaError_t status = cudaGetLastError();
   return status == cudaSuccess ? nullptr : cudaGetErrorString(status);
 }
+// The linker leads every launch here (--wrap): it is counted, and of a ghost nothing more.
+struct KernelLadderLaunch {
+  const char* kernel;
+  dim3 grid;
+  uint64_t calls;
+};
+static KernelLadderLaunch kernel_ladder_launches[64];
+static unsigned kernel_ladder_count = 0;
+static bool kernel_ladder_ghost = false;
+static bool kernel_ladder_record(const void* function, dim3 grid) {
+  const char* name = "";
+  cudaFuncGetName(&name, function);
+  for (unsigned i = 0; i < kernel_ladder_count; ++i) {
+    KernelLadderLaunch& known = kernel_ladder_launches[i];
+    const bool same = known.grid.x == grid.x && known.grid.y == grid.y && known.grid.z == grid.z;
+    if (same && known.kernel == name) return ++known.calls, !kernel_ladder_ghost;
+  }
+  if (kernel_ladder_count < 64) kernel_ladder_launches[kernel_ladder_count++] = {name, grid, 1};
+  return !kernel_ladder_ghost;
+}
+#define KERNEL_LADDER_WRAP(name, Function)                                                                    \
+  extern "C" cudaError_t __real_##name(Function, dim3, dim3, void**, size_t, cudaStream_t);                   \
+  extern "C" cudaError_t __wrap_##name(Function f, dim3 grid, dim3 block, void** a, size_t bytes, cudaStream_t s) { \
+    return kernel_ladder_record((const void*)f, grid) ? __real_##name(f, grid, block, a, bytes, s) : cudaSuccess; \
+  }
+KERNEL_LADDER_WRAP(__cudaLaunchKernel, cudaKernel_t)
+KERNEL_LADDER_WRAP(__cudaLaunchKernel_ptsz, cudaKernel_t)
+KERNEL_LADDER_WRAP(cudaLaunchKernel, const void*)
+KERNEL_LADDER_WRAP(cudaLaunchCooperativeKernel, const void*)
+extern "C" {
+cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**);
+cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* f, void** a) {
+  return kernel_ladder_record(f, config->gridDim) ? __real_cudaLaunchKernelExC(config, f, a) : cudaSuccess;
+}
+void kernel_ladder_set_ghost(int ghost) { kernel_ladder_ghost = ghost != 0; }
+void kernel_ladder_forget() { kernel_ladder_count = 0; }
+bool kernel_ladder_launched(unsigned number, const char** kernel, unsigned* grid, uint64_t* calls) {
+  if (number >= kernel_ladder_count) return false;
+  const KernelLadderLaunch& launch = kernel_ladder_launches[number];
+  *kernel = launch.kernel, *calls = launch.calls;
+  grid[0] = launch.grid.x, grid[1] = launch.grid.y, grid[2] = launch.grid.z;
+  return true;
+}
+}
 #endif
 static char kernel_ladder_text[1000];
 static void kernel_ladder_say(const char* format, const char* text) {
@@ -84,6 +128,13 @@ CALLS
 }
 }
 """
+
+
+WRAPPED = (
+    "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "cudaLaunchKernel", "cudaLaunchCooperativeKernel",
+    "cudaLaunchKernelExC",
+)  # fmt: skip
+"""The runtime's functions that launch; on a GPU lane `ld --wrap` leads each to the text's own."""
 
 
 def text(load: Load) -> str:
@@ -137,18 +188,45 @@ def taken(load: Load, takes: Any) -> tuple[int, ...]:
     raise SubmissionError("entry", "WrongSignature", message)
 
 
-def missing(load: Load, given: Sequence[str]) -> SubmissionError:
-    """A case's types for which the file has no launcher."""
-    kinds = ", ".join(dict.fromkeys(TYPES.get(name, name) for name in given))
-    message = (
-        f"The file has no `{load.entry}` for tensors of {kinds}. Make the launcher a template over its type, or add an "
-        "overload."
-    )
-    return SubmissionError("call", "MissingOverload", message)
+class Words:
+    """Turns a call's arguments into the words of `kernel_ladder_call`."""
+
+    def __init__(self, load: Load, takes: Sequence[int]) -> None:
+        self._load = load
+        self._by_dtypes = {dtypes(load.signatures[number]): number for number in takes}
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def of(self, arguments: Sequence[Any]) -> list[int]:
+        """The signature's number, then one word for each argument.
+
+        Raises:
+            SubmissionError: the file has no launcher for tensors of these types.
+        """
+        given = tuple([value.dtype for value in arguments if is_tensor(value)])
+        number = self._known.get(given)
+        if number is None:
+            number = self._known[given] = self._found(given)
+        return [number, *map(_word, self._load.signatures[number], arguments)]
+
+    def _found(self, given: tuple[Any, ...]) -> int:
+        names = tuple(str(dtype).removeprefix("torch.") for dtype in given)
+        if names in self._by_dtypes:
+            return self._by_dtypes[names]
+        kinds = ", ".join(dict.fromkeys(TYPES.get(name, name) for name in names))
+        message = (
+            f"The file has no `{self._load.entry}` for tensors of {kinds}. Make the launcher a template over its type, "
+            "or add an overload."
+        )
+        raise SubmissionError("call", "MissingOverload", message)
 
 
-def word_of(word: str, value: Any) -> int:
-    """An argument as the 64 bits that `kernel_ladder_call` takes; a tensor's address, an integer, a double's bits."""
+def is_tensor(value: object) -> bool:
+    """Whether an argument is a tensor; the others are numbers."""
+    return not isinstance(value, int | float)
+
+
+def _word(word: str, value: Any) -> int:
+    """A tensor's address, an integer, or a double's bits."""
     if _is_tensor(word):
         return int(value.data_ptr())
     if word.startswith(f"{SCALAR} float"):

@@ -166,6 +166,20 @@ def test_shared_memory_is_poisoned_for_every_block(kernel):
     assert out[1] < -1e6
 
 
+def test_shared_memory_is_aligned_as_asked_for(kernel):
+    aligned = kernel("""__global__ void k(int* out) {
+          __shared__ char before;
+          __shared__ alignas(128) half a[8], b[8];
+          __shared__ __align__(64) half c[8];
+          before = 0;
+          out[0] = (unsigned long long)a % 128 + (unsigned long long)b % 128 + (unsigned long long)c % 64 + before;
+        }
+        extern "C" void go(int* out) { k<<<1, 1>>>(out); }""")
+    out = torch.ones(1, dtype=torch.int32)
+    assert aligned(out) == ""
+    assert out.item() == 0
+
+
 def test_dynamic_shared_memory_inside_and_outside_of_functions(kernel):
     dynamic = kernel("""
         extern __shared__ float outside[];

@@ -1,0 +1,175 @@
+"""CUDA C++, compiled by nvcc for the GPU of the lane, in the runner's own sandbox and folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.emulator.build import ENTRY_FILE, shown_name
+from autograder.gpu.driver import VirtualMemory, load_driver
+from autograder.protocol import Load, TensorSpec
+from autograder.runner.gpu import GpuMapped, GpuSlab, Rehearsal
+from autograder.runner.languages import cuda_entry, cuda_messages
+from autograder.runner.languages.cuda_library import Library
+from autograder.runner.languages.triton_gpu import EventClock
+from autograder.runner.report import cut
+
+COMPILER_BYTES = 6 * 2**30
+"""Address space of each of the compiler's processes."""
+
+_PLACES = ("/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin")
+_MAX_LOG = 8000
+_FLAGS = (
+    "-std=c++17", "-O3", "-lineinfo", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static",
+    # Every launch goes through one of a few C functions, which the linker leads to ours.
+    *(f"-Xlinker=--wrap={name}" for name in cuda_entry.WRAPPED),
+    "-Xlinker=-Bsymbolic",
+)  # fmt: skip
+
+
+class CudaGpuLoader:
+    """Imports torch in the zygote, and takes a context of the GPU in the runner: CUDA survives no fork."""
+
+    wrappers: tuple[type[BaseException], ...] = ()
+
+    def __init__(self) -> None:
+        self._versions: dict[str, str] = {}
+        self._nvcc = ""
+        self._architecture = ""
+        self._driver: VirtualMemory
+        self._rehearsal: Rehearsal
+        self._clock: EventClock
+
+    def warm(self) -> None:
+        """Import torch and look for nvcc; nothing here may touch the GPU."""
+        # The toolchain is imported when a zygote asks for it; other processes read this module's interface without it.
+        import torch  # noqa: PLC0415
+
+        torch.set_num_threads(1)
+        load_driver()
+        self._nvcc = find_nvcc()
+        said = subprocess.run([self._nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+        release = re.search(r"\bV(\d[\d.]*)", said)
+        self._versions = {
+            "torch": torch.__version__, "cuda": str(torch.version.cuda), "nvcc": release[1] if release else "unknown"
+        }  # fmt: skip
+
+    def begin(self) -> None:
+        """Take a context, and make everything that a call needs."""
+        import torch  # noqa: PLC0415
+
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        self._clock = EventClock()
+        self._driver = VirtualMemory(0, load_driver())
+        self._rehearsal = Rehearsal(self._driver)
+        major, minor = torch.cuda.get_device_capability(0)
+        self._architecture = f"sm_{major}{minor}a"
+        self._versions |= {"gpu": torch.cuda.get_device_name(0), "architecture": self._architecture}
+
+    def map(self, spec: TensorSpec, descriptor: int) -> GpuMapped:
+        """Map device memory."""
+        return GpuMapped(spec, descriptor, self._driver)
+
+    def slab(self, specs: Sequence[TensorSpec]) -> GpuSlab:
+        """An allocation for each."""
+        return GpuSlab(specs, self._driver)
+
+    def awake(self) -> None:
+        """Map a page; have the device work for this context, so that no batch's first call waits for the switch."""
+        self._rehearsal.run()
+        self._clock.touch()
+
+    def versions(self) -> dict[str, str]:
+        """Versions of torch, CUDA and nvcc, the GPU's name, and what is compiled for."""
+        return self._versions
+
+    def load(self, load: Load) -> CudaGpuEntry:
+        """Compile the source, load the library and find its launcher."""
+        path = compiled(load, Path(os.environ["TMPDIR"]), self._nvcc, self._architecture)
+        return CudaGpuEntry(Library(path, load, prefix="kernel_ladder"), load, self._clock)
+
+
+def find_nvcc() -> str:
+    """The path of nvcc: of this process's own `PATH`, or where CUDA is usually installed.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    found = shutil.which("nvcc") or next((path for place in _PLACES if (path := shutil.which("nvcc", path=place))), "")
+    if not found:
+        raise RuntimeError("there is no nvcc on this node; CUDA C++ on a GPU lane needs it")
+    return found
+
+
+def compiled(load: Load, folder: Path, nvcc: str, architecture: str) -> Path:
+    """Compile the source in `folder` to a shared library.
+
+    Raises:
+        SubmissionError: the compiler refused it.
+    """
+    filename = shown_name(load.filename.rpartition("/")[2])
+    source, library = folder / "kernel.cu", folder / "kernel.so"
+    source.write_text(
+        f'#line 1 "{filename}"\n{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n', encoding="utf-8"
+    )
+    done = subprocess.run(
+        [nvcc, f"-arch={architecture}", *_FLAGS, "-o", str(library), str(source)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+        env={**os.environ, "LC_ALL": "C"}, cwd=folder, preexec_fn=_limit_memory,
+    )  # fmt: skip
+    if done.returncode != 0:
+        said = done.stdout + done.stderr
+        print(cut(said, _MAX_LOG), file=sys.stderr)  # noqa: T201 -- the student's log.
+        raise cuda_messages.from_compiler(said, filename, load.source)
+    return library
+
+
+def _limit_memory() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = COMPILER_BYTES if hard == resource.RLIM_INFINITY else min(COMPILER_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+class CudaGpuEntry:
+    """A launcher whose kernels run on the GPU."""
+
+    def __init__(self, library: Library, load: Load, clock: EventClock) -> None:
+        self.signature = cuda_entry.declaration(load)
+        self._library = library
+        self._words = cuda_entry.Words(load, cuda_entry.taken(load, library.takes))
+        self._clock = clock
+
+    def call(self, arguments: list[Any], *, record: bool) -> int:
+        """Call it; device nanoseconds."""
+        words = self._words.of(arguments)
+        if record:
+            self._library.forget()
+        return self._clock.time_ns(lambda: self._library.call(words))
+
+    def batch(self, calls: Iterator[list[Any]]) -> int:
+        """Queue one after the other, wait for all; device nanoseconds."""
+        return self._clock.total_ns(lambda: self._all(calls))
+
+    def _all(self, calls: Iterator[list[Any]]) -> None:
+        for arguments in calls:
+            self._library.call(self._words.of(arguments))
+
+    def seen(self) -> dict[str, Any]:
+        """Kernels of the last recorded call, by the names that the compiler gave them."""
+        return {"launches": [{**one, "kernel": plain_name(one["kernel"])} for one in self._library.launches()]}
+
+
+def plain_name(mangled: str) -> str:
+    """`add_packs` of `_Z9add_packsIfEvPKT_`: the innermost name of a mangled function, or all of it."""
+    rest, name = mangled.removeprefix("_ZN").removeprefix("_Z"), ""
+    while (found := re.match(r"(?:L|NK)?(\d+)", rest)) is not None:
+        length = int(found[1])
+        name, rest = rest[found.end() : found.end() + length], rest[found.end() + length :]
+    return name or mangled
