@@ -1,0 +1,35 @@
+// Wrong: reads what the other threads put into shared memory before they have.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+constexpr int THREADS = 64;
+
+template <typename T>
+__global__ void softmax_kernel(const T* x, T* out, int64_t cols, int64_t x_row_stride, int64_t out_row_stride) {
+  __shared__ float largest_of[THREADS], total_of[THREADS];
+  x += blockIdx.x * x_row_stride;
+  out += blockIdx.x * out_row_stride;
+  float largest = -INFINITY, total = 0.0f;
+  for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
+    largest = fmaxf(largest, static_cast<float>(x[column]));
+  }
+  largest_of[threadIdx.x] = largest;
+  for (int thread = 0; thread < THREADS; ++thread) largest = fmaxf(largest, largest_of[thread]);
+  for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
+    total += expf(static_cast<float>(x[column]) - largest);
+  }
+  total_of[threadIdx.x] = total;
+  total = 0.0f;
+  for (int thread = 0; thread < THREADS; ++thread) total += total_of[thread];
+  for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
+    out[column] = static_cast<T>(expf(static_cast<float>(x[column]) - largest) / total);
+  }
+}
+
+template <typename T>
+void softmax(const T* x, T* out, int64_t rows, int64_t cols, int64_t x_row_stride, int64_t out_row_stride,
+             cudaStream_t stream) {
+  softmax_kernel<<<static_cast<unsigned>(rows), THREADS, 0, stream>>>(x, out, cols, x_row_stride, out_row_stride);
+}
