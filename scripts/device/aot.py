@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import linecache
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -144,9 +144,10 @@ def launched(slug: str, path: Path) -> list[dict[str, Any]]:
 
     JITFunction.run = watched
     assignment = load_assignment(ROOT / "assignments" / slug)
-    namespace = ModuleType("submission")
-    sys.modules["submission"], module = namespace, namespace.__dict__
-    _execute(path, module)
+    loader = SourceFileLoader("submission", str(path))
+    namespace = sys.modules["submission"] = ModuleType("submission")
+    loader.exec_module(namespace)
+    module = namespace.__dict__
     for case in cases_for(TARGET, assignment):
         now["case"] = case.name
         dry = dry_case(case, assignment)
@@ -168,13 +169,6 @@ def launched(slug: str, path: Path) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _execute(path: Path, module: dict[str, Any]) -> None:
-    text = path.read_text(encoding="utf-8-sig")
-    # The file's name stands in the machine code.
-    linecache.cache[path.name] = (len(text), None, text.splitlines(keepends=True), path.name)
-    exec(compile(text, path.name, "exec"), module)  # noqa: S102 -- kernels of ours.
-
-
 def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     """The same kernels, by the compile checks."""
     from autograder.compile_checks import machine_code, session  # noqa: PLC0415
@@ -186,7 +180,8 @@ def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     os.pwrite(text, source, 0)
     cases = tuple(dry_case(case, assignment) for case in cases_for(TARGET, assignment))
     arguments = tuple(argument.name for argument in assignment.arguments)
-    ask = Compile(len(source), path.name, assignment.entry, arguments, TARGET, cases, budget_s=60.0)
+    # The file's name stands in the machine code.
+    ask = Compile(len(source), str(path), assignment.entry, arguments, TARGET, cases, budget_s=60.0)
     said = codec.from_json(Compiled, session.compile_all(ask, text, code))
     if said.fault or said.left_out:
         raise SystemExit(f"incomplete: {said.fault} {said.left_out}")
