@@ -1,4 +1,4 @@
-"""Pictures of the pages that a run on a GPU left: `python -m scripts.gpu_screenshots DIR` in the repository's root.
+"""Pictures of the pages that a run on a GPU left: `python scripts/gpu_screenshots.py DIR`.
 
 DIR holds `whole_way.json` and `whole_way.tar.xz` of `scripts/gpu_whole_way.py`. The pages are served from that database
 as it came back. Nothing in it is changed but its schema's revision; an account that may see operations is added.
@@ -24,7 +24,7 @@ import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from client.local import seed, up
-from scripts.screenshots import take
+from screenshots import take
 from tests.browser.conftest import launch
 
 ADMIN = "ada@example.org"

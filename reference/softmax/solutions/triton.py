@@ -5,9 +5,9 @@ go through the online form: maximum m and sum s are carried over blocks of colum
 
     m' = max(m, max(block)),    s' = s · exp(m - m') + Σ exp(block - m'),
 
-so that the first pass needs one read, and a second writes the quotients: 3·rows·cols·e bytes, of which a part of the
-second read hits the L2 cache. Exponentials are taken in base 2, exp(x) = 2^(x · log2 e), which is what the hardware
-has.
+so that the first pass needs one read, and a second writes the quotients: 3·rows·cols·e bytes. The second goes
+backwards: what was read last is still in the L2 cache. Exponentials are taken in base 2, exp(x) = 2^(x · log2 e),
+which is what the hardware has.
 
 Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018 (arXiv:1805.02867).
 """
@@ -46,7 +46,8 @@ def _softmax_online_kernel(x_ptr, out_ptr, cols, x_row_stride, out_row_stride, B
     total = tl.zeros((BLOCK_COLS,), tl.float32)
     for start in range(0, cols, BLOCK_COLS):
         column = start + tl.arange(0, BLOCK_COLS)
-        x = tl.load(x_ptr + column, mask=column < cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(x_ptr + column, mask=column < cols, other=-float("inf"), eviction_policy="evict_last")
+        x = x.to(tl.float32)
         raised = tl.maximum(largest, x)
         # While a lane has seen -inf only, -inf - -inf must not become NaN.
         pivot = tl.where(raised == -float("inf"), 0.0, raised)
@@ -54,17 +55,20 @@ def _softmax_online_kernel(x_ptr, out_ptr, cols, x_row_stride, out_row_stride, B
         largest = raised
     row_largest = tl.max(largest, axis=0)
     row_total = tl.sum(total * tl.exp2((largest - row_largest) * LOG2_E), axis=0)
-    for start in range(0, cols, BLOCK_COLS):
-        column = start + tl.arange(0, BLOCK_COLS)
-        x = tl.load(x_ptr + column, mask=column < cols, other=-float("inf")).to(tl.float32)
-        out = tl.exp2((x - row_largest) * LOG2_E) / row_total
-        tl.store(out_ptr + column, out.to(out_ptr.dtype.element_ty), mask=column < cols)
+    scale = 1.0 / row_total
+    blocks = tl.cdiv(cols, BLOCK_COLS)
+    for done in range(blocks):
+        column = (blocks - 1 - done) * BLOCK_COLS + tl.arange(0, BLOCK_COLS)
+        # Nobody reads it again, nor what is written here: neither should push out what others are to read.
+        x = tl.load(x_ptr + column, mask=column < cols, other=-float("inf"), eviction_policy="evict_first")
+        out = tl.exp2((x.to(tl.float32) - row_largest) * LOG2_E) * scale
+        tl.store(out_ptr + column, out.to(out_ptr.dtype.element_ty), mask=column < cols, cache_modifier=".cs")
 
 
 def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
     if cols > 16384:
-        block_cols = 4096 if x.is_cuda else 16384
-        _softmax_online_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_COLS=block_cols, num_warps=16)
+        block_cols = 8192 if x.is_cuda else 16384
+        _softmax_online_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_COLS=block_cols, num_warps=32)
         return
     block_cols = triton.next_power_of_2(cols)
     # A program wants about 4096 elements on a GPU; the interpreter pays per program, so there it takes many more.
