@@ -814,8 +814,9 @@ class AttemptFailure:
     Attributes:
         handed_back: its node gave it back, such as because it was stopped; it does not count as one of the
             submission's attempts.
-        suspect: the node failed a known-good job after it, and has put itself out of service: whose fault that is, is
-            not known, so the next node to run this submission is one in quarantine.
+        suspect: the node failed a known-good job after it and has put itself out of service, or a fault of the GPU took
+            the judge along: whose fault that is, is not known, so the next node to run this submission is one in
+            quarantine.
     """
 
     attempt: str

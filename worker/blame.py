@@ -1,29 +1,22 @@
 """Whose fault it was that something broke while a submission's work was on the GPU (design §4).
 
-The student's, unless the node afterwards fails a job that is known to be right; then the node is out of service, and
-the attempt is given back as ours, marked: the next node to run it is one in quarantine.
+The student's, unless the node afterwards fails a job that is known to be right: a fault in the runner's own context ends
+the runner, which the judge has called an illegal access, and that stands. Where the node is ill, it goes out of service.
+Where the judge broke under a fault on a healthy node, nobody is accused: the judge has a context of its own, and its
+fault may be ours. In both cases the attempt is given back as ours and marked, and the next node to run it is one in
+quarantine, so that no submission takes down one node after the other.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from dataclasses import dataclass
 
-from autograder.contract import GradeResult, Lane, StudentError, Verdict
+from autograder.contract import GradeResult, Lane, Verdict
 from worker.known import KnownJobs
 from worker.watch import HARDWARE_XIDS, STUDENT_XIDS
 
 logger = logging.getLogger(__name__)
-
-_NAMES = {
-    13: "an exception of the graphics engine",
-    31: "a memory page fault",
-    43: "a channel that stopped",
-    45: "work that was ended",
-    68: "an exception of the video engine",
-    69: "an exception of the graphics engine",
-}
 
 
 @dataclass(frozen=True)
@@ -33,10 +26,12 @@ class Judged:
     Attributes:
         result: what the attempt ends with; `None` if it has no result, or none that may be kept.
         node: why the node has to go out of service; `""` if it has not.
+        suspect: why the submission runs in quarantine from now on; `""` if it does not.
     """
 
     result: GradeResult | None
     node: str = ""
+    suspect: str = ""
 
 
 def looks_broken(result: GradeResult | None, lane: Lane, xids: tuple[int, ...], *, xids_are_told: bool) -> bool:
@@ -66,19 +61,10 @@ def judged(result: GradeResult | None, xids: tuple[int, ...], jobs: KnownJobs) -
     if not outcome.passed:
         logger.warning("a known-good job failed after an attempt: %s", outcome)
         outcome = jobs.anew()
-    if outcome.passed:
-        return Judged(_students(result, xids))
-    return Judged(None, f"a known-good job failed after an attempt: {outcome}")
-
-
-def _students(result: GradeResult | None, xids: tuple[int, ...]) -> GradeResult | None:
-    """The node is well. What its GPU reported is then the submission's, also where it took the judge's result along."""
-    caused = next((xid for xid in xids if xid in STUDENT_XIDS), None)
-    if result is None or result.verdict is not Verdict.grader_error or caused is None:
-        return result
-    message = (
-        f"The GPU stopped your kernel (Xid {caused}: {_NAMES[caused]}), and a kernel known to be right ran well after "
-        "it. Look for an address outside the tensors, or a launch that the GPU cannot carry out."
-    )
-    error = StudentError("GPU fault", f"Xid {caused}")
-    return dataclasses.replace(result, verdict=Verdict.illegal_access, explanation=message, error=error)
+    if not outcome.passed:
+        why = f"a known-good job failed after an attempt: {outcome}"
+        return Judged(None, node=why, suspect=why)
+    faults = [xid for xid in xids if xid in STUDENT_XIDS]
+    if faults and (result is None or result.verdict is Verdict.grader_error):
+        return Judged(None, suspect=f"the GPU reported Xid {faults[0]}, and the judge broke with it")
+    return Judged(result)

@@ -6,7 +6,7 @@ WorkerError
 ├── GpuUnknownError          there is no such GPU, or several and none was named
 ├── UnfitError               the node must not serve as it is configured
 ├── HandedBackError          the attempt is given back untried
-├── SuspectError             the node failed a known-good job after the attempt
+├── SuspectError             the attempt broke the node or the judge, and whose fault that is, is not known
 └── JudgeError
     ├── JudgeDiedError       its process ended in the middle of a grading
     ├── JudgeSilentError     it did not end before the attempt's deadline
@@ -41,7 +41,7 @@ class HandedBackError(WorkerError):
 
 
 class SuspectError(WorkerError):
-    """The node failed a known-good job after the attempt, and is out of service: whose fault it was, is not known."""
+    """The attempt broke the node or the judge; whose fault that is, is not known."""
 
 
 class JudgeError(WorkerError):

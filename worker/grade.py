@@ -186,7 +186,7 @@ class Grader:
 
         Raises:
             JudgeError: there is none, and the node is well.
-            SuspectError: the node is not well.
+            SuspectError: the node is not well, or the GPU faulted and took the judge along.
         """
         failed: JudgeError | None = None
         result: GradeResult | None = None
@@ -196,8 +196,8 @@ class Grader:
             except JudgeError as error:
                 failed = error
         judged = self._around.life.settled(result, attempt)
-        if judged.node:
-            raise SuspectError(f"{failed}; {judged.node}" if failed else judged.node)
+        if judged.suspect:
+            raise SuspectError(f"{failed}; {judged.suspect}" if failed else judged.suspect)
         if judged.result is None:
             raise failed or JudgeBrokenError("the judge ended without a result")
         return attempt.with_facts(judged.result)

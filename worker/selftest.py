@@ -35,6 +35,7 @@ _PROMISES = {
     "sockets": "private_files",
     "ports": "no_network",
     "processes": "private_processes",
+    "users": "other_uid",
 }
 _DEVICES = [
     "/dev/nvidia-uvm-tools",
@@ -149,6 +150,7 @@ def _targets(work: Path, files: tuple[Path, ...]) -> Iterator[dict[str, list[str
                 "sockets": _SOCKETS,
                 "processes": [os.getpid(), os.getppid()],
                 "devices": _DEVICES,
+                "users": [0],
             }
         finally:
             made[0].unlink(missing_ok=True)

@@ -78,18 +78,23 @@ def bench(tmp_path, monkeypatch):
 # --- whose fault -----------------------------------------------------------------------------------------------------
 
 
-def test_what_a_gpu_reports_under_a_submission_is_the_students_where_the_node_is_well(bench):
-    node = bench()
-    judged, attempt = node.attempt(OURS, Work.check, 31)
-    assert (judged.node, judged.result.verdict) == ("", Verdict.illegal_access)
-    assert "Xid 31: a memory page fault" in judged.result.explanation
+def test_a_fault_that_ended_the_runner_is_the_students_where_the_node_is_well(bench):
+    judged, attempt = bench().attempt("# judge: verdict illegal_access\n", Work.check, 31)
+    assert (judged.node, judged.suspect, judged.result.verdict) == ("", "", Verdict.illegal_access)
     assert attempt.with_facts(judged.result).gpu.xids == (31,)
-    assert node.life.trouble() == ""
+
+
+@pytest.mark.parametrize("broken", [OURS, DIES])
+def test_a_fault_that_took_the_judge_along_accuses_nobody_and_is_not_tried_on_any_node(bench, broken):
+    node = bench()
+    judged, _ = node.attempt(broken, Work.check, 31)
+    assert (judged.node, judged.result, node.life.trouble()) == ("", None, "")
+    assert "Xid 31" in judged.suspect
 
 
 def test_a_failure_of_ours_without_a_word_from_the_gpu_stays_ours(bench):
     judged, _ = bench().attempt(OURS, Work.check)
-    assert (judged.node, judged.result.verdict) == ("", Verdict.grader_error)
+    assert (judged.node, judged.suspect, judged.result.verdict) == ("", "", Verdict.grader_error)
 
 
 def test_an_ordinary_result_asks_for_no_known_job(bench, monkeypatch):
@@ -130,7 +135,7 @@ def test_a_judge_that_a_submission_left_broken_is_replaced_before_the_node_is_bl
 
     monkeypatch.setattr(node.jobs, "restart", mended)
     judged, _ = node.attempt(OURS, Work.check, 43)
-    assert (judged.node, judged.result.verdict, node.life.trouble()) == ("", Verdict.illegal_access, "")
+    assert (judged.node, node.life.trouble()) == ("", "")
 
 
 # --- the canary ------------------------------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ for process in TARGETS.get("processes", []):
         _reach(f"read the memory map of process {process}", lambda process=process: _read(f"/proc/{process}/maps"))
 for path in (found for pattern in TARGETS.get("devices", []) for found in glob.glob(pattern)):
     _reach(f"opened {path}", lambda path=path: _open(path))
-_reach("became root", lambda: os.setuid(0) is None)
+for user in TARGETS.get("users", []):
+    _reach(f"became user {user}", lambda user=user: os.setuid(user) is None)
 _reach("mounted", lambda: __import__("ctypes").CDLL(None).mount(b"none", b"/", b"tmpfs", 0, None) == 0)
 print(*(f"LOOT {what}" for what in LOOT), sep="\n")
 
