@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sqlite3
 import sys
 import tarfile
@@ -39,6 +40,10 @@ NAMES = {"staff": "Staff solution", "milestone": "Best milestone"}
 RUNGS = ("vector_add", "softmax", "matmul_tiled")
 UNKEPT = {"broker", "work", "up.lock", "supervisord.pid", "supervisor.sock", "ladder.sqlite", "bundles"}
 """What of the home no page needs."""
+_WORKER_SAYS = re.compile(
+    r"(?P<at>\S+ \S+) INFO worker\.grade: trace (?P<trace>\w+): "
+    r"(?:attempt \w+ \(fence (?P<begins>\d+)\) begins|the judge is (?P<phase>\w+)|attempt \w+ ended)"
+)
 PATIENCE_S = 240.0
 POLL_S = 0.25
 
@@ -113,12 +118,12 @@ def solution(slug: str) -> str:
 
 
 def quick() -> list[Step]:
-    """What shows in a minute and a half that everything works together, cold and warm."""
-    staff = [Step("staff", slug, solution(slug), timed=True) for slug in RUNGS]
+    """What shows in a minute that everything works together, cold and warm."""
     return [
-        *staff,
-        Step("alice", "vector_add", "assignments/vector_add/milestones/2_usual_blocks.py", timed=True),
+        *(Step("staff", slug, solution(slug), timed=True) for slug in ("vector_add", "matmul_tiled")),
+        milestone("vector_add"),
         Step("bob", "vector_add", "reference/vector_add/submissions/wrong_answer_last_tile_skipped.py", timed=True),
+        Step("carol", "vector_add", "tests/gpu/hostile/held_forges_outside_batches.py", timed=True),
     ]
 
 
@@ -252,6 +257,22 @@ def say(one: Handed) -> None:
           f"[{times}] {speeds}{mark}", flush=True)  # fmt: skip
 
 
+def phases_of(log: Path) -> list[str]:
+    """How long each phase of each attempt took, as the worker saw it: one line per attempt."""
+    lines: list[str] = []
+    before, name = 0.0, ""
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if not (found := _WORKER_SAYS.match(line)):
+            continue
+        at = datetime.fromisoformat(found["at"].replace(",", ".")).timestamp()
+        if found["begins"]:
+            lines.append(f"{found['trace'][:8]} fence {found['begins']}:")
+        elif lines and name:
+            lines[-1] += f" {name} {at - before:.2f}"
+        before, name = at, found["phase"] or "staging"
+    return lines
+
+
 def boards(served: up.Serving, lane: Lane) -> dict[str, Json]:
     """The leaderboards as a student sees them."""
     password = served.accounts.password if served.accounts else ""
@@ -294,6 +315,8 @@ def keep(home: Path, out: Path) -> None:
             for path in sorted(home.iterdir()):
                 if path.name not in UNKEPT and not path.name.startswith("ladder.sqlite") and not path.is_socket():
                     archive.add(path, f"home/{path.name}")
+            if (log := home / "work" / "judge.log").is_file():
+                archive.add(log, "home/log/judge.log")
 
 
 def main() -> int:
@@ -322,6 +345,7 @@ def main() -> int:
             text = json.dumps(report(handed, found, lane=options.lane.value, set=options.set, ready_s=ready_s))
             (options.out / "whole_way.json").write_text(text, encoding="utf-8")
             keep(home, options.out / "whole_way.tar.xz")
+    print("seconds by phase, by the worker's log", *phases_of(home / "log" / "worker.log"), sep="\n  ")
     for slug, board in found.items():
         print(slug)
         show(board)
