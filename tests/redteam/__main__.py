@@ -11,7 +11,8 @@ from pathlib import Path
 from autograder.contract import Lane
 from tests.redteam.run import run
 from tests.redteam.stands import DRIVERS
-from tests.redteam.table import FINE, Row
+from tests.redteam.table import FINE, Row, Table
+from tests.redteam.table import Path as Way
 
 NOT_HERE = 77
 """No path could be run: no failure, and no red team."""
@@ -20,6 +21,16 @@ NOT_HERE = 77
 def main() -> int:
     """Read the command line, run, print."""
     options = _options()
+    command = "python -m tests.redteam " + " ".join(word for word in sys.argv[1:] if not Path(word).is_absolute())
+    told: list[Row] = []
+
+    def tell(row: Row) -> None:
+        """Show it, and keep what there is: who stops a long run has its rows so far."""
+        _tell(row)
+        told.append(row)
+        if options.json:
+            _write(options.json, Table(_paths(told), told, command=command))
+
     table = run(
         lanes=options.lane,
         sandboxes=options.sandbox,
@@ -27,16 +38,24 @@ def main() -> int:
         quick=options.quick,
         jobs=options.jobs,
         limit_s=options.limit_s,
-        told=_tell,
+        told=tell,
         log=options.log,
     )
-    table.command = "python -m tests.redteam " + " ".join(word for word in sys.argv[1:] if not Path(word).is_absolute())
+    table.command = command
     print(table.as_text())
     if options.json:
-        options.json.write_text(json.dumps(table.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        _write(options.json, table)
     if all(path.skipped for path in table.paths):
         return NOT_HERE
     return 0 if table.ok else 1
+
+
+def _write(path: Path, table: Table) -> None:
+    path.write_text(json.dumps(table.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _paths(rows: list[Row]) -> list[Way]:
+    return [Way(lane, sandbox) for lane, sandbox in dict.fromkeys((row.lane, row.sandbox) for row in rows)]
 
 
 def _options() -> argparse.Namespace:

@@ -19,6 +19,9 @@ BITE = " (bite)"
 SERIAL = {"F3"}
 """Classes whose traces are looked for on the whole machine: one at a time."""
 
+PATIENT_S = 20.0
+"""How long a call may take in a container where its end is not what is tried."""
+
 QUICK = {
     "passed_honest", "wrong_answer_cached_by_shape", "wrong_answer_cached_by_pointer", "wrong_answer_lazy_output",
     "wrong_answer_written_by_a_late_thread", "rule_violation_packet_with_wrong_types", "passed_reads_staff_files",
@@ -112,6 +115,8 @@ def _common(attack: cpu_corpus.Attack, lane: Lane, sandbox: str) -> Task:
         expected=() if isinstance(expected, str) else expected,
         mode=attack.mode,
         inputs=attack.inputs,
+        # What fills memory or folders is to meet that limit, however busy the machine is that makes the container.
+        limits=(("call_s", PATIENT_S),) if sandbox == "docker" and "time_limit" not in expected else (),
         held="no" if lane is Lane.cpu else "either",
         at_least_us=attack.at_least_us,
         findings=attack.findings,
