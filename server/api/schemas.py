@@ -10,13 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from autograder.assignment import Argument, Case, LanePolicy, Limits
 from autograder.contract import (
     CaseResult,
+    CompiledFor,
+    DeviceKernel,
     Finding,
+    GpuFacts,
     Lane,
     Language,
     Measurement,
     Mode,
     Phase,
     PhaseTime,
+    RequirementResult,
     Review,
     State,
     StudentError,
@@ -295,6 +299,16 @@ class SubmissionRead(Read):
     findings: Annotated[tuple[Finding, ...], Field(description="Staff only.")]
     environment: dict[str, str]
     promises: tuple[str, ...]
+    node: Annotated[str, Field(description="Which one graded it; empty until there is a result.")]
+    gpu: Annotated[GpuFacts | None, Field(description="What its node read of the GPU meanwhile; samples: staff only.")]
+    device_kernels: Annotated[tuple[DeviceKernel, ...], Field(description="Staff only.")]
+    compiled: Annotated[
+        tuple[CompiledFor, ...], Field(description="The kernels as compiled without a device; not measured.")
+    ]
+    requirements: tuple[RequirementResult, ...]
+    settled: Annotated[bool, Field(description="False while its times have to be taken again before they count.")]
+    pooled_attempts: Annotated[int, Field(description="Of how many attempts its samples are.")]
+    confirmations: Annotated[int, Field(description="How often it was graded once more and passed.")]
     finished_at: datetime | None
     trouble: Annotated[str, Field(description="What of ours failed; empty where nothing did.")]
     revision: int

@@ -25,9 +25,13 @@ MAX_SKEW_S = 2.0
 SERVICE_SILENT = timedelta(seconds=35)
 """They say every ten seconds that they are alive."""
 KINDS = ("web", "dispatcher", "recorder")
+NOISY = 0.02
+"""A spread of the golden kernel's ratio beyond the A/A block's own tolerance."""
 LONG_WAIT = timedelta(minutes=30)
 BACKUP_AGE = timedelta(days=2)
 REHEARSAL_AGE = timedelta(days=180)
+IMAGE = "runner image"
+"""The fact in which a node that grades in containers names its image."""
 BACKUP_MADE = "backup.made"
 """The audit entry that `ladder admin backup` leaves."""
 
@@ -76,12 +80,17 @@ def nodes_(session: Session) -> Iterator[Finding]:
 
 def _of_node(node: overview.NodeNow) -> Finding:
     name = node.row.name
-    trouble = str(node.row.facts.get("trouble", ""))
+    if node.trouble and node.condition not in {"silent", "disabled"}:
+        return problem(
+            "nodes", f"{name} takes nothing: {node.trouble}", "Mend what it names; node_unfit in the runbook."
+        )
     if node.condition in _OUT:
         level, says, advice = _OUT[node.condition]
         return Finding("nodes", level, f"{name} {says}{f': {node.why}' if node.why else '.'}", advice.format(name=name))
-    if trouble:
-        return problem("nodes", f"{name} takes nothing: {trouble}", "Mend what it names; it goes on by itself.")
+    floor = node.calibration
+    if floor is not None and floor.ratio_spread > NOISY:
+        said = f"{name}: its golden kernel differs from itself by up to {floor.ratio_spread:.1%}."
+        return warning("nodes", said, "Find what else runs on it; small times cannot be told apart there.")
     return ok("nodes", f"{name} works: {', '.join(node.row.lanes)}, {node.running} of {node.row.slots} busy.")
 
 
@@ -119,9 +128,9 @@ def versions(session: Session) -> Iterator[Finding]:
 
 def images(session: Session) -> Iterator[Finding]:
     """Whether the nodes of a lane that grade in containers use one image."""
-    found = [node for node in nodes.all_nodes(session) if node.disabled_at is None and node.facts.get("image")]
+    found = [node for node in nodes.all_nodes(session) if node.disabled_at is None and node.facts.get(IMAGE)]
     for lane in sorted({lane for node in found for lane in node.lanes}):
-        seen = {str(node.facts["image"]) for node in found if lane in node.lanes}
+        seen = {str(node.facts[IMAGE]) for node in found if lane in node.lanes}
         if len(seen) > 1:
             said = f"Nodes of lane {lane} use different images: {', '.join(sorted(seen))}."
             yield warning("images", said, "Pull the same digest on all of them.")

@@ -26,7 +26,7 @@ from server.alerts import service as alerts
 from server.db import Database, now
 from server.grading.calibration import calibrations
 from server.grading.states import FINAL, WAITING
-from server.models import AlertKind, Attempt, AttemptState, Lane, State, Submission
+from server.models import AlertKind, Attempt, AttemptState, Lane, Result, Review, State, Submission
 from server.operations import overview
 
 KEPT_S = 5.0
@@ -165,11 +165,47 @@ def _nodes(session: Session, at: datetime) -> Families:
     yield _gauge("node_last_seen_seconds", "How long ago it was heard of.", ("node",), seen)
     skews = {(node.row.name,): node.row.clock_skew_s for node in found if node.row.clock_skew_s is not None}
     yield _gauge("node_clock_skew_seconds", "Its clock less ours.", ("node",), skews)
+    yield from _health(found)
     heard = {
         (service.kind, service.instance): (at - service.last_seen_at).total_seconds()
         for service in overview.services(session)
     }
     yield _gauge("service_last_seen_seconds", "How long ago a process said so.", ("kind", "instance"), heard)
+
+
+def _health(found: Sequence[overview.NodeNow]) -> Families:
+    """What nodes say of themselves: noise floor, canary."""
+    floors = {node.row.name: floor for node in found if (floor := node.calibration) is not None}
+    yield _gauge(
+        "node_noise_ratio", "Largest distance of its golden kernel's ratio from its median.", ("node",),
+        {(name,): floor.ratio_spread for name, floor in floors.items()},
+    )  # fmt: skip
+    yield _gauge(
+        "node_canary_timestamp_seconds", "When its golden kernel was last measured, by its clock.", ("node",),
+        {(name,): floor.at for name, floor in floors.items()},
+    )  # fmt: skip
+    yield _gauge(
+        "node_in_trouble", "1 while it takes nothing because of what it found wrong with itself.", ("node",),
+        {(node.row.name,): int(bool(node.trouble)) for node in found},
+    )  # fmt: skip
+
+
+def _measuring(session: Session, _at: datetime) -> Families:
+    """Holds, measurements that had to be taken again, confirmations."""
+    reviews = select(Submission.lane, Submission.review, func.count()).group_by(Submission.lane, Submission.review)
+    held = {(lane, review): count for lane, review, count in session.execute(reviews) if review is not Review.none}
+    yield _gauge("reviews", "Submissions that were held, by what became of them.", ("lane", "review"), held)
+    unsettled = (
+        select(Submission.lane, func.count(Result.id))
+        .join(Submission, Submission.id == Result.submission_id)
+        .where(Result.settled.is_(False))
+        .group_by(Submission.lane)
+    )
+    asked = {(lane,): count for lane, count in session.execute(unsettled)}
+    yield _counter("remeasured", "Measurements that had to be taken again.", ("lane",), asked)
+    confirmed = select(Submission.lane, func.sum(Submission.confirmations)).group_by(Submission.lane)
+    counts = {(lane,): int(count or 0) for lane, count in session.execute(confirmed)}
+    yield _counter("confirmations", "Submissions graded once more, and passed.", ("lane",), counts)
 
 
 def _accounts(session: Session, at: datetime) -> Families:
@@ -208,7 +244,7 @@ def _promises(session: Session, _at: datetime) -> Families:
 
 
 _COLLECTORS: tuple[Callable[[Session, datetime], Families], ...] = (
-    _submissions, _attempts, _nodes, _accounts, _promises,
+    _submissions, _attempts, _measuring, _nodes, _accounts, _promises,
 )  # fmt: skip
 
 

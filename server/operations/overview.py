@@ -10,6 +10,8 @@ from enum import StrEnum
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from autograder import codec
+from autograder.contract import Calibration
 from server.accounting.checks import Courses
 from server.alerts import service as alerts
 from server.audit import service as audit
@@ -26,13 +28,23 @@ class NodeNow:
     Attributes:
         running: attempts that it works on.
         condition: in one word: `works`, `silent`, `rests`, `drains`, `quarantine`, `disabled`.
-        why: the reason of a rest.
+        why: the reason of a rest, or what it found wrong with itself.
     """
 
     row: Node
     running: int
     condition: str
     why: str
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Its noise floor, where it has a golden kernel."""
+        return codec.from_json(Calibration, self.row.calibration) if self.row.calibration else None
+
+    @property
+    def trouble(self) -> str:
+        """What it says that it found wrong with itself."""
+        return str(self.row.facts.get("trouble", ""))
 
 
 class NodeAction(StrEnum):
@@ -84,7 +96,7 @@ def _node_now(session: Session, node: Node, running: int, now: datetime) -> Node
         ("quarantine", nodes.in_quarantine(node)),
     )
     condition = next((word for word, holds in conditions if holds), "works")
-    return NodeNow(node, running, condition, why)
+    return NodeNow(node, running, condition, why or str(node.facts.get("trouble", "")))
 
 
 def services(session: Session) -> Sequence[Service]:

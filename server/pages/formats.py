@@ -62,8 +62,11 @@ def ratio(value: float) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """`1.31–1.37`."""
-    return f"{figure(low)}–{figure(high)}"
+    """`1.31–1.37`; a narrow one with the digits that tell its ends apart, `1.078–1.082`."""
+    one, other = figure(low), figure(high)
+    if one == other and low < high:
+        one, other = significant(low, 4), significant(high, 4)
+    return f"{one}–{other}"
 
 
 def estimate(low_s: float, likely_s: float, high_s: float) -> str:

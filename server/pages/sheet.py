@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment
-from autograder.contract import CaseResult, Measurement, Mode, State, StudentError, Verdict, Visibility
+from autograder.contract import CaseResult, Measurement, Mode, Phase, State, StudentError, Verdict, Visibility
 from autograder.scores import NextPoint, next_point
 from server.courses import service as courses
 from server.grading.forecast import Wait
-from server.models import AssignmentVersion, Result, Submission, User
+from server.models import AssignmentVersion, GradeChange, Result, Submission, User
 from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
 from server.pages.words import PHASES, Label, status_label
 from server.submissions import service as submissions
@@ -58,6 +59,7 @@ class Sheet:
         error: what to mark in the source: of the load, or of the first case that raised.
         practice: its lane gives no speed points: times are for practice.
         measured: every ranked case with its place on `scale`.
+        changes: of its points, in order.
     """
 
     view: SubmissionView
@@ -75,6 +77,21 @@ class Sheet:
     next_point: NextPoint | None
     measured: tuple[tuple[Measurement, Interval], ...]
     scale: RatioScale
+    changes: tuple[GradeChange, ...]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of this result's own are shown."""
+        return sum(len(item.pairs) for item, _ in self.measured)
+
+    @property
+    def measuring_clocks(self) -> str:
+        """The range of the GPU's clock while it measured, `1,950–1,980 MHz`; empty where nobody looked."""
+        gpu = self.view.gpu
+        seen = [item.sm_mhz for item in gpu.samples if item.phase is Phase.measuring] if gpu else []
+        if not seen:
+            return self.view.environment.get("gpu clocks", "")
+        return f"{min(seen):,} MHz" if min(seen) == max(seen) else f"{min(seen):,}–{max(seen):,} MHz"
 
     @property
     def title(self) -> str:
@@ -114,10 +131,21 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         passed=sum(case.verdict is Verdict.passed for case in view.cases),
         practice=policy is None or not policy.speed_points,
         speed=speed,
-        next_point=next_point(spec, submission.lane, speed.ratio) if speed and view.mode is Mode.submission else None,
+        next_point=next_point(spec, submission.lane, speed.ratio) if speed and _earns_speed(view) else None,
         measured=tuple(zip(view.measurements, scale.intervals, strict=True)),
         scale=scale,
+        changes=_changes(session, submission),
     )
+
+
+def _earns_speed(view: SubmissionView) -> bool:
+    """Whether being faster would give it points: only where everything about it is correct."""
+    return view.score is not None and view.score.correctness >= view.score.correctness_max
+
+
+def _changes(session: Session, submission: Submission) -> tuple[GradeChange, ...]:
+    query = select(GradeChange).where(GradeChange.submission_id == submission.id).order_by(GradeChange.id)
+    return tuple(session.scalars(query))
 
 
 def _manifest(session: Session, submission: Submission) -> Assignment:

@@ -20,8 +20,8 @@ def place_context(wait: Wait | None, lane: Lane, *, own: bool) -> dict[str, Any]
 
 def place_text(wait: Wait | None, lane: Lane, *, own: bool = True) -> str:
     """`12 before you · result in about 3 min (2 to 5)`, or why there is no time."""
-    if wait is None:
-        return ""
+    if wait is None or wait.line is Line.confirm:
+        return ""  # It has its grade, and its turn when nobody else waits.
     who, first = ("you", "You are next") if own else ("it", "It is next")
     ahead = f"{wait.ahead:,} before {who}" if wait.ahead else first
     if not wait.has_node:
@@ -34,7 +34,7 @@ def place_text(wait: Wait | None, lane: Lane, *, own: bool = True) -> str:
 
 def place_note(wait: Wait | None) -> str:
     """What has to be said beside the time, or what is sure without one."""
-    if wait is None:
+    if wait is None or wait.line is Line.confirm:
         return ""
     if not wait.has_node:
         return "It is stored and keeps its place; it is graded when a node comes back."

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Verdict
-from server.models import Line, Role
+from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Throttle, Verdict
+from server.models import ChangeReason, Line, Role
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,33 @@ FINDINGS: Mapping[FindingKind, str] = {
     FindingKind.library_call: "A library call does the work",
     FindingKind.no_replay: "What did the work could not be tried",
     FindingKind.clock_disagreement: "The two clocks disagree",
+    FindingKind.below_floor: "Faster than the device can be",
+    FindingKind.slowed_reference: "The reference was slower beside the submission",
+}
+THROTTLES: Mapping[Throttle, str] = {
+    Throttle.idle: "idle",
+    Throttle.set_clocks: "clocks set by its owner",
+    Throttle.power_cap: "power limit",
+    Throttle.slowdown: "hardware slowdown",
+    Throttle.sync_boost: "sync boost",
+    Throttle.software_thermal: "temperature (driver)",
+    Throttle.hardware_thermal: "temperature (hardware)",
+    Throttle.power_brake: "power brake",
+    Throttle.display: "display clocks",
+}
+"""What kept a GPU's clocks down."""
+CLOCKS: Mapping[str, str] = {
+    "event": "The event clock ranks",
+    "sealed": "The sealed clock ranks",
+    "bound": "The event clock was not believed: the bound ranks",
+    "batches": "Not even the reference could be bounded here: batch against batch ranks",
+}
+"""Which clock a measurement is by."""
+CHANGES: Mapping[ChangeReason, str] = {
+    ChangeReason.graded: "graded",
+    ChangeReason.pooled: "the same kernel was measured again: its samples were added",
+    ChangeReason.rescored: "worked out anew by another formula or other points",
+    ChangeReason.reviewed: "decided by staff, or held until they look",
 }
 
 

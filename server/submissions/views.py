@@ -15,18 +15,24 @@ from sqlalchemy.orm import Session, undefer
 from autograder import codec
 from autograder.contract import (
     CaseResult,
+    CompiledFor,
+    DeviceKernel,
     Finding,
+    GpuFacts,
     GradeResult,
     Language,
     Measurement,
     PhaseTime,
+    RequirementResult,
     StudentError,
     Verdict,
     Visibility,
 )
+from autograder.samples import PooledCase, counted
 from server.config import Config
 from server.courses import service as courses
 from server.grading.forecast import Wait
+from server.grading.grades import earns_speed
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -36,6 +42,7 @@ from server.models import (
     Lane,
     Line,
     Mode,
+    Node,
     Phase,
     Result,
     Review,
@@ -90,7 +97,12 @@ class SubmissionView:
         wait: what one that waits can be told of its turn; `None` once it runs, and for a moment after it came.
         superseded_by: the number of the newer submission that took its place in the queue.
         cases: live ones while it runs, those of the result then.
-        findings: staff only.
+        measurements: with the numbers that count, which are the pool's; the samples are this result's own.
+        findings, device_kernels, held_reason, remeasure: staff only.
+        node: which one graded it.
+        settled: false while its times have to be taken again before they count.
+        pooled_attempts: of how many attempts the samples are that its speed is worked out from.
+        confirmations: how often it was graded once more and passed.
         trouble: one sentence if our side failed, `""` otherwise.
         phase_times: of the result, with durations.
         revision: grows with every change that a watcher should see.
@@ -133,8 +145,17 @@ class SubmissionView:
     phase_times: tuple[PhaseTime, ...]
     findings: tuple[Finding, ...]
     held_reason: str
+    remeasure: str
     environment: Mapping[str, str]
     promises: tuple[str, ...]
+    node: str
+    gpu: GpuFacts | None
+    device_kernels: tuple[DeviceKernel, ...]
+    compiled: tuple[CompiledFor, ...]
+    requirements: tuple[RequirementResult, ...]
+    settled: bool
+    pooled_attempts: int
+    confirmations: int
     finished_at: datetime | None
     trouble: str
     revision: int
@@ -161,6 +182,21 @@ class SubmissionView:
         return self.line is Line.measuring and self.verdict is not None and not self.is_final
 
     @property
+    def is_confirmed_now(self) -> bool:
+        """Whether it has its grade and is, or waits to be, graded once more."""
+        return self.line is Line.confirm and not self.is_final
+
+    @property
+    def withholds_speed(self) -> bool:
+        """Whether speed points and its place on the leaderboard wait, or are gone."""
+        return self.review in {Review.held, Review.rejected} or (not self.settled and self.review is not Review.cleared)
+
+    @property
+    def has_grade(self) -> bool:
+        """Whether there is a receipt of a grade."""
+        return self.mode is Mode.submission and self.verdict is not None and self.score is not None
+
+    @property
     def is_late(self) -> bool:
         """Whether it was uploaded after the due date; queue time never makes it late."""
         return self.due_at is not None and self.uploaded_at > self.due_at
@@ -178,10 +214,17 @@ class SubmissionView:
             # The judge words both for students already; that they say nothing of a hidden case is seen to here as well.
             error=None if about_hidden else self.error,
             explanation=_hidden_explanation(blamed) if blamed and about_hidden else self.explanation,
-            measurements=tuple(item for item in self.measurements if item.case not in hidden),
+            # Why something is held says where the thresholds are.
+            measurements=tuple(
+                dataclasses.replace(item, held="") for item in self.measurements if item.case not in hidden
+            ),
             phase_times=(),
             findings=(),
+            device_kernels=(),
+            # Looks at the GPU come at fixed times: their number would tell how long hidden cases took.
+            gpu=dataclasses.replace(self.gpu, samples=()) if self.gpu else None,
             held_reason="",
+            remeasure="",
             for_staff=False,
         )
 
@@ -211,6 +254,7 @@ def view(
         **_of_attempt(attempt),
         **_of_result(submission, result, graded, context.version),
         cases=graded.cases if graded else _live_cases(attempt),
+        node=_node(session, result),
         wait=wait,
         superseded_by=_superseded_by(session, submission),
         trouble=_trouble(session, submission, context.course, max_attempts),
@@ -223,6 +267,7 @@ def _of_row(submission: Submission) -> dict[str, Any]:
     names = (
         "id", "public_id", "number", "mode", "user_id", "lane", "language", "filename", "source_hash", "trace",
         "uploaded_at", "state", "phase", "verdict", "review", "line", "attempts_made", "finished_at", "revision",
+        "confirmations",
     )  # fmt: skip
     return {name: getattr(submission, name) for name in names}
 
@@ -288,23 +333,41 @@ def _of_result(
         "score": _score(submission, result, version) if result and submission.mode is Mode.submission else None,
         "error": graded.error if graded else None,
         "log": graded.log if graded else "",
-        "measurements": graded.measurements if graded else (),
+        "measurements": _measurements(result, graded) if result and graded else (),
+        "gpu": graded.gpu if graded else None,
+        "device_kernels": graded.device_kernels if graded else (),
+        "compiled": graded.compiled if graded else (),
+        "requirements": graded.requirements if graded else (),
+        "settled": result.settled if result else True,
+        "pooled_attempts": result.pooled_attempts if result else 0,
         "phase_times": graded.phases if graded else (),
         "findings": graded.findings if graded else (),
         "held_reason": graded.held_reason if graded else "",
+        "remeasure": graded.remeasure if graded else "",
         "environment": graded.environment if graded else {},
         "promises": graded.promises if graded else (),
     }
 
 
+def _measurements(result: Result, graded: GradeResult) -> tuple[Measurement, ...]:
+    pool = {item["case"]: codec.from_json(PooledCase, item) for item in result.pooled}
+    return tuple(counted(item, pool[item.case]) if item.case in pool else item for item in graded.measurements)
+
+
+def _node(session: Session, result: Result | None) -> str:
+    if result is None:
+        return ""
+    query = select(Node.name).join(Attempt, Attempt.node_id == Node.id).where(Attempt.id == result.attempt_id)
+    return session.scalars(query).one()
+
+
 def _score(submission: Submission, result: Result, version: AssignmentVersion) -> Score:
     spec = courses.spec_of(version)
     policy = spec.policy(submission.lane)
-    withheld = submission.review in {Review.held, Review.rejected}
     return Score(
         correctness=result.correctness_points,
         correctness_max=spec.points.correctness,
-        speed=0.0 if withheld else result.speed_points,
+        speed=result.speed_points if earns_speed(submission, result) else 0.0,
         speed_max=spec.points.speed if policy is not None and policy.speed_points else 0.0,
     )
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 import dataclasses
 
 from autograder.contract import (
+    Batch,
+    Bound,
     CaseResult,
+    ClockSample,
+    CompiledFor,
+    CompiledKernel,
+    Control,
+    DeviceKernel,
     Finding,
     FindingKind,
     Frame,
+    GpuFacts,
     GradeResult,
     Measurement,
     Mismatch,
     Pair,
     Pattern,
+    Phase,
+    RequirementResult,
     StudentError,
+    Throttle,
     Verdict,
     Visibility,
 )
@@ -97,7 +108,7 @@ def measurement(case: str, ratio: float, spread: float = 0.025, reference_us: fl
     """A ranked case's paired ratio with its interval."""
     time_us = reference_us * ratio
     pairs = tuple(
-        Pair(time_us * f, time_us * f + 180, reference_us / f, reference_us / f + 180)
+        Pair(time_us * f - 180, time_us * f, reference_us / f - 180, reference_us / f)
         for f in (0.98, 1.01, 1.0, 0.99, 1.03, 1.0, 0.97)
     )
     return Measurement(
@@ -277,3 +288,95 @@ def grader_error() -> GradeResult:
         cases=(),
         environment=ENVIRONMENT,
     )
+
+
+# --- on a GPU --------------------------------------------------------------------------------------------------------
+
+GPU_ENVIRONMENT = {"image": "sha256:3f1c…", "torch": "2.11.0", "triton": "3.6.0", "gpu driver": "580.95"}
+GPU_CASES = (
+    public("one", "a single element", 0.003),
+    public("gpu_odd", "an odd size", 0.004, group="sizes"),
+    public("gpu_bfloat16", "bfloat16", 0.005, group="types"),
+    public("gpu_ranked", "ranked", 0.012, group="sizes", ranked=True),
+    public("gpu_ranked_bfloat16", "ranked", 0.012, group="types", ranked=True),
+)
+GPU = GpuFacts(
+    name="NVIDIA H200",
+    uuid="GPU-0b1c",
+    driver="580.95",
+    samples=(
+        ClockSample(1.0, Phase.checking, 1980, 3201, 41, 180.0),
+        ClockSample(3.0, Phase.measuring, 1965, 3201, 48, 430.0, (Throttle.power_cap,)),
+        ClockSample(3.5, Phase.measuring, 1980, 3201, 49, 425.0),
+    ),
+    throttled=(Throttle.power_cap,),
+)
+
+
+def on_gpu(case: str, ratio: float, *, reference_us: float = 402.0, agrees: bool = True) -> Measurement:
+    """A ranked case's paired ratio by the event clock, bounded by sealed batches."""
+    time_us = reference_us * ratio
+    pairs = tuple(
+        Pair(time_us * f, time_us * f + 160, reference_us / f, reference_us / f + 160)
+        for f in (0.998, 1.001, 1.0, 0.999, 1.003, 1.0, 0.997) * 3
+    )
+    return Measurement(
+        case, "event", ratio, ratio * 0.998, ratio * 1.002, time_us, time_us * 0.999, time_us * 1.001, reference_us,
+        134217728.0, 1610612736.0, pairs,
+        stages=(21,),
+        bound=Bound(32, (Batch(12990.0, 12870.0),), (), (181.0, 176.0), time_us * 1.011, 0.011, 0.03, bounded=True),
+        control=Control((), reference_us * 0.997, 1.0, 0.003 if agrees else 0.21, 0.02, agrees),
+    )  # fmt: skip
+
+
+def _compiled(target: str, **changes: int) -> CompiledFor:
+    plain = CompiledKernel(
+        kernel="vector_add_kernel", case="gpu_ranked", launch=0, config="BLOCK=1024, num_warps=4, num_stages=3",
+        arguments="x_ptr: *fp32 ÷16, y_ptr: *fp32 ÷16, out_ptr: *fp32 ÷16, n: i32 ÷16", registers=26,
+    )  # fmt: skip
+    error = StudentError("CompilationError", "", (Frame(14, "vector_add_kernel", "y = tl.load(y_ptr + offsets)"),))
+    broken = dataclasses.replace(plain, launch=1, message="Would not compile: `BLOCK` is no power of two.", error=error)
+    return CompiledFor(target, (dataclasses.replace(plain, **changes), broken), left_out=2, seconds=3.1)
+
+
+def gpu_check() -> GradeResult:
+    """Passed on a lane that measures apart, with what compiling for other devices showed."""
+    return GradeResult(
+        verdict=Verdict.passed,
+        explanation="All 8 cases passed.",
+        cases=(*GPU_CASES, *HIDDEN),
+        environment=GPU_ENVIRONMENT,
+        promises=PROMISES,
+        compiled=(_compiled("sm_90a", spills=12, shared_bytes=49_152), _compiled("sm_100a", tma=3)),
+        requirements=(
+            RequirementResult("loads", "Loads by 16 bytes", "sm_90a", "registers < 64", met=True, message="", group=""),
+            RequirementResult(
+                "spills",
+                "Spills nothing",
+                "sm_90a",
+                "spills == 0",
+                met=False,
+                message="`vector_add_kernel` spills 12 times.",
+            ),
+            RequirementResult("blackwell", "Uses TMA", "sm_100a", "tma > 0", met=None, message="It did not compile."),
+        ),
+        findings=(Finding(FindingKind.library_call, "One kernel was not launched by the student's code."),),
+        device_kernels=(
+            DeviceKernel("vector_add_kernel", 1, 0.93, own=True),
+            DeviceKernel("void at::native::vectorized_elementwise_kernel<4, FillFunctor>", 1, 0.07, own=False),
+        ),
+    )
+
+
+def gpu_measured(ratio: float = 1.08, **changes: object) -> GradeResult:
+    """The ranked cases' times."""
+    plain = GradeResult(
+        verdict=Verdict.passed,
+        explanation="Measured.",
+        cases=GPU_CASES[3:],
+        measurements=(on_gpu("gpu_ranked", ratio), on_gpu("gpu_ranked_bfloat16", ratio * 1.02)),
+        environment=GPU_ENVIRONMENT,
+        promises=PROMISES,
+        gpu=GPU,
+    )
+    return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]

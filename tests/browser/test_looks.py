@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from autograder.contract import Frame, Mode, Phase, StudentError
+from autograder.contract import Frame, Lane, Mode, Phase, StudentError
 from tests.browser import results
 from tests.browser.conftest import DESKTOP, PHONE, Watched
 from tests.browser.stage import Stage
@@ -39,18 +39,38 @@ def addresses(a_stage: Stage) -> dict[str, str]:
     a_stage.case(task, results.CASES[0])
     ids["queued"] = a_stage.submit(results.SOURCE, slug="softmax")
     a_stage.claim()
+    ids |= on_a_gpu(a_stage)
     here = a_stage.assignment_url()
     return {
         "course": a_stage.course_url,
         "assignment": here,
         "history": f"{here}/submissions",
         "leaderboard": f"{here}/leaderboard",
-        "empty leaderboard": f"{here}/leaderboard?lane=h200",
+        "empty leaderboard": f"{here}/leaderboard?lane=b200",
         "account": f"{a_stage.url}/account",
         "components": f"{a_stage.url}/components",
         "error": f"{a_stage.url}/courses/none",
         **{name: f"{a_stage.url}/submissions/{public_id}" for name, public_id in ids.items()},
     }
+
+
+def on_a_gpu(a_stage: Stage) -> dict[str, str]:
+    """Measured, to be measured, to be measured again, and held: each another kernel."""
+    a_stage.serve(Lane.cpu, Lane.h200)
+    check, done = results.gpu_check(), results.gpu_measured()
+    again = results.gpu_measured(remeasure="The times vary too much on this node.")
+    held = results.gpu_measured(0.4, held=True, held_reason="Shorter than the device can do.")
+    sources = [f"{results.SOURCE}VARIANT = {number}\n" for number in range(4)]
+    ids = {
+        "measured": a_stage.measure(check, done, source=sources[0]),
+        "to be measured": a_stage.measure(check, source=sources[1]),
+    }
+    a_stage.claim()
+    ids["measured again"] = a_stage.measure(check, again, source=sources[2])
+    a_stage.claim()
+    ids["held"] = a_stage.measure(check, held, source=sources[3])
+    a_stage.serve(Lane.cpu)
+    return ids
 
 
 def violations(page: Page) -> list[str]:

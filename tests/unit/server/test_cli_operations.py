@@ -8,11 +8,12 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select, update
 
+from autograder.assignment import Points
 from autograder.contract import AttemptFailure, Kind
 from server import cli
 from server.alerts import service as alerts
 from server.models import Alert, AlertKind, AuditEntry, Node, Rehearsal, State, Submission
-from tests.doubles.world import World, passed, wrong
+from tests.doubles.world import World, manifest, passed, wrong
 
 
 @pytest.fixture
@@ -152,3 +153,38 @@ def test_what_is_no_report_is_refused(*, admin, world, tmp_path, report, said):
     assert said in admin("record-rehearsal", path, status=1)
     with world.database.reading() as session:
         assert session.scalars(select(Rehearsal)).all() == []
+
+
+# --- grades ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rescore_is_rehearsed_first_and_leaves_one_line_in_the_trail(admin, world):
+    receipt = world.grade(passed())
+    with world.database.transaction() as session:
+        world.publish(session, manifest(points=Points(correctness=80, speed=20)))
+    said = admin("rescore", "gpu")
+    assert f"vector_add {receipt}: 60.00 → 80.00" in said
+    assert "Nothing was changed" in said
+    assert (world.submission(receipt).points, actions(world)) == (60, [])
+    assert "Nothing was changed" not in admin("rescore", "gpu", "vector_add", "--apply")
+    assert world.submission(receipt).points == 80
+    assert [action for action, _ in actions(world)] == ["assignment.rescored"]
+    assert "0 grades change" in admin("rescore", "gpu", "--apply")
+    assert "There is no assignment none" in admin("rescore", "gpu", "none", status=1)
+
+
+def test_staff_decide_about_what_is_held(admin, world):
+    receipt = world.grade(passed(held=True))
+    assert f"{receipt} is cleared; it has 60 points" in admin("review", receipt, "clear", "--reason", "read it")
+    assert "is cleared already" in admin("review", receipt, "clear", status=1)
+    assert "There is no submission none" in admin("review", "none", "clear", status=1)
+    assert [action for action, _ in actions(world)] == ["submission.reviewed"]
+
+
+def test_the_key_of_receipts_is_made_shown_and_rotated(admin, world):
+    first = admin("receipt-key").split()[0]
+    assert admin("receipt-key").split()[0] == first
+    rotated = admin("receipt-key", "--rotate").splitlines()
+    assert len(rotated) == 2
+    assert (rotated[0].endswith("signs"), rotated[1].split()[0]) == (True, first)
+    assert "until" in rotated[1]

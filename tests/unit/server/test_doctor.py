@@ -88,7 +88,7 @@ def old_web(session):
 
 
 def another_torch(session):
-    facts = {"contract": str(CONTRACT_VERSION), "torch": "2", "image": "sha256:2"}
+    facts = {"contract": str(CONTRACT_VERSION), "torch": "2", "runner image": "sha256:2"}
     session.add(
         Node(name="forge", key="0", lanes=["cpu"], slots=1, facts=facts, last_seen_at=datetime.now(UTC), created_at=NOW)
     )
@@ -96,7 +96,7 @@ def another_torch(session):
 
 def two_images(session):
     another_torch(session)
-    session.execute(update(Node).values(facts={"image": "sha256:1"}).where(Node.name == "anvil"))
+    session.execute(update(Node).values(facts={"runner image": "sha256:1"}).where(Node.name == "anvil"))
 
 
 def alert(session):

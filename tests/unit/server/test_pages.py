@@ -335,7 +335,7 @@ def test_a_stream_sends_the_parts_that_change_and_ends_at_the_end(
 def test_a_stream_ends_when_its_login_does(
     alice: httpx.Client, people: People, submit: Submit, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.pages.live.LOGIN_S", 0.0)
+    monkeypatch.setattr("server.http.waits.LOGIN_S", 0.0)
     submission = submit(people.alice)
     with alice.stream("GET", f"/submissions/{submission.public_id}/live") as stream:
         told = events(stream.iter_lines())

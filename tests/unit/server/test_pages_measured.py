@@ -1,0 +1,166 @@
+"""What a submission's page says of a measurement: whose it is, what is withheld, what comes next; and who decides."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import re
+from contextlib import ExitStack
+
+import pytest
+from sqlalchemy import select
+
+from autograder.contract import Calibration, FindingKind, Lane, NodeReport, Review, Throttle
+from server.app import create_app
+from server.grading.confirm import confirm_due
+from server.models import ChangeReason, Line, Role, Submission, User
+from server.pages import words
+from tests.browser import results
+from tests.doubles.world import SOURCE, World, passed
+from tests.unit.server.conftest import Site, served
+
+GPU = {"lane": Lane.h200}
+
+
+@pytest.fixture
+def database_url(sqlite_url):
+    return sqlite_url
+
+
+@pytest.fixture
+def world(database_url, tmp_path):
+    world = World.make(database_url, tmp_path)
+    world.add_node("forge", lanes=(Lane.h200,))
+    with world.database.transaction() as session:
+        world.enrol(session, "Tom", Role.ta)
+        world.enrol(session, "Ada").is_admin = True
+    yield world
+    world.database.dispose()
+
+
+@pytest.fixture
+def page(world):
+    """A page as a person reads it: its text; by `post`, what a form's answer is."""
+    with ExitStack() as stack:
+        site = Site(stack.enter_context(served(create_app(world.config))), stack, world.database)
+
+        def browser(person):
+            with world.database.reading() as session:
+                user = session.scalars(select(User).where(User.name == person)).one()
+                session.expunge_all()
+            return site.logged_in(user, world.config)
+
+        def call(person, path, post=None):
+            client = browser(person)
+            answer = client.get(path) if post is None else client.post(path, data=post)
+            if post is not None:
+                return answer.status_code
+            assert answer.status_code == 200, answer.text
+            return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
+
+        yield call
+
+
+def graded(world, result, **changes):
+    return world.grade(result, node="forge", **{**GPU, **changes})
+
+
+def test_every_word_of_the_contract_that_a_page_says_is_there():
+    assert set(words.FINDINGS) == set(FindingKind)
+    assert set(words.THROTTLES) == set(Throttle)
+    assert set(words.CHANGES) == set(ChangeReason)
+    assert set(words.LINES) == set(Line)
+
+
+def test_a_held_submission_says_what_is_withheld_and_why_to_staff_only(world, page):
+    name = graded(world, dataclasses.replace(passed(0.1), held=True, held_reason="Below the floor."))
+    text = page("Alice", f"/submissions/{name}")
+    assert "Held for review" in text
+    assert "The verdict and the 60 points for correctness stand" in text
+    assert "Withheld until then: its speed points and its place on the leaderboard" in text
+    assert "Below the floor" not in text
+    assert "Below the floor" in page("Tom", f"/submissions/{name}")
+
+
+def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, page):
+    name = graded(world, dataclasses.replace(passed(2.0), remeasure="The times vary too much."))
+    text = page("Alice", f"/submissions/{name}")
+    assert "Its speed is measured once more" in text
+    assert "the points for correctness stand" in text
+    assert "The times vary too much" not in text
+    assert "The times vary too much" in page("Tom", f"/submissions/{name}")
+
+
+def test_one_that_is_confirmed_keeps_its_verdict_on_the_page(world, page):
+    name = graded(world, passed(2.0))
+    with world.database.transaction() as session:
+        assert confirm_due(session, now=world.now) == 1
+    text = page("Alice", f"/submissions/{name}")
+    assert "Its grade stands. It is graded once more" in text
+    assert "Passed" in text
+    assert "before you" not in text
+
+
+def test_a_measurement_names_its_clock_its_bound_its_node_and_what_kept_the_clocks_down(world, page):
+    timed = results.on_gpu("large", 2.0, agrees=False)
+    name = graded(world, dataclasses.replace(passed(2.0), measurements=(timed,), gpu=results.GPU))
+    text = page("Alice", f"/submissions/{name}")
+    for said in ("The event clock ranks", "32 sealed calls in a row", "the reference alone afterwards", "power limit",
+                 "outside ± 2.0 %", "forge", "NVIDIA H200", "driver 580.95"):  # fmt: skip
+        assert said in text
+    assert "1,965–1,980 MHz" not in text
+    assert "1,965–1,980 MHz" in page("Tom", f"/submissions/{name}")
+
+
+def test_a_pool_and_its_changes_are_told(world, page):
+    first = graded(world, passed(2.0), source=SOURCE)
+    graded(world, passed(4.0), source=SOURCE)
+    text = page("Alice", f"/submissions/{first}")
+    assert "samples of 2 attempts at this same kernel" in text
+    assert "the same kernel was measured again: its samples were added" in text
+
+
+def test_what_was_compiled_is_a_table_and_what_ran_is_for_staff(world, page):
+    check = results.gpu_check()
+    extra = {name: getattr(check, name) for name in ("compiled", "requirements", "device_kernels", "findings")}
+    name = graded(world, dataclasses.replace(passed(2.0), **extra))
+    text = page("Alice", f"/submissions/{name}")
+    for said in ("sm_90a", "sm_100a", "vector_add_kernel", "48.0 KiB", "Would not compile", "line 14", "Not met",
+                 "Could not be told", "without a device; not measured"):  # fmt: skip
+        assert said in text
+    assert "FillFunctor" not in text
+    assert "Decide about its speed" not in text
+    staff = page("Tom", f"/submissions/{name}")
+    assert "FillFunctor" in staff
+    assert "Decide about its speed" in staff
+
+
+def test_staff_decide_by_the_page_and_nobody_else_does(world, page):
+    name = graded(world, dataclasses.replace(passed(1.0), held=True))
+    path = f"/submissions/{name}/review"
+    for person in ("Alice", "Bob"):
+        assert page(person, path, {"decision": "cleared"}) == 404
+    assert page("Tom", path, {"decision": "none"}) == 422
+    assert page("Tom", path, {"decision": "cleared", "reason": "read it"}) == 303
+    assert page("Tom", path, {"decision": "cleared"}) == 409
+    row = world.submission(name)
+    assert (row.review, row.points) == (Review.cleared, 100)
+
+
+def test_the_leaderboard_says_how_often_an_entry_was_confirmed(world, page):
+    name = graded(world, passed(2.0))
+    with world.database.transaction() as session:
+        session.scalars(select(Submission).where(Submission.public_id == name)).one().confirmations = 2
+    assert "confirmed × 2" in page("Bob", "/courses/gpu/assignments/vector_add/leaderboard?lane=h200")
+
+
+def test_the_operations_page_shows_what_nodes_measure_with(world, page):
+    facts = {"gpu": "NVIDIA H200", "gpu driver": "580.95", "runner image": "sha256:abc", "sandbox": "docker",
+             "trouble": "its golden kernel failed twice"}  # fmt: skip
+    floor = Calibration(1.0, Lane.h200, 5, "large", 1.0, 0.0021, 402.0, 0.004)
+    world.send("node", NodeReport((Lane.h200,), 0, draining=True, facts=facts, at=world.now.timestamp(),
+                                  calibration=floor), "forge")  # fmt: skip
+    text = page("Ada", "/operations")
+    for said in ("NVIDIA H200", "580.95", "sha256:abc", "± 0.21 %", "of 5 measurements", "In trouble",
+                 "its golden kernel failed twice"):  # fmt: skip
+        assert said in text
