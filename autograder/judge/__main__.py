@@ -23,11 +23,15 @@ from typing import Any, TextIO
 import torch
 
 from autograder import codec
-from autograder.contract import Event, GradeRequest, GradeResult, Language, Verdict
-from autograder.judge import summary
+from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
+from autograder.errors import GpuError
+from autograder.judge import devices, summary
 from autograder.judge.grading import grade
 from autograder.judge.references import References
 from autograder.sandbox import RunnerLimits, Sandbox
+
+BROKEN = 70
+"""Exit status of a judge that cannot use its device any more."""
 
 PROCESS_SANDBOX = "autograder.sandbox.process:ProcessSandbox"
 
@@ -67,6 +71,9 @@ class Server:
         result = self._graded(folder, request)
         self._write(folder, result)
         self._say(Event(result=result))
+        if result.verdict is Verdict.grader_error and not _works(request.lane):
+            # Whoever started this judge starts another, which has a device again.
+            raise SystemExit(BROKEN)
 
     def warm(self, languages: Sequence[Language]) -> None:
         """Start and end one runner in each of the languages, so that the first job waits for no toolchain."""
@@ -102,6 +109,14 @@ class Server:
         self.failed = event.result is not None and event.result.verdict is Verdict.grader_error
         self._out.write(codec.dumps(event) + "\n")
         self._out.flush()
+
+
+def _works(lane: Lane) -> bool:
+    """Whether the lane's device can still be used by this process; one that was never there is no reason to end."""
+    try:
+        return devices.of(lane).works()
+    except GpuError:
+        return True
 
 
 def load_sandbox(dotted: str) -> Sandbox:

@@ -12,7 +12,7 @@
 The event clock runs in the submission's process and can be forged; the sealed clock is the judge's. A batch of K
 calls, less the shortest exchange that can be written, divided by K, is an upper bound of one call: nobody's work is
 done before its inputs are there, nor after its outputs were copied. So the event clock ranks if the bound lies within ε
-above it.
+above it; where the reference, alone, is not seen within ε either, within a little more than the reference is.
 
 Whatever a neighbour can do to a measurement leads to *measure again*; nobody is held for the first of anything but a
 time that no device reaches.
@@ -66,8 +66,8 @@ class Batches:
     theirs: tuple[Batch, ...]
 
 
-def bound(scored_us: float, taken: Batches, rules: Rules) -> Bound:
-    """What the sealed clock allows beside the time that would count, `scored_us`."""
+def bound(scored_us: float, taken: Batches, limit: float) -> Bound:
+    """What the sealed clock allows beside the time that would count, `scored_us`: an excess of at most `limit`."""
     sealed_us = sealed_call_us(taken.ours, taken.null_us, taken.calls)
     excess = sealed_us / max(scored_us, _LEAST_US) - 1
     return Bound(
@@ -77,9 +77,18 @@ def bound(scored_us: float, taken: Batches, rules: Rules) -> Bound:
         null_us=taken.null_us,
         sealed_us=sealed_us,
         excess=excess,
-        epsilon=rules.epsilon,
-        bounded=excess <= rules.epsilon,
+        epsilon=limit,
+        bounded=excess <= limit,
     )
+
+
+def widened(alone_us: float, taken: Batches, rules: Rules) -> float:
+    """The limit of a case in which not even the reference alone is seen within ε.
+
+    A device that works without pause is slower by what it must not use in power, and our own runner has its delays.
+    """
+    theirs = sealed_call_us(taken.theirs, taken.null_us, taken.calls) / alone_us - 1
+    return min(max(rules.epsilon, theirs + rules.beyond), rules.most_epsilon)
 
 
 def scored_us(found: Measurement) -> float:
@@ -128,7 +137,8 @@ def _clock(found: Measurement, rules: Rules) -> str:
         return found.clock
     alone_us = found.control.reference_us if found.control else found.reference_us
     theirs_us = samples.sealed_call_us(limit, limit.reference_batches)
-    return samples.BATCHES if theirs_us > alone_us * (1 + rules.epsilon) else samples.BOUND
+    most = rules.most_epsilon - rules.beyond
+    return samples.BATCHES if theirs_us > alone_us * (1 + most) else samples.BOUND
 
 
 def _slowed(found: Measurement) -> bool:

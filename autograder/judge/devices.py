@@ -71,6 +71,9 @@ class Device(Protocol):
     def memory_bytes(self) -> int:
         """All of its memory; 0 where it is not the judge's to hand out."""
 
+    def works(self) -> bool:
+        """Whether the judge can still use it: after a fault of its own it never can again in the same process."""
+
     def reserve(self, size: int) -> None:
         """Take so many bytes for the judge's own tensors, before a submission is loaded."""
 

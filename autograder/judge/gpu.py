@@ -115,6 +115,15 @@ class GpuDevice:
         torch.cuda.empty_cache()
         return int(torch.cuda.mem_get_info(self.where)[0])
 
+    def works(self) -> bool:
+        """A fault of the context stays with it: any work is refused from then on."""
+        try:
+            self._scratch[:1].zero_()
+            torch.cuda.synchronize(self.where)
+        except RuntimeError:
+            return False
+        return True
+
     def reserve(self, size: int) -> None:
         """Have torch take it, or a quarter of the device, and keep it for later tensors."""
         torch.empty(min(size, self.memory_bytes // 4), dtype=torch.uint8, device=self.where)

@@ -96,7 +96,9 @@ class Measuring:
         """The bound; where it was missed, with batches of the reference that nobody could have slowed."""
         prepared = self._known[timed.case.name]
         taken = clocks.Batches(prepared.calls, prepared.null_us, timed.batches, timed.reference_batches)
-        made = clocks.bound(clocks.scored_us(found), taken, self._rules)
+        made = clocks.bound(clocks.scored_us(found), taken, self._rules.epsilon)
         if made.bounded:
             return made
-        return dataclasses.replace(made, reference_batches=quiet.batches(timed, prepared.calls))
+        taken = dataclasses.replace(taken, theirs=quiet.batches(timed, prepared.calls))
+        alone_us = found.control.reference_us if found.control else found.reference_us
+        return clocks.bound(clocks.scored_us(found), taken, clocks.widened(alone_us, taken, self._rules))

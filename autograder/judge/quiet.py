@@ -34,10 +34,9 @@ class Quiet:
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
 
     def batches(self, timed: Timed, calls: int) -> tuple[Batch, ...]:
-        """Batches of the reference, to see what the node can show at all."""
-        turns = self._turns(timed)
-        taken = [turns.reference_batch(calls) for _ in range(self._rules.most_batches)]
-        return tuple(Batch(one.sealed_us, one.event_us) for one in taken)
+        """The shortest of a few batches of the reference, to see what the node can show at all."""
+        taken = self._turns(timed).reference_batch(calls, self._rules.most_batches)
+        return (Batch(taken.sealed_us, taken.event_us),)
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

@@ -20,6 +20,8 @@ class Rules:
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
         epsilon: by how much the sealed bound may lie above the event clock.
+        beyond: where the reference by itself, after the kill, lies above its own by more, a submission may by so much
+            more than the reference, but never by more than `most_epsilon`.
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
@@ -37,10 +39,12 @@ class Rules:
     control: bool = True
     shared_inputs: bool = True
     epsilon: float = 0.03
+    beyond: float = 0.015
+    most_epsilon: float = 0.05
     tolerance: float = 0.02
     widest: float = 0.02
     second_stage: int = 4
-    batch_us: float = 8000.0
+    batch_us: float = 10000.0
     most_calls: int = 56
     most_batches: int = 4
     control_pairs: int = 12

@@ -117,11 +117,11 @@ class Turns:
             self._settle(one, other.values())
         return ours, theirs
 
-    def reference_batch(self, calls: int) -> TakenBatch:
-        """A batch of the reference by itself, on the inputs of its last call."""
+    def reference_batch(self, calls: int, times: int) -> TakenBatch:
+        """The shortest of so many batches of the reference by itself, on the inputs of its last call."""
         inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
         images = [given(self._checker.assignment, self._case, inputs[0])] * calls
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images)
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images, times=times)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
         return theirs

@@ -53,6 +53,17 @@ def test_what_fails_half_way_leaves_nothing(step: str) -> None:
     assert descriptors() == before
 
 
+def test_nothing_is_unmapped_while_the_device_may_work_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FakeDriver()
+    memory = GpuMemory(VirtualMemory(0, driver), PAGE)
+    mapped_when_waited: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: mapped_when_waited.append(len(driver.mapped)))
+    memory.close()
+    assert mapped_when_waited == [1]
+    assert driver.nothing_left()
+
+
 def test_closed_memory_is_not_used_again() -> None:
     memory = GpuMemory(VirtualMemory(0, FakeDriver()), PAGE)
     memory.close()

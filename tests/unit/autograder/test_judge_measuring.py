@@ -53,7 +53,7 @@ def test_a_measurement_has_pairs_batches_null_and_control(bench: Bench, host: Ev
     assert found.clock == "event"
     assert (len(found.pairs), found.stages) == (3, (3,))
     assert found.bound
-    assert (found.bound.calls, len(found.bound.batches), len(found.bound.null_us)) == (3, 1, 2)
+    assert (found.bound.calls, len(found.bound.batches), len(found.bound.null_us)) == (3, 1, 4)
     assert found.bound.bounded
     assert found.control
     assert len(found.control.pairs) == 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,10 @@ from grading_bench import ASSIGNMENT, FIXTURES, GOOD, REFERENCE, body
 
 from autograder import codec
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
+from autograder.judge import devices
+from autograder.judge.__main__ import BROKEN, Server
+from autograder.judge.host import HostDevice
+from autograder.sandbox.process import ProcessSandbox
 
 COMMAND = [sys.executable, "-m", "autograder.judge"]
 ROOTS = ["--assignments", str(FIXTURES / "assignments"), "--reference", str(FIXTURES / "reference")]
@@ -164,3 +170,30 @@ def test_once_says_by_its_status_that_something_of_ours_failed(tmp_path: Path) -
     )
     assert done.returncode == 1
     assert "grader_error" in done.stdout
+
+
+class BrokenHost(HostDevice):
+    """A device that a fault has made unusable for this process."""
+
+    def works(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_judge_that_cannot_use_its_device_any_more_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    monkeypatch.setattr(devices, "of", lambda _: HostDevice() if works else BrokenHost())
+    out = io.StringIO()
+    folder = attempt(tmp_path / "one")
+    (folder / "bundle" / "assignments" / "double" / "problem.py").unlink()
+    sandbox = ProcessSandbox()
+    server = Server(folder, None, sandbox, out)
+    try:
+        with nullcontext() if works else pytest.raises(SystemExit, match=str(BROKEN)):
+            server.job(json.dumps({"folder": str(folder)}))
+    finally:
+        server.close()
+    # The job is answered all the same.
+    assert codec.loads(Event, out.getvalue().splitlines()[-1]).result
+    assert json.loads((folder / "result.json").read_text())["verdict"] == Verdict.grader_error
