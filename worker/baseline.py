@@ -21,7 +21,7 @@ SLACK_BYTES = 512 * MEBIBYTE
 """What the driver itself may keep beside what it attributes to processes."""
 STRICT_SLACK_BYTES = 128 * MEBIBYTE
 """How far from the baseline memory may be when nothing of ours is left."""
-ALLOWANCE_BYTES = 48 * 2**30
+ALLOWANCE_BYTES = 96 * 2**30
 """For a judge and its runners, where it is not told what they have."""
 MOST_OURS = 12
 """A judge, the references that it keeps, the pool, and a few that are ending."""

@@ -57,10 +57,11 @@ node.add_command(verify_report)
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Trust this certificate.")
 @click.option("--home", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Where it works.")
 @click.option("--write-unit", is_flag=True, help=f"Install {UNIT}.")
+@click.option("--unit", default=UNIT.stem, show_default=True, help="The unit's name: a machine with two has two nodes.")
 @_folder
 def join(
     *, server: str, name: str, code: str, lanes: str, ca: Path | None, home: Path, write_unit: bool, folder: Path,
-    gpu: str, sandbox: str, strangers: bool,
+    gpu: str, sandbox: str, strangers: bool, unit: str,
 ) -> None:  # fmt: skip
     """Exchange a code for this node's token and settings, and try them."""
     if strangers and sandbox == "process":
@@ -84,7 +85,7 @@ def join(
     write_private(folder / "node.env", "".join(f"{key}={value}\n" for key, value in settings.items()))
     click.echo(f"{name} has joined; its settings are in {folder / 'node.env'}.")
     if write_unit:
-        _write_unit(folder)
+        _write_unit(folder, UNIT.with_name(f"{unit}.service"))
     _say_problems(_read(folder))
 
 
@@ -210,16 +211,16 @@ def _say_problems(settings: Mapping[str, str]) -> None:
     click.echo("Server and broker are in reach.")
 
 
-def _write_unit(folder: Path) -> None:
+def _write_unit(folder: Path, unit: Path) -> None:
     text = _template().read_text(encoding="utf-8")
     program = shlex.join([str(Path(sys.argv[0]).resolve()), "node", "run", "--folder", str(folder.resolve())])
     text = text.replace("/opt/kernel-ladder/bin/ladder node run", program)
     text = text.replace(f"{FOLDER}/node.env", str((folder / "node.env").resolve()))
     try:
-        UNIT.write_text(text, encoding="utf-8")
+        unit.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{UNIT} cannot be written: {error.strerror}") from None
-    click.echo(f"Wrote {UNIT}: systemctl daemon-reload && systemctl enable --now {UNIT.stem}")
+        raise UsageError(f"{unit} cannot be written: {error.strerror}") from None
+    click.echo(f"Wrote {unit}: systemctl daemon-reload && systemctl enable --now {unit.stem}")
 
 
 def _template() -> Path:

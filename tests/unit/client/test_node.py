@@ -63,10 +63,10 @@ def test_leaving_removes_token_and_settings(tmp_path):
 
 
 def test_the_unit_names_this_machines_paths(tmp_path, monkeypatch):
-    monkeypatch.setattr(node, "UNIT", tmp_path / node.UNIT.name)
+    unit = tmp_path / "kernel-ladder-gpu-1.service"
     monkeypatch.setattr("sys.argv", [str(tmp_path / "bin/ladder")])
-    node._write_unit(tmp_path / "etc")
-    text = node.UNIT.read_text()
+    node._write_unit(tmp_path / "etc", unit)
+    text = unit.read_text()
     assert f"ExecStart={tmp_path}/bin/ladder node run --folder {tmp_path}/etc\n" in text
     assert f"EnvironmentFile={tmp_path}/etc/node.env\n" in text
     assert "/opt/kernel-ladder" not in text
