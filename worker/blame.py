@@ -2,9 +2,9 @@
 
 The student's, unless the node afterwards fails a job that is known to be right: a fault in the runner's own context
 ends the runner, which the judge has called an illegal access, and that stands. Where the node is ill it goes out of
-service. Where the judge broke under a fault on a healthy node nobody is accused: the judge has a context of its own,
-and its fault may be ours. In both cases the attempt is given back as ours and marked, and the next node to run it is one in
-quarantine, so that no submission takes down one node after the other.
+service. Where the judge broke under a fault on a healthy node nobody is accused: the judge has a context of its
+own, and its fault may be ours. In both cases the attempt is given back as ours and marked, and the next node to run
+it is one in quarantine, so that no submission takes down one node after the other.
 """
 
 from __future__ import annotations
