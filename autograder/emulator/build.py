@@ -78,8 +78,8 @@ def prepare(folder: Path) -> Prepared:
         CompileError: it does not compile the emulator.
     """
     made = Prepared(folder)
-    _compile([*_COMMON, "-O2", "-c", str(HERE / "machine.cpp"), "-o", str(made.machine)])
-    _compile([*_FLAGS, "-x", "c++-header", str(INCLUDE / HEADER), "-o", str(made.headers)])
+    _compile([*_COMMON, "-O2", "-c", str(HERE / "machine.cpp"), "-o", str(made.machine)], folder)
+    _compile([*_FLAGS, "-x", "c++-header", str(INCLUDE / HEADER), "-o", str(made.headers)], folder)
     return made
 
 
@@ -96,14 +96,17 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
         UnsupportedError, MalformedError: the translation refused it.
         CompileError: the compiler did.
     """
-    translated, compiled, library = folder / "translated.cpp", folder / "kernel.o", folder / "kernel.so"
+    student, compiled, library = folder / "student", folder / "kernel.o", folder / "kernel.so"
+    student.mkdir(exist_ok=True)
+    # By this name, relative to where the compiler runs, errors and the debugger's lines speak of the file.
     name = shown_name(filename)
-    text = f'#line 1 "{name}"\n{translate(source)}\n#line 1 "{ENTRY_FILE}"\n{entry}\n'
-    translated.write_text(text, encoding="utf-8")
+    text = f'{translate(source)}\n#line 1 "{ENTRY_FILE}"\n{entry}\n'
+    (student / name).write_text(text, encoding="utf-8")
     # The header comes first as nvcc's does, whether or not the file asks for it.
-    command = ["-I", str(prepared.folder), *_FLAGS, "-include", HEADER, "-c", str(translated), "-o", str(compiled)]
-    _compile(command)
-    _compile(["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), str(compiled), str(prepared.machine)])
+    command = ["-I", str(prepared.folder), *_FLAGS, "-include", HEADER, "-x", "c++", "-c", name, "-o", str(compiled)]
+    _compile(command, student)
+    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), str(compiled), str(prepared.machine)]
+    _compile(link, student)
     return library
 
 
@@ -112,8 +115,9 @@ ENTRY_FILE = "<entry>"
 
 
 def shown_name(filename: str) -> str:
-    """A file name that can stand in a `#line`: names come from students, and nothing in one may end the string."""
-    return re.sub(r'[\\"\n\r]', "_", filename) or "kernel.cu"
+    """A plain file name for the student's file: names come from students, and this one is written to a folder."""
+    name = re.sub(r"[^\w.-]", "_", filename, flags=re.ASCII)
+    return name if re.match(r"\w", name) else f"_{name}"
 
 
 def line_of(library: Path, code: int, filename: str) -> int:
@@ -140,12 +144,12 @@ def compiler() -> str:
     return path
 
 
-def _compile(arguments: list[str]) -> None:
+def _compile(arguments: list[str], folder: Path) -> None:
     # Plain quotation marks and English, whatever this process was started with.
     environ = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         [compiler(), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-        check=False, env=environ,
+        check=False, env=environ, cwd=folder,
         preexec_fn=_limit_memory,
     )  # fmt: skip
     if done.returncode != 0:

@@ -114,20 +114,20 @@ def compiled(load: Load, folder: Path, nvcc: str, architecture: str) -> Path:
     Raises:
         SubmissionError: the compiler refused it.
     """
-    filename = shown_name(load.filename.rpartition("/")[2])
-    source, library = folder / "kernel.cu", folder / "kernel.so"
-    source.write_text(
-        f'#line 1 "{filename}"\n{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n', encoding="utf-8"
-    )
+    student, library = folder / "student", folder / "kernel.so"
+    student.mkdir(exist_ok=True)
+    name = shown_name(load.filename.rpartition("/")[2])
+    text = f'{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n'
+    (student / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [nvcc, f"-arch={architecture}", *_FLAGS, "-o", str(library), str(source)],
+        [nvcc, f"-arch={architecture}", *_FLAGS, "-o", str(library), "-x", "cu", name],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-        env={**os.environ, "LC_ALL": "C"}, cwd=folder, preexec_fn=_limit_memory,
+        env={**os.environ, "LC_ALL": "C"}, cwd=student, preexec_fn=_limit_memory,
     )  # fmt: skip
     if done.returncode != 0:
         said = done.stdout + done.stderr
         print(cut(said, _MAX_LOG), file=sys.stderr)  # noqa: T201 -- the student's log.
-        raise cuda_messages.from_compiler(said, filename, load.source)
+        raise cuda_messages.from_compiler(said, name, load.source)
     return library
 
 

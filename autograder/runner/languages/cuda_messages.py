@@ -76,7 +76,7 @@ def _errors(output: str, filename: str, source: str) -> Iterator[Said]:
 def _line_in(found: re.Match[str], filename: str, source: str) -> int:
     name = found["file"].rpartition("/")[2]
     number = int(found["line"] or found["bracketed"])
-    last = source.count("\n") + 1
+    last = max(1, len(source.splitlines()))
     if name == filename.rpartition("/")[2]:
         return min(number, last)
     # What is open at the end of the student's file is noticed in the text that follows it.

@@ -46,9 +46,14 @@ inline float bfloat_value(std::uint16_t bits) {
     Type() = default;                                                                                             \
     Type(float value) : bits(::cuda_emulator::to_bits(value)) {}                                                  \
     Type(double value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                             \
-    Type(int value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                                \
-    Type(unsigned value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                           \
-    Type(long long value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                          \
+    Type(int value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                                 \
+    Type(unsigned value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                            \
+    Type(long value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                                \
+    Type(unsigned long value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                       \
+    Type(long long value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                           \
+    Type(unsigned long long value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                  \
+    Type(short value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                               \
+    Type(unsigned short value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                      \
     Type(Raw raw) : bits(raw.x) {}                                                                                \
     operator float() const { return ::cuda_emulator::to_float(bits); }                                            \
     Type& operator+=(Type other) { return *this = Type(float(*this) + float(other)); }                            \
