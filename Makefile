@@ -98,6 +98,7 @@ chaos: $(TOOLS) $(PAGES) ## Break everything while a course submits, and check t
 
 .PHONY: redteam
 redteam: $(TOOLS) ## Attack every path that this machine has, and print what became of it (ONLY=A1, LANE=h200, SANDBOX=docker)
+	@mkdir -p var
 	$(BIN)/python -m tests.redteam $(if $(ONLY),--only $(ONLY)) $(if $(LANE),--lane $(LANE)) $(if $(SANDBOX),--sandbox $(SANDBOX)) --json var/redteam.json
 
 .PHONY: format

@@ -18,6 +18,7 @@ step "lint" ruff check --quiet .
 step "types" mypy --no-error-summary
 step "types of the scripts" mypy --no-error-summary scripts/*.py
 step "types of the chaos run" mypy --no-error-summary -p tests.chaos
+step "types of the red team" mypy --no-error-summary -p tests.redteam
 step "import rules" lint-imports --no-logo
 step "house rules" python scripts/house_rules.py
 

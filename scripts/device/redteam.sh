@@ -9,4 +9,4 @@ seconds=${2:-400}
 [ "$#" -gt 2 ] && shift 2 || shift "$#"
 out=${OUT:-var}
 mkdir -p "$out"
-exec python3 -m tests.redteam --lane "$lane" --jobs 8 --limit-s "$seconds" --json "$out/redteam.json" "$@"
+exec python3 -m tests.redteam --lane "$lane" --jobs 4 --limit-s "$seconds" --json "$out/redteam.json" "$@"
