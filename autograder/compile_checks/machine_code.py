@@ -1,18 +1,18 @@
 """Numbers in a cubin, by the tools that come with triton: `cuobjdump` for resources, `nvdisasm` for instructions.
 
-The bytes may be anything at all. Reading them is done in a runner of its own, which holds nothing but them.
+The bytes may be anything at all. Reading them is done in a runner of its own, which holds nothing but them. Standard
+library only: that runner imports no triton, it only has its tools.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-from triton import knobs
 
 from autograder.compile_checks.messages import Reading
 
@@ -45,7 +45,7 @@ def read(cubin: bytes) -> Reading:
         used = _resources(file.name)
         if not used.readable:
             return used
-        counts = count(_lines(knobs.nvidia.nvdisasm.path, "-c", file.name))
+        counts = count(_lines("nvdisasm", "-c", file.name))
     return Reading(True, used.registers, used.stack_bytes, shared_bytes=used.shared_bytes, **counts)
 
 
@@ -62,7 +62,7 @@ def count(lines: Iterable[str]) -> dict[str, int]:
 
 
 def _resources(path: str) -> Reading:
-    text = "\n".join(_lines(knobs.nvidia.cuobjdump.path, "-res-usage", path))
+    text = "\n".join(_lines("cuobjdump", "-res-usage", path))
     found = _RESOURCES.search(text)
     if found is None:
         return Reading(readable=False)
@@ -70,12 +70,20 @@ def _resources(path: str) -> Reading:
     return Reading(True, registers, stack, shared_bytes=shared)
 
 
-def _lines(tool: Any, *arguments: str) -> list[str]:
+@functools.cache
+def _tools() -> Path:
+    """Where triton's package has its tools."""
+    found = importlib.util.find_spec("triton")
+    places = found.submodule_search_locations if found else None
+    if not places:
+        raise FileNotFoundError("triton is not installed")
+    return Path(places[0]) / "backends" / "nvidia" / "bin"
+
+
+def _lines(tool: str, *arguments: str) -> list[str]:
     """What a tool prints; nothing where it fails or takes too long."""
-    if not Path(tool).exists():
-        raise FileNotFoundError(f"{tool} is not there: triton's package brings it")
     try:
-        done = subprocess.run([tool, *arguments], capture_output=True, timeout=_TOOL_S, check=False)
+        done = subprocess.run([_tools() / tool, *arguments], capture_output=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired:
         return []
     return done.stdout.decode(errors="replace").splitlines()

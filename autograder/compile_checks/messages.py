@@ -1,11 +1,10 @@
 """What is said between the judge and a runner that compiles, over the same kind of channel as grading.
 
-    judge → runner    Compile (with the source's and the machine code's descriptors), or Read (with the latter's)
-    runner → judge    Compiled, or Readings
+    judge → runner    Compile (descriptors: the source, and machine code of each target), or Read (machine code)
+    runner → judge    Compiled and Ended for each target, or Readings
 
-Each is said once. `Compiled` comes from a process that has loaded the submission: every word of it is a claim.
-`Readings` come from one that has not: it has only read the bytes. The judge treats both as hostile. Standard library
-only.
+`Compiled` comes from a process that has loaded the submission: every word of it is a claim. `Readings` come from one
+that has not: it has only read the bytes. The judge treats both as hostile. Standard library only.
 """
 
 from __future__ import annotations
@@ -57,21 +56,28 @@ class DryCase:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What is compiled for one target: the launches of these cases."""
+
+    target: str
+    cases: tuple[DryCase, ...]
+
+
+@dataclass(frozen=True)
 class Compile:
-    """Load the source, call the entry without a device on every case, and compile every launch.
+    """For every target, in a process of its own: load the source, call the entry on every case, compile every launch.
 
     Attributes:
-        source_bytes: of the source, UTF-8, in the first descriptor; machine code goes to the second.
+        source_bytes: of the source, UTF-8, in the first descriptor; machine code goes to the others, one for each part.
         budget_s: no compilation begins later.
-        most: kernels that are kept.
+        most: kernels that are kept of each target.
     """
 
     source_bytes: int
     filename: str
     entry: str
     arguments: tuple[str, ...]
-    target: str
-    cases: tuple[DryCase, ...]
+    parts: tuple[Part, ...]
     budget_s: float
     most: int = MOST_KERNELS
 
@@ -107,13 +113,14 @@ class ClaimedKernel:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the dry calls came to.
+    """What the dry calls for one target came to.
 
     Attributes:
         left_out: launches that were not compiled or not kept.
         fault: what ended the host code of `case`, if anything did; `case` is empty where it did not load.
     """
 
+    target: str
     kernels: tuple[ClaimedKernel, ...]
     left_out: int = 0
     fault: Fault | None = None
@@ -121,10 +128,19 @@ class Compiled:
 
 
 @dataclass(frozen=True)
-class Read:
-    """Read machine code at these offsets and sizes."""
+class Ended:
+    """The process of one target is gone; if it said nothing before, this is all there is. As in `sandbox.Exit`."""
 
-    places: tuple[tuple[int, int], ...]
+    target: str
+    code: int | None = None
+    signal: int | None = None
+
+
+@dataclass(frozen=True)
+class Read:
+    """Read machine code: number of the descriptor, offset and size of each."""
+
+    places: tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -161,14 +177,15 @@ def encode(message: Compile | Read) -> bytes:
     return data
 
 
-def decode(packet: bytes, wanted: type[Message]) -> Message:
-    """Parse a packet that may only be `wanted`; raise `ContractError` for anything else."""
+def decode(packet: bytes, *wanted: type[Message]) -> Message:
+    """Parse a packet that may only be one of `wanted`; raise `ContractError` for anything else."""
     if len(packet) > MAX_PACKET:
         raise ContractError("the packet is too long")
     try:
         data = json.loads(packet)
     except (ValueError, RecursionError):
         raise ContractError("the packet is not JSON") from None
-    if not isinstance(data, dict) or data.pop("is", None) != wanted.__name__:
+    kinds = {kind.__name__: kind for kind in wanted}
+    if not isinstance(data, dict) or data.get("is") not in kinds:
         raise ContractError("the packet is of no kind that belongs here")
-    return codec.from_json(wanted, data)
+    return codec.from_json(kinds[data.pop("is")], data)

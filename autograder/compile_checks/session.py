@@ -1,4 +1,4 @@
-"""One life of a runner that was started to compile: it does what the judge asks first, once, and waits for the end."""
+"""One life of a runner that compiles a submission: for every target in a process of its own, beside each other."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from autograder import codec
-from autograder.compile_checks import absent, dry, faults, launches, machine_code
+from autograder.compile_checks import absent, dry, faults, launches
 from autograder.compile_checks.launches import Kernel, Launches
-from autograder.compile_checks.messages import CODE_BYTES, MOST_KERNELS, Compile, Read, Reading
+from autograder.compile_checks.messages import CODE_BYTES, MOST_KERNELS, Compile, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import MAX_PACKET, Load
 from autograder.runner import source, wire
 from autograder.runner.report import SubmissionError, describe
-
-_AT_ONCE = 4
-"""Tools that read machine code at a time, each a process."""
 
 _pwrite: Callable[[int, bytes, int], int] = os.pwrite
 
@@ -45,15 +41,33 @@ def serve(channel: socket.socket) -> None:
     received = line.receive()
     if received is None:
         return
-    fields, descriptors = received
-    if fields.pop("is") == Read.__name__:
-        request = codec.from_json(Read, fields)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            readings = list(pool.map(lambda place: _reading(descriptors[0], *place), request.places))
-        line.send("Readings", {"kernels": readings})
-    else:
-        line.send("Compiled", compile_all(codec.from_json(Compile, fields), *descriptors))
+    fields, (text, *codes) = received
+    fields.pop("is")
+    request = codec.from_json(Compile, fields)
+    started = [
+        (part.target, _started(line, request, part, text, code))
+        for part, code in zip(request.parts, codes, strict=True)
+    ]
+    for target, pid in started:
+        line.send("Ended", {"target": target, **_ended(os.waitpid(pid, 0)[1])})
     line.receive()
+
+
+def _started(line: wire.Wire, request: Compile, part: Part, text: int, code: int) -> int:
+    """Have a process of its own do it: what triton and torch are told of a device holds for a whole process."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            line.send("Compiled", compile_part(request, part, text, code))
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _ended(waited: int) -> dict[str, int | None]:
+    if os.WIFSIGNALED(waited):
+        return {"code": None, "signal": os.WTERMSIG(waited)}
+    return {"code": os.WEXITSTATUS(waited), "signal": None}
 
 
 def _use_own_folder() -> None:
@@ -63,14 +77,9 @@ def _use_own_folder() -> None:
     knobs.cache.dir = str(Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "triton")
 
 
-def _reading(code: int, offset: int, size: int) -> dict[str, Any]:
-    fields: dict[str, Any] = codec.to_json(machine_code.read(os.pread(code, size, offset)) if size else Reading(False))
-    return fields
-
-
-def compile_all(request: Compile, text: int, code: int) -> dict[str, Any]:
-    """Load, call and compile; `messages.Compiled` as it travels."""
-    absent.stand_in(TARGETS[request.target])
+def compile_part(request: Compile, part: Part, text: int, code: int) -> dict[str, Any]:
+    """Load, call and compile for one target; `messages.Compiled` as it travels."""
+    absent.stand_in(TARGETS[part.target])
     kept = Launches(min(request.most, MOST_KERNELS), request.budget_s)
     launches.install(kept)
     load = Load(
@@ -78,11 +87,11 @@ def compile_all(request: Compile, text: int, code: int) -> dict[str, Any]:
         request.arguments,
     )  # fmt: skip
     with dry.without_memory():
-        fault, case = _walk(load, request, kept)
-    return _fitting(kept, fault, case, code, request.filename)
+        fault, case = _walk(load, part, kept)
+    return {"target": part.target, **_fitting(kept, fault, case, code, request.filename)}
 
 
-def _walk(load: Load, request: Compile, kept: Launches) -> tuple[dict[str, Any] | None, str]:
+def _walk(load: Load, part: Part, kept: Launches) -> tuple[dict[str, Any] | None, str]:
     """Load the source and call its entry on every case; what ended the first that did not end by itself."""
     from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
@@ -93,10 +102,10 @@ def _walk(load: Load, request: Compile, kept: Launches) -> tuple[dict[str, Any] 
     except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
         return faults.of_host(error, load.filename), ""
     ended: tuple[dict[str, Any] | None, str] = (None, "")
-    for number, case in enumerate(request.cases):
+    for number, case in enumerate(part.cases):
         kept.begin(number)
         try:
-            dry.call(entry, request.arguments, case)
+            dry.call(entry, load.arguments, case)
         except BaseException as error:  # noqa: BLE001 -- the same.
             ended = ended if ended[0] else (faults.of_host(error, load.filename), case.name)
     return ended

@@ -1,10 +1,9 @@
 """What a submission's kernels become on devices that are not there, as far as a sandboxed runner says.
 
-Two runners per target, one after the other; targets beside each other. The first loads the submission, calls its entry
-without a device, has triton compile every launch, and leaves the machine code in memory of the judge's: it executes
-untrusted code, so that all it says is a claim. Then it is ended and the memory is sealed. The second has loaded nothing
-and reads those bytes, which may be anything: a flaw in a tool costs that runner, and what it says is taken no further
-than a number to show.
+Two runners. The first loads the submission, for every target in a process of its own, calls its entry without a device,
+has triton compile every launch, and leaves the machine code in memory of the judge's: it executes untrusted code, so
+that all it says is a claim. Then it is ended and the memory is sealed. The second has loaded nothing and reads those
+bytes, which may be anything: a flaw in a tool costs that runner, and what it says is taken no further than a number.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -29,7 +28,9 @@ from autograder.compile_checks.messages import (
     Compiled,
     DryCase,
     DryTensor,
+    Ended,
     Fault,
+    Part,
     Read,
     Reading,
     Readings,
@@ -42,7 +43,7 @@ from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import layout_of
 from autograder.judge.failure import clean, from_exit, from_raised
 from autograder.protocol import MAX_PACKET, Raised
-from autograder.sandbox import Purpose, Runner, RunnerLimits, Sandbox
+from autograder.sandbox import Exit, Purpose, Runner, RunnerLimits, Sandbox
 
 LANGUAGES = (Language.triton,)
 """Those whose launches are compiled."""
@@ -64,7 +65,9 @@ _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
 _LOOKS_AT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
 
-Said = TypeVar("Said", Compiled, Readings)
+_SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
+
+Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
@@ -90,22 +93,26 @@ class _EndedError(Exception):
 
 
 class Compilation:
-    """A submission being compiled for every target that the assignment names, beside each other; a context.
+    """A submission being compiled for every target that the assignment names; a context.
 
     It begins when it is made, and goes on by itself while the judge does something else.
     """
 
     def __init__(self, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> None:
-        self._jobs = tuple(_Job(target, assignment, request, sandbox) for target in assignment.compile_for)
-        for job in self._jobs:
-            job.go_on(_Job.begin)
+        self._assignment = assignment
+        self._request = request
+        self._sandbox = sandbox
+        self._start = time.monotonic()
+        self._jobs = {target: _Job(target, assignment) for target in assignment.compile_for}
+        self._runners: dict[Purpose, Runner] = {}
+        self._go_on(self._begin)
 
     def finish(self) -> dict[str, Checked]:
         """Wait for it; what came of it, by target."""
-        for step in (_Job.read, _Job.finish):
-            for job in self._jobs:
-                job.go_on(step)
-        return {job.target: job.checked for job in self._jobs}
+        self._go_on(self._collect)
+        self._go_on(self._read)
+        seconds = time.monotonic() - self._start
+        return {target: job.checked(self._request.source, seconds) for target, job in self._jobs.items()}
 
     def __enter__(self) -> Self:
         """It has begun."""
@@ -113,8 +120,76 @@ class Compilation:
 
     def __exit__(self, *_: object) -> None:
         """End what still runs."""
-        for job in self._jobs:
-            job.close()
+        for runner in self._runners.values():
+            runner.close()
+        for job in self._jobs.values():
+            os.close(job.code)
+
+    def _open(self) -> list[_Job]:
+        return [job for job in self._jobs.values() if not job.failed]
+
+    def _go_on(self, step: Callable[[list[_Job]], None]) -> None:
+        """Take a step for the targets that are open; if it goes wrong, it is the end of all that it left open."""
+        jobs = self._open()
+        try:
+            if jobs:
+                step(jobs)
+        except _EndedError as ended:
+            for job in jobs:
+                job.fail(str(ended))
+        except (SandboxError, OSError):
+            for job in jobs:
+                job.fail("It could not be compiled here. This is not your fault.", ours=True)
+
+    def _begin(self, jobs: list[_Job]) -> None:
+        """Have one runner load the submission and compile what it launches; another gets ready to read that."""
+        source = self._request.source.encode()
+        arguments = tuple(argument.name for argument in self._assignment.arguments)
+        parts = tuple(Part(job.target, tuple(dry_case(case, self._assignment) for case in job.cases)) for job in jobs)
+        ask = Compile(len(source), self._request.filename, self._assignment.entry, arguments, parts, BUDGET_S)
+        text = os.memfd_create("source", os.MFD_CLOEXEC)
+        try:
+            os.pwrite(text, source, 0)
+            _send(self._started(Purpose.compile), ask, [text, *(job.code for job in jobs)])
+        finally:
+            os.close(text)
+        self._started(Purpose.read)
+
+    def _started(self, purpose: Purpose) -> Runner:
+        self._runners[purpose] = runner = self._sandbox.start(LIMITS, self._request.language, purpose=purpose)
+        return runner
+
+    def _collect(self, jobs: list[_Job]) -> None:
+        """Wait for every target's word or end; then end the runner, and seal what it left."""
+        waiting = {job.target: job for job in jobs}
+        deadline = time.monotonic() + DEADLINE_S
+        try:
+            while waiting:
+                said = _heard(_packet(self._runners[Purpose.compile], deadline), set(self._jobs))
+                job = waiting.pop(said.target, None)
+                if job is not None:
+                    job.hear(said)
+        except _EndedError as ended:
+            for job in waiting.values():
+                job.fail(str(ended))
+        finally:
+            self._runners.pop(Purpose.compile).close()
+        for job in jobs:
+            # Nobody who could still write has the memory, or has it mapped.
+            fcntl.fcntl(job.code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+
+    def _read(self, jobs: list[_Job]) -> None:
+        """Have the machine code read by the runner that has seen nothing else."""
+        places = [(number, *place) for number, job in enumerate(jobs) for place in job.places()]
+        if not places:
+            return
+        _send(self._runners[Purpose.read], Read(tuple(places)), [job.code for job in jobs])
+        packet = _packet(self._runners[Purpose.read], time.monotonic() + DEADLINE_S)
+        readings = _understood(packet, Readings).kernels
+        if len(readings) != len(places):
+            raise _EndedError("The machine code could not be read.")
+        for job in jobs:
+            job.readings, readings = readings[: len(job.places())], readings[len(job.places()) :]
 
 
 def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:
@@ -148,106 +223,56 @@ def dry_case(case: Case, assignment: Assignment) -> DryCase:
 
 
 class _Job:
-    """One target: its two runners in turn, while those of other targets work.
+    """One target.
 
     Attributes:
-        checked: what came of it, in the end.
+        cases: that it is compiled from.
+        code: memory for machine code.
+        readings: of each kernel's, in order.
+        failed: nothing more is to come.
     """
 
-    def __init__(self, target: str, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> None:
+    def __init__(self, target: str, assignment: Assignment) -> None:
         self.target = target
-        self.checked = Checked(CompiledFor(target))
-        self._assignment = assignment
-        self._request = request
-        self._sandbox = sandbox
-        self._start = time.monotonic()
-        self._cases = cases_for(target, assignment)
-        self._compiled = Compiled(())
-        self._code = os.memfd_create("machine code", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        self._runner: Runner | None = None
-        self._failed = False
+        self.cases = cases_for(target, assignment)
+        self.readings: tuple[Reading, ...] = ()
+        self.failed = False
+        self._message = ""
+        self._ours = False
+        self._compiled = Compiled(target, ())
+        self.code = os.memfd_create("machine code", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.code, CODE_BYTES)
+        fcntl.fcntl(self.code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
 
-    def go_on(self, step: Callable[[_Job], None]) -> None:
-        """Take a step, unless one has failed."""
-        if self._failed:
+    def hear(self, said: Compiled | Ended) -> None:
+        """Keep what its process said, as far as there is room for it."""
+        if isinstance(said, Ended):
+            self.fail(from_exit(Exit(said.code, said.signal), "compiling").message)
             return
-        try:
-            step(self)
-        except _EndedError as ended:
-            self._fail(str(ended))
-        except (SandboxError, OSError):
-            self._fail("It could not be compiled here. This is not your fault.", ours=True)
+        kept = tuple(_bounded(kernel) for kernel in said.kernels[:MOST_KERNELS])
+        self._compiled = dataclasses.replace(said, kernels=kept)
 
-    def begin(self) -> None:
-        """Have a runner load the submission and compile what it launches."""
-        os.ftruncate(self._code, CODE_BYTES)
-        fcntl.fcntl(self._code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-        source = self._request.source.encode()
-        dry = tuple(dry_case(case, self._assignment) for case in self._cases)
-        arguments = tuple(argument.name for argument in self._assignment.arguments)
-        entry, name = self._assignment.entry, self._request.filename
-        text = os.memfd_create("source", os.MFD_CLOEXEC)
-        try:
-            os.pwrite(text, source, 0)
-            ask = Compile(len(source), name, entry, arguments, self.target, dry, BUDGET_S)
-            self._ask(ask, [text, self._code])
-        finally:
-            os.close(text)
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Offset and size of every kernel's machine code."""
+        return tuple((kernel.offset, kernel.bytes) for kernel in self._compiled.kernels)
 
-    def read(self) -> None:
-        """Wait for it, end it, and have another runner read what it left."""
-        compiled = self._answer(Compiled)
-        self._end_runner()
-        # Nobody who could still write has the memory, or has it mapped.
-        fcntl.fcntl(self._code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-        kept = tuple(_bounded(kernel) for kernel in compiled.kernels[:MOST_KERNELS])
-        self._compiled = dataclasses.replace(compiled, kernels=kept)
-        if kept:
-            self._ask(Read(tuple((kernel.offset, kernel.bytes) for kernel in kept)), [self._code])
+    def fail(self, message: str, *, ours: bool = False) -> None:
+        """There is nothing to show but this."""
+        if not self.failed:
+            self.failed, self._message, self._ours = True, message, ours
 
-    def finish(self) -> None:
-        """Wait for the readings, and put both together."""
-        claims = self._compiled.kernels
-        readings = self._answer(Readings).kernels if claims else ()
-        if len(readings) != len(claims):
-            raise _EndedError("The machine code could not be read.")
-        names, source = tuple(case.name for case in self._cases), self._request.source
+    def checked(self, source: str, seconds: float) -> Checked:
+        """What came of it."""
+        if self.failed:
+            return Checked(CompiledFor(self.target, message=self._message, seconds=seconds), ours=self._ours)
+        names, claims = tuple(case.name for case in self.cases), self._compiled.kernels
         message = _incomplete(self._compiled, names, source)
         left_out = min(max(self._compiled.left_out, 0), MOST_LEFT_OUT)
-        both = zip(claims, readings, strict=True)
+        both = zip(claims, self.readings, strict=True)
         kernels = tuple(_shown(claim, reading, self.target, names, source) for claim, reading in both)
-        shown = CompiledFor(self.target, kernels, left_out, message, self._seconds())
+        shown = CompiledFor(self.target, kernels, left_out, message, seconds)
         uses = tuple(_uses(claim, len(names)) for claim in claims)
-        self.checked = Checked(shown, uses, names, whole=not (message or left_out))
-
-    def close(self) -> None:
-        """End what still runs."""
-        self._end_runner()
-        os.close(self._code)
-
-    def _fail(self, message: str, *, ours: bool = False) -> None:
-        self._failed = True
-        self.checked = Checked(CompiledFor(self.target, message=message, seconds=self._seconds()), ours=ours)
-
-    def _seconds(self) -> float:
-        return time.monotonic() - self._start
-
-    def _ask(self, ask: Compile | Read, descriptors: list[int]) -> None:
-        """Start a runner, and ask it the one thing that it is for."""
-        self._runner = self._sandbox.start(LIMITS, self._request.language, purpose=Purpose.compile)
-        try:
-            socket.send_fds(self._runner.channel, [encode(ask)], descriptors)
-        except OSError:
-            raise _EndedError("The compiler's process ended before it began.") from None
-
-    def _answer(self, wanted: type[Said]) -> Said:
-        assert self._runner is not None  # noqa: S101 -- it was asked in the step before.
-        return _answer(self._runner, wanted)
-
-    def _end_runner(self) -> None:
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        return Checked(shown, uses, names, whole=not (message or left_out))
 
 
 def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
@@ -256,25 +281,40 @@ def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
     return claim if inside else dataclasses.replace(claim, offset=0, bytes=0)
 
 
-def _answer(runner: Runner, wanted: type[Said]) -> Said:
+def _send(runner: Runner, ask: Compile | Read, descriptors: list[int]) -> None:
+    try:
+        socket.send_fds(runner.channel, [encode(ask)], descriptors)
+    except OSError:
+        raise _EndedError("The compiler's process ended before it began.") from None
+
+
+def _packet(runner: Runner, deadline: float) -> bytes:
+    """The next packet of a runner's."""
     poll = select.poll()
     poll.register(runner.channel, select.POLLIN)
-    deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         if poll.poll(1000 * _LOOK_S):
             packet = runner.channel.recv(MAX_PACKET + 1)
             if packet:
-                return _understood(packet, wanted)
+                return packet
         if (ending := runner.poll()) is not None:
             raise _EndedError(from_exit(ending, "compiling").message)
     raise _EndedError(f"Compiling did not end within {DEADLINE_S:.3g} s and was stopped.")
 
 
-def _understood(packet: bytes, wanted: type[Said]) -> Said:
+def _understood(packet: bytes, *wanted: type[Said]) -> Said:
     try:
-        return decode(packet, wanted)
+        return decode(packet, *wanted)
     except ContractError:
-        raise _EndedError("The compiler's process said something else than what it was asked for.") from None
+        raise _EndedError(_SOMETHING_ELSE) from None
+
+
+def _heard(packet: bytes, targets: Container[str]) -> Compiled | Ended:
+    """What is said of one of the targets."""
+    said: Compiled | Ended = _understood(packet, Compiled, Ended)  # type: ignore[assignment]
+    if said.target not in targets:
+        raise _EndedError(_SOMETHING_ELSE)
+    return said
 
 
 def _uses(claim: ClaimedKernel, cases: int) -> tuple[tuple[int, int], ...]:

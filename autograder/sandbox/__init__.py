@@ -40,7 +40,9 @@ class Purpose(StrEnum):
     call = "call"
     """It loads one source and answers calls."""
     compile = "compile"
-    """It compiles one source's kernels for devices that are not there, or reads what came of it. It gets no device."""
+    """It compiles one source's kernels for devices that are not there. It gets no device."""
+    read = "read"
+    """It reads machine code, has loaded nothing, and gets no device."""
 
 
 class Side(StrEnum):
@@ -122,7 +124,7 @@ class Sandbox(Protocol):
     ) -> Runner:
         """Start a runner that will load one source in `language`; its toolchain may be imported already.
 
-        On another lane than the CPU's it is given the GPU's device nodes, unless it only compiles.
+        On another lane than the CPU's it is given the GPU's device nodes, if it is to make calls.
 
         Raises:
             SandboxError: it could not be started.

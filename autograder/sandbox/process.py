@@ -104,7 +104,7 @@ class ProcessSandbox:
         Raises:
             SandboxError: it could not be started.
         """
-        lane = Lane.cpu if purpose is Purpose.compile else lane
+        lane = lane if purpose is Purpose.call else Lane.cpu
         devices = self._devices(lane)
         zygote = self._zygote(language, lane, purpose)
         group = self._group(limits)

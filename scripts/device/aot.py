@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import codec  # noqa: E402
 from autograder.assignment import load_assignment, slugs  # noqa: E402
-from autograder.compile_checks.messages import Compile, Compiled  # noqa: E402
+from autograder.compile_checks.messages import Compile, Compiled, Part  # noqa: E402
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
 from autograder.judge.compiled import cases_for, dry_case  # noqa: E402
 
@@ -181,8 +181,9 @@ def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     cases = tuple(dry_case(case, assignment) for case in cases_for(TARGET, assignment))
     arguments = tuple(argument.name for argument in assignment.arguments)
     # The file's name stands in the machine code.
-    ask = Compile(len(source), str(path), assignment.entry, arguments, TARGET, cases, budget_s=60.0)
-    said = codec.from_json(Compiled, session.compile_all(ask, text, code))
+    part = Part(TARGET, cases)
+    ask = Compile(len(source), str(path), assignment.entry, arguments, (part,), budget_s=60.0)
+    said = codec.from_json(Compiled, session.compile_part(ask, part, text, code))
     if said.fault or said.left_out:
         raise SystemExit(f"incomplete: {said.fault} {said.left_out}")
     return [row for kernel in said.kernels for row in _rows(kernel, machine_code, code, cases)]

@@ -73,7 +73,7 @@ class DockerSandbox:
         Raises:
             SandboxError: it could not be started.
         """
-        lane = Lane.cpu if purpose is Purpose.compile else lane
+        lane = lane if purpose is Purpose.call else Lane.cpu
         runner = DockerRunner(self._pool.take(Kind(language, lane, purpose, limits)), side, self._without)
         self._runners = [other for other in self._runners if not other.closed]
         self._runners.append(runner)

@@ -193,7 +193,7 @@ import gc, json
 from autograder.runner.wire import Wire
 line = next(one for one in gc.get_objects() if isinstance(one, Wire))
 def say(**fields):
-    line.send("Compiled", fields)
+    line.send("Compiled", {"target": "sm_90a", **fields})
     import time; time.sleep(60)
 KERNEL = dict(kernel="forged", uses=[[0, 0]], config="", arguments="", shared_bytes=0, offset=0, bytes=0, fault=None)
 """
@@ -236,6 +236,8 @@ def test_what_can_still_be_forged_is_the_machine_code_itself(sandbox: ProcessSan
         "say(kernels=5)",
         "say(kernels=[], left_out=-(2**80))",
         "say(kernels=[dict(KERNEL, surprise=1)])",
+        "line.send('Ended', {'target': 'sm_80', 'code': 0, 'signal': None})",
+        "line.send('Readings', {'kernels': []})",
         "line._channel.send(b'\\xff' * 100)",
         "line._channel.send(b'{' * 130_000)",
     ],
@@ -244,6 +246,15 @@ def test_what_does_not_parse_is_an_end(sandbox: ProcessSandbox, said: str) -> No
     found = shown(sandbox, HEAD + SAYS + said + ADD + ENTRY + LAUNCH, one_case())
     assert found.message == "The compiler's process said something else than what it was asked for."
     assert found.kernels == ()
+
+
+def test_one_target_that_ends_leaves_the_others(sandbox: ProcessSandbox) -> None:
+    both = dataclasses.replace(one_case(), compile_for=("sm_90a", "sm_100a"))
+    source = HEAD + ADD + ENTRY + "    if torch.cuda.get_device_capability()[0] == 9: os._exit(7)\n" + LAUNCH
+    hopper, blackwell = (one.shown for one in check(both, asked(source), sandbox).values())
+    assert hopper.message.startswith("The process ended itself in compiling with exit status 7.")
+    assert blackwell.message == ""
+    assert blackwell.kernels[0].registers > 0
 
 
 def test_absurd_claims_are_cut_to_size(sandbox: ProcessSandbox) -> None:
