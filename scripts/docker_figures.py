@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 from autograder import protocol  # noqa: E402
 from autograder.assignment import Limits  # noqa: E402
 from autograder.contract import GradeRequest, Lane, Language, Mode, Work  # noqa: E402
+from autograder.errors import HarnessError  # noqa: E402
 from autograder.judge import References, grade  # noqa: E402
 from autograder.judge.references import GPU_HOST_BYTES  # noqa: E402
 from autograder.sandbox import Runner, RunnerLimits  # noqa: E402
@@ -42,7 +43,8 @@ def main() -> int:
         name = part.__name__.strip("_")
         try:
             figures[name] = part(options)
-        except Exception as error:  # noqa: BLE001 -- one part that fails must not cost what the others read.
+        except (HarnessError, OSError, TypeError, ValueError) as error:
+            # One part that fails must not cost what the others read.
             figures[name], status = {"error": f"{type(error).__name__}: {error}"}, 1
         print(name, json.dumps(figures[name], indent=1), flush=True)
         options.out.write_text(json.dumps(figures, indent=1), encoding="utf-8")

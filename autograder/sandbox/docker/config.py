@@ -32,7 +32,7 @@ class DockerConfig:
 
     Attributes:
         image: name, digest or id; it is resolved to its id once, and only that is used.
-        pool: how many containers of a kind wait with their imports done; 0 for none.
+        pool: how many containers of a kind wait with their imports done; 0 for none. A check takes up to seven.
         cpus_submission, cpus_reference: cores of either side as a cpuset, `""` for all of them.
         cpus_warm: cores on which containers import and wait, so that they disturb nobody who measures.
         gpu: how the GPU gets in.
@@ -41,7 +41,7 @@ class DockerConfig:
     """
 
     image: str = HOST_IMAGE
-    pool: int = 1
+    pool: int = 3
     cpus_submission: str = ""
     cpus_reference: str = ""
     cpus_warm: str = ""

@@ -1,13 +1,14 @@
 """Containers that wait: started ahead, imports done, no GPU touched, for the one submission that each will serve.
 
-One thread keeps them: it makes what is missing of the kinds that were asked for last, and replaces what has died.
+A few threads keep them: they make what is missing of the kinds that were asked for last, and replace what has died.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 
 from autograder.errors import SandboxError
@@ -21,30 +22,45 @@ _KINDS = 4
 _LOOK_S = 2.0
 _REST_S = 10.0
 """After a container that could not be made."""
+_MOST_KEEPERS = 4
+_CORES_PER_KEEPER = 4
+"""Importing takes a core; the other cores are for whoever is graded meanwhile."""
 
 Make = Callable[[Kind, bool], Container]
 """Makes a container of a kind and waits until it is warm; whether nobody waits for it."""
 
 
 class Pool:
-    """Keeps `size` containers of each kind waiting, and gives each away once."""
+    """Keeps `size` containers of each kind waiting, and gives each away once.
 
-    def __init__(self, make: Make, size: int) -> None:
+    Args:
+        keepers: how many are made side by side; by the number of cores if it is not given.
+    """
+
+    def __init__(self, make: Make, size: int, keepers: int | None = None) -> None:
         self._make = make
         self._size = size
         self._waiting: OrderedDict[Kind, list[Container]] = OrderedDict()
-        self._in_hand: Kind | None = None
+        self._in_hand = Counter[Kind]()
+        self._awaited = Counter[Kind]()
         self._changed = threading.Condition()
         self._closed = False
-        self._keeper = threading.Thread(target=self._keep, name="docker-pool", daemon=True)
-        if size:
-            self._keeper.start()
+        count = keepers or max(1, min(_MOST_KEEPERS, (os.cpu_count() or 1) // _CORES_PER_KEEPER))
+        self._keepers = [
+            threading.Thread(target=self._keep, name=f"docker-pool-{number}", daemon=True)
+            for number in range(count if size else 0)
+        ]
+        for keeper in self._keepers:
+            keeper.start()
 
     def take(self, kind: Kind) -> Container:
-        """A warm container: one that waits, the one that is being made, or else a new one."""
+        """A warm container: one that waits, one that is being made for nobody else, or else a new one."""
         with self._changed:
             self._want(kind)
-            self._changed.wait_for(lambda: self._waiting[kind] or self._in_hand != kind)
+            self._changed.notify_all()
+            self._awaited[kind] += 1
+            self._changed.wait_for(lambda: self._waiting[kind] or self._in_hand[kind] < self._awaited[kind])
+            self._awaited[kind] -= 1
             container = self._first_alive(kind)
             self._changed.notify_all()
         return container or self._make(kind, False)
@@ -69,34 +85,31 @@ class Pool:
     def _keep(self) -> None:
         while True:
             with self._changed:
-                self._in_hand = None
-                self._changed.notify_all()
                 while (kind := self._missing()) is None and not self._closed:
                     self._changed.wait(_LOOK_S)
                 if kind is None or self._closed:
                     return
-                self._in_hand = kind
+                self._in_hand[kind] += 1
                 unwanted = self._unwanted()
             for container in unwanted:
                 container.close()
             self._make_one(kind)
 
     def _make_one(self, kind: Kind) -> None:
+        container: Container | None = None
         try:
             container = self._make(kind, True)
         except SandboxError as error:
             logger.warning("no container could be made to wait: %s", error)
-            with self._changed:
-                self._in_hand = None
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._closed, _REST_S)
-            return
         with self._changed:
-            closed = self._closed or kind not in self._waiting
-            if not closed:
+            self._in_hand[kind] -= 1
+            wanted = container is not None and not self._closed and kind in self._waiting
+            if container is not None and wanted:
                 self._waiting[kind].append(container)
             self._changed.notify_all()
-        if closed:
+            if container is None:
+                self._changed.wait_for(lambda: self._closed, _REST_S)
+        if container is not None and not wanted:
             container.close()
 
     def _missing(self) -> Kind | None:
@@ -105,24 +118,22 @@ class Pool:
             for container in [one for one in self._waiting[kind] if not one.alive()]:
                 self._waiting[kind].remove(container)
                 container.close()
-            if len(self._waiting[kind]) < self._size:
+            if len(self._waiting[kind]) + self._in_hand[kind] < self._size:
                 return kind
         return None
 
     def _unwanted(self) -> list[Container]:
         """What waits in vain."""
-        found: list[Container] = []
-        while len(self._waiting) > _KINDS:
-            found += self._waiting.popitem(last=False)[1]
-        return found
+        forgotten = [kind for kind in self._waiting if not self._awaited[kind]][: max(0, len(self._waiting) - _KINDS)]
+        return [container for kind in forgotten for container in self._waiting.pop(kind)]
 
     def close(self) -> None:
-        """End all that wait, and the keeper."""
+        """End all that wait, and the keepers."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._keeper.is_alive():
-            self._keeper.join()
+        for keeper in self._keepers:
+            keeper.join()
         for containers in self._waiting.values():
             for container in containers:
                 container.close()

@@ -374,6 +374,38 @@ def test_a_pool_that_cannot_be_filled_still_starts_what_is_asked_for() -> None:
     pool.close()
 
 
+class Slow(Maker):
+    """Makes containers that take until somebody says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Semaphore(0)
+        self.begun = 0
+
+    def __call__(self, kind: Kind, background: bool) -> Container:
+        self.begun += 1
+        self.go_on.acquire(timeout=20)
+        return super().__call__(kind, background)
+
+
+def test_a_pool_makes_several_side_by_side_and_who_asks_gets_the_first_that_is_ready() -> None:
+    make = Slow()
+    pool = Pool(make, 3, keepers=3)
+    taken: list[Container] = []
+    asking = threading.Thread(target=lambda: taken.append(pool.take(KIND)))
+    asking.start()
+    # One for who asks, three to wait.
+    until(lambda: make.begun >= 3)
+    make.go_on.release()
+    until(lambda: len(make.made) == 1)
+    make.go_on.release(20)
+    asking.join(20)
+    until(lambda: len(pool.waiting()) == 3)
+    assert len(taken) == 1
+    assert taken[0] not in pool.waiting()
+    pool.close()
+
+
 def test_a_pool_of_none_makes_each_when_it_is_asked_for() -> None:
     make = Maker()
     pool = Pool(make, 0)
