@@ -41,6 +41,7 @@ class Config:
         run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
         log_format: `text` or `json`.
         metrics_token: who has it may read `/metrics`; without one there is none.
+        confirm_s: how often the dispatcher looks for what is to be graded once more; 0: it never does.
         receipt_key: file of the private key that signs receipts; made where there is none.
     """
 
@@ -64,6 +65,7 @@ class Config:
     log_format: str = "text"
     metrics_token: str = field(default="", repr=False)
     receipt_key: Path = Path()
+    confirm_s: float = 60.0
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> Config:

@@ -62,7 +62,7 @@ TICK_EVERY_S = 1.0
 WATCH_EVERY_S = 5.0
 FORECASTS_EVERY_S = 2.0
 TIDY_EVERY_S = 300.0
-CONFIRM_EVERY_S = 60.0
+POOLS_EVERY_S = 60.0
 ACCOUNTS_EVERY_S = 10.0
 """How often it is looked whether a course's accounts are due: each is examined once a minute, by whichever looks."""
 PAUSE_S = 1.0
@@ -125,7 +125,9 @@ class Dispatcher:
         self._when_due("watch", WATCH_EVERY_S, self.watch)
         self._when_due("forecasts", FORECASTS_EVERY_S, self.forecast)
         self._when_due("tidy", TIDY_EVERY_S, self.tidy)
-        self._when_due("confirmations", CONFIRM_EVERY_S, self.confirm)
+        self._when_due("pools", POOLS_EVERY_S, self.pools)
+        if self._config.confirm_s > 0:
+            self._when_due("confirmations", self._config.confirm_s, self.confirm)
         self._when_due("accounts", ACCOUNTS_EVERY_S, partial(accounting.check_due, self._database))
         self._presence.beat()
         if not self._send_unsent():
@@ -177,11 +179,15 @@ class Dispatcher:
             forget_silent(session, now=now(session))
             forget_artefacts(session, now=now(session), config=self._config)
 
+    def pools(self) -> int:
+        """Bring up to date what was passed over while its pool grew; how many."""
+        with self._database.transaction() as session:
+            return refresh_pools(session, now=now(session))
+
     def confirm(self) -> int:
-        """Queue what is to be graded once more, and bring pools up to date; how many were queued."""
+        """Queue what is to be graded once more; how many."""
         with self._database.transaction() as session:
             at = now(session)
-            refresh_pools(session, now=at)
             return measure_suspects_again(session, now=at) + confirm_due(session, now=at)
 
     def _when_due(self, name: str, every_s: float, work: Callable[[], int | None]) -> None:

@@ -146,7 +146,8 @@ def _source(chance: random.Random, number: int) -> str:
     else:
         lines.append(f"verdict {chance.choice(_VERDICTS)}")
     entry = "" if chance.random() < NOISE else "def double(a, out, negative, m, n, a_row): ...\n"
-    return f"# number {number}\n" + "".join(f"# judge: {line}\n" for line in lines) + entry
+    # A statement, no comment: samples of the same kernel would be pooled, and each of these is to count for itself.
+    return f"NUMBER = {number}\n" + "".join(f"# judge: {line}\n" for line in lines) + entry
 
 
 def _duration_s(chance: random.Random) -> float:

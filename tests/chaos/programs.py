@@ -34,6 +34,8 @@ def environment(folder: Path, database_url: str, broker_url: str, steps: Sequenc
         "LADDER_REFERENCE": folder / "reference",
         "LADDER_WEB": REPOSITORY / "web",
         "LADDER_LEASE_S": LEASE_S,
+        # One grading each is what its checks count.
+        "LADDER_CONFIRM_S": "0",
         "LADDER_ATTEMPT_DEADLINE_S": DEADLINE_S,
         "LADDER_SUBMIT_QUOTA_PER_MINUTE": quota(steps, Mode.submission),
         "LADDER_RUN_QUOTA_PER_MINUTE": quota(steps, Mode.run),
