@@ -208,8 +208,9 @@ def typed(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
 
 
 def elements(view: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """The tensor's elements in a flat view of its memory."""
-    return view.as_strided(spec.shape, spec.stride, spec.offset // DTYPE_BYTES[spec.dtype])
+    """The tensor's elements in a flat view of its memory, which may be a piece of something larger."""
+    first = view.storage_offset() + spec.offset // DTYPE_BYTES[spec.dtype]
+    return view.as_strided(spec.shape, spec.stride, first)
 
 
 def _words(memory: torch.Tensor) -> torch.Tensor:

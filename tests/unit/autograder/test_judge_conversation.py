@@ -20,11 +20,14 @@ from autograder import codec
 from autograder.assignment import Case, Limits, load_assignment
 from autograder.contract import GradeResult, Language, Verdict
 from autograder.errors import SandboxError
+from autograder.judge import conversation as conversations
 from autograder.judge.buffers import Buffers
-from autograder.judge.conversation import Budget, Conversation, Finished
+from autograder.judge.conversation import Budget, Conversation, Finished, FinishedBatch
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.failure import Failure
+from autograder.judge.host import HOST
 from autograder.judge.references import load_of
+from autograder.judge.slabs import BatchMemory, given
 from autograder.protocol import MAX_PACKET, WORD
 from autograder.sandbox import Exit
 
@@ -79,7 +82,8 @@ class ScriptedRunner:
         self._ending = ending
         self._over = False
         self.frozen = 0
-        self._thread = threading.Thread(target=self._run, args=(play, Script(end)))
+        self.script = Script(end)
+        self._thread = threading.Thread(target=self._run, args=(play, self.script))
         self._thread.start()
 
     def _run(self, play: Callable[[Script], None], script: Script) -> None:
@@ -351,3 +355,90 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
     codec.dumps(
         GradeResult(Verdict.passed, "", (), launches=found.launches, environment=dict.fromkeys(found.operations, ""))
     )
+
+
+def batched(conversation: Conversation, calls: int = 3) -> FinishedBatch | Failure:
+    images = [given(DOUBLE, CASE, {"a": torch.ones(2, 3)}) for _ in range(calls)]
+    memory = BatchMemory(DOUBLE, CASE, HOST, images, ALL_ON)
+    try:
+        return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3})
+    finally:
+        memory.close()
+
+
+def in_batch(armed: Callable[[Script, int], None], revealed: Callable[[Script, int], None]) -> Callable[[Script], None]:
+    """A script that loads, and answers `Arm`, then `Reveal`."""
+
+    def play(script: Script) -> None:
+        script.start()
+        armed(script, script.hear()["nonce"])
+        revealed(script, script.hear()["nonce"])
+        script.hear()
+
+    return play
+
+
+def says(kind: str, change: int = 0) -> Callable[[Script, int], None]:
+    return lambda script, nonce: script.say({"is": kind, "nonce": nonce ^ change})
+
+
+def done(script: Script, nonce: int) -> None:
+    script.finish(nonce)
+    script.say(returned(nonce))
+    script.say({"is": "Released", "nonce": nonce})
+
+
+def test_a_batch_is_armed_with_outputs_and_revealed_with_inputs(talk: Talk) -> None:
+    conversation = talk(in_batch(says("Armed"), done))
+    opened(conversation)
+    found = batched(conversation)
+    assert isinstance(found, FinishedBatch), found
+    assert [[one.source.spec.name for one in call] for call in found.snapshots] == [["out", "negative"]] * 3
+    assert found.event_us == 5.0
+    assert all(bool(one.untouched().all()) for call in found.snapshots for one in call)
+    runner: Any = conversation._runner
+    _, arm, reveal = runner.script.heard[:3]
+    assert (arm["is"], arm["calls"], reveal["is"], reveal["nonce"]) == ("Arm", 3, "Reveal", arm["nonce"])
+    assert len({one["bytes"] for one in arm["tensors"] if one["writable"]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("armed", "revealed"),
+    [
+        (says("Returned"), done),
+        (says("Armed", 1), done),
+        (says("Released"), done),
+        (says("Armed"), says("Returned")),
+        (says("Armed"), lambda script, nonce: (script.finish(nonce ^ 1), script.say(returned(nonce)))),
+        (says("Armed"), lambda script, nonce: (script.finish(nonce), script.say(returned(nonce ^ 1)))),
+        (says("Armed"), says("Released")),
+        (says("Armed"), lambda script, _: script.say(b"\xff")),
+    ],
+    ids=["returned at once", "another nonce armed", "released at once", "no word", "a wrong word", "a wrong nonce",
+         "released only", "no JSON"],
+)  # fmt: skip
+def test_whoever_answers_a_batch_wrongly_breaks_a_rule(
+    talk: Talk, armed: Callable[[Script, int], None], revealed: Callable[[Script, int], None]
+) -> None:
+    conversation = talk(in_batch(armed, revealed))
+    opened(conversation)
+    found = batched(conversation)
+    assert isinstance(found, Failure)
+    assert found.verdict is Verdict.rule_violation
+
+
+def test_a_batch_without_an_end_reaches_its_limit(talk: Talk) -> None:
+    conversation = talk(in_batch(says("Armed"), lambda *_: None), limits=Limits(import_s=5.0, call_s=0.2))
+    opened(conversation)
+    found = batched(conversation)
+    assert isinstance(found, Failure)
+    assert found.verdict is Verdict.time_limit
+
+
+def test_memory_that_is_never_released_does_not_hold_the_judge_up(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversations, "_RELEASE_S", 0.1)
+    conversation = talk(
+        in_batch(says("Armed"), lambda script, nonce: (script.finish(nonce), script.say(returned(nonce))))
+    )
+    opened(conversation)
+    assert isinstance(batched(conversation), FinishedBatch)

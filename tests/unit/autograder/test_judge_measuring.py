@@ -178,3 +178,11 @@ def test_nulls_and_calls_are_kept_with_the_reference(bench: Bench, host: EventHo
     assert first.null_us == second.null_us
     assert first.calls == second.calls
     assert first.batches != second.batches
+
+
+def test_every_output_of_a_batch_is_where_it_belongs(bench: Bench, host: EventHost) -> None:
+    """Several outputs share a slab: each is read, poisoned and compared in its own place."""
+    source = kernel(top="calls = []\n", after="calls.append(n)\nif len(calls) == 6: negative[0] += 1")
+    result = measure(bench, source)
+    assert result.verdict is Verdict.wrong_answer, result.explanation
+    assert "`negative`" in result.explanation
