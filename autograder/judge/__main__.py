@@ -23,6 +23,7 @@ from typing import Any, TextIO
 import torch
 
 from autograder import codec
+from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError
 from autograder.judge import devices, summary
@@ -77,7 +78,9 @@ class Server:
 
     def warm(self, languages: Sequence[Language]) -> None:
         """Start and end one runner in each of the languages, so that the first job waits for no toolchain."""
-        limits = RunnerLimits(memory_bytes=2**30, processes=16, output_bytes=2**16, tmp_bytes=2**20)
+        own = Limits()
+        # Those of a manifest that names none: containers that wait are kept by their limits.
+        limits = RunnerLimits(own.memory_mib * 2**20, own.processes, own.output_kib * 2**10, own.tmp_mib * 2**20)
         for language in languages:
             self._sandbox.start(limits, language).close()
 
