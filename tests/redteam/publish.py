@@ -1,19 +1,23 @@
 """Writes docs/redteam.md anew from recorded runs: `python -m tests.redteam.publish FOLDER`.
 
 The folder has tables (`table*.json`, of `python -m tests.redteam --json`) and searches (`search*.json`). A later
-table's rows stand for an earlier one's on the same path; what was skipped stands for nothing.
+table's rows stand for an earlier one's on the same path; what was skipped stands for nothing. Verdicts are as they were
+recorded; what they must be is taken from the tables of today.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path as Folder
 
+from autograder.contract import Lane
 from tests.redteam import search
-from tests.redteam.attacks import BITE
-from tests.redteam.outcome import Outcome
+from tests.redteam.attacks import BITE, Task, tasks
+from tests.redteam.outcome import Outcome, Seen, outcome
 from tests.redteam.table import FINE, Row, Table, from_json
 
 ROOT = Folder(__file__).parents[2]
@@ -36,6 +40,30 @@ def merged(tables: Sequence[Table]) -> Table:
         sorted(rows.values(), key=lambda row: order[row.attack]),
         seconds=sum(table.seconds for table in tables),
     )
+
+
+def today(table: Table) -> Table:
+    """Its rows held against the tables of today: a verdict stays what it was, what it must be may be said better."""
+    return replace(table, rows=[_today(row) for row in table.rows])
+
+
+def _today(row: Row) -> Row:
+    tasks = _tasks(row.lane, row.sandbox)
+    task = tasks.get(row.attack)
+    if task is None or row.outcome in {Outcome.skipped, Outcome.error, Outcome.cleared, Outcome.escape}:
+        return row
+    if task.skipped:
+        return replace(row, outcome=Outcome.skipped, detail=task.skipped, verdict="", expected=())
+    # What a row does not keep is as it must be: it was looked at when the row was made.
+    seen = Seen(row.verdict, held=row.held, ratios=row.ratios, claimed=row.ratios, findings=task.findings)
+    how, why = outcome(task, seen)
+    same = how is row.outcome
+    return replace(row, outcome=how, detail=row.detail if same else why, expected=task.expected)
+
+
+@functools.cache
+def _tasks(lane: str, sandbox: str) -> dict[str, Task]:
+    return {task.name: task for task in tasks(Lane(lane), sandbox)}
 
 
 def runs(tables: Sequence[tuple[str, Table]]) -> str:
@@ -88,7 +116,7 @@ def written(text: str, by_name: dict[str, str]) -> str:
 def parts(folder: Folder) -> dict[str, str]:
     """What stands between the page's marks, by their names."""
     tables = [
-        (path.stem.removeprefix("table-"), from_json(json.loads(path.read_text(encoding="utf-8"))))
+        (path.stem.removeprefix("table-"), today(from_json(json.loads(path.read_text(encoding="utf-8")))))
         for path in sorted(folder.glob("table*.json"))
     ]
     probes = [probe for path in sorted(folder.glob("search*.json")) for probe in search.load(path)]

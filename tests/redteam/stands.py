@@ -15,7 +15,7 @@ from autograder.errors import GpuError, SandboxError
 from autograder.judge import devices
 from autograder.sandbox import Sandbox
 from autograder.sandbox.process import ProcessSandbox
-from tests.hostile.stand import Stand
+from tests.hostile.stand import ROOT, Stand
 
 DRIVERS = ("process", "docker")
 GPU_LANES = (Lane.h200, Lane.h100, Lane.b200)
@@ -80,6 +80,11 @@ def facts() -> dict[str, str]:
         "python": platform.python_version(),
         "user": "root" if os.getuid() == 0 else "not root",
     }
+    head = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    if head.returncode == 0:
+        found["commit"] = head.stdout.strip()
     for lane in lanes():
         found |= devices.of(lane).facts()
     if found.get("gpu"):
