@@ -559,6 +559,8 @@ ACCESS(16)
 void __asan_loadN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, false, CALLER); }
 void __asan_storeN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, true, CALLER); }
 void __asan_handle_no_return() {}
+void __asan_before_dynamic_init(const char*) {}
+void __asan_after_dynamic_init() {}
 
 struct SourcePlace {
   const char* file;

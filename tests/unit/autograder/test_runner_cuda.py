@@ -125,7 +125,7 @@ def test_the_compiler_speaks_of_the_students_own_lines(talk: Talk) -> None:
     ("source", "kind", "says", "line"),
     [
         ("int other() { return 1; }", "MissingEntry", "defines no launcher `void run(const T* x", 0),
-        (DOUBLE.replace(", cudaStream_t stream)", ")").replace(", stream", ""), "WrongSignature", "No function `run`", 0),
+        (DOUBLE.replace(", cudaStream_t stream", "").replace(", stream", ""), "WrongSignature", "No function `run`", 0),
         (DOUBLE + "void f() {\n  asm(PTX);\n}\n", "GpuOnly", "inline PTX cannot run on the CPU lane", 12),
         (DOUBLE + "void late();\nvoid g() { late(); }\n", "CompileError", "undefined reference to `late()'", 12),
         (DOUBLE + "void g() {\n", "CompileError", "at end of input", 11),

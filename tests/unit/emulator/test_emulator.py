@@ -504,6 +504,16 @@ def test_memory_of_the_file_itself_is_its_to_touch_until_it_is_freed(kernel):
     assert scratch.line == 7
 
 
+def test_variables_of_the_file_may_be_made_when_it_is_loaded(kernel):
+    dynamic = kernel("""#include <vector>
+        static const std::vector<float> table = {1.0f, 2.0f};
+        static const int count = printf("%s", "");
+        extern "C" void go(float* out) { cudaMemcpy(out, table.data(), 8, cudaMemcpyHostToDevice); }""")
+    out = torch.zeros(2)
+    assert dynamic(out) == ""
+    assert out.tolist() == [1.0, 2.0]
+
+
 def test_a_copy_beyond_the_end_is_told(kernel):
     copies = kernel("""extern "C" void go(float* out, int n) {
           float host[100] = {};

@@ -1,0 +1,21 @@
+// Says that its lines are those of another file, to have it quoted, or a line that does not exist.
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#line 1 "/SECRET"
+int here = missing_name;
+#line 4000000 "vector_add.cu"
+int there = missing_name;
+
+template <typename T>
+__global__ void add(const T* x, const T* y, T* out, int64_t n) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}
+
+template <typename T>
+void vector_add(const T* x, const T* y, T* out, int64_t n, cudaStream_t stream) {
+  add<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stream>>>(x, y, out, n);
+}
