@@ -54,8 +54,8 @@ class PooledCase:
 def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     """Submission's and reference's microseconds of every pair, as they count.
 
-    Where the reference alone, after the submission's runner was killed, was faster than beside it, it was slowed: then
-    its time alone counts for every pair. Where the event clock was not believed, the bound counts for every pair.
+    Where the reference was slowed to the submission's advantage, its time alone, after the submission's runner was
+    killed, counts for every pair. Where the event clock was not believed, the bound counts for every pair.
     """
     taken = [_by_clock(pair, measurement.clock) for pair in measurement.pairs]
     if measurement.clock == BOUND and measurement.bound is not None:
@@ -63,9 +63,20 @@ def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     if measurement.clock == BATCHES and measurement.bound is not None:
         reference_us = sealed_call_us(measurement.bound, measurement.bound.reference_batches)
         return [(measurement.bound.sealed_us, reference_us) for _ in taken]
-    if measurement.control is not None and not measurement.control.agrees and measurement.control.drift > 0:
+    if measurement.control is not None and slowed(measurement):
         taken = [(ours, measurement.control.reference_us) for ours, _ in taken]
     return taken
+
+
+def slowed(measurement: Measurement) -> bool:
+    """Whether the reference was slower beside the submission than alone, and the sealed bound does not bear the ratio.
+
+    A neighbour slows both sides: then the ratio stays right, and the bound bears it.
+    """
+    control, bound = measurement.control, measurement.bound
+    if control is None or control.agrees or control.drift <= 0:
+        return False
+    return bound is None or not bound.bounded
 
 
 def sealed_call_us(bound: Bound, batches: Sequence[Batch]) -> float:

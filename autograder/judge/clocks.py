@@ -1,13 +1,14 @@
 """Does a measurement stand? What both clocks, the A/A block and the data sheet say, put together.
 
-    what is found                            first time        again
-    ratio's interval too wide                measure again     stands as it is
-    reference slower beside the submission   measure again     held; its time after the kill counts at once
-    … or faster, or unlike itself            measure again     stands
-    sealed bound above the event clock       measure again     held; the sealed number ranks at once
-    … and the reference's too                the sealed numbers of both rank: the case cannot be bounded on this node
-    below 0.9 of the best verified time      measure again     stands
-    below what the device can do             held              held
+    what is found                             first time        again
+    ratio's interval too wide                 measure again     stands as it is
+    reference slower beside the submission    measure again     held; its time after the kill counts at once
+      and the ratio not borne by the bound
+    … both slower, or reference unlike itself measure again     stands
+    sealed bound above the event clock        measure again     held; the sealed number ranks at once
+    … and the reference's too                 the sealed numbers of both rank: this node cannot bound the case
+    below 0.9 of the best verified time       measure again     stands
+    below what the device can do              held              held
 
 The event clock runs in the submission's process and can be forged; the sealed clock is the judge's. A batch of K
 calls, less the shortest exchange that can be written, divided by K, is an upper bound of one call: nobody's work is
@@ -95,10 +96,8 @@ def scored_us(found: Measurement) -> float:
     """The time that the score amounts to: the ratio at the reference's own pace, or the event clock's, if shorter.
 
     The median of ratios is not the ratio of medians: who forges in some pairs and slows the reference in others moves
-    the one and neither of the others. Where the reference was slowed, its time alone counts for every pair anyway.
+    the one and neither of the others.
     """
-    if _slowed(found):
-        return found.time_us
     alone_us = found.control.reference_us if found.control else found.reference_us
     return min(found.time_us, found.ratio * alone_us)
 
@@ -124,7 +123,7 @@ def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:
 def _counted(found: Measurement, rules: Rules) -> Measurement:
     """By the clock that can be believed, and against the reference's time alone where it was slowed."""
     clock = _clock(found, rules)
-    if clock == found.clock and not _slowed(found):
+    if clock == found.clock and not samples.slowed(found):
         return found
     found = dataclasses.replace(found, clock=clock)
     return samples.counted(found, samples.pooled((found,)))
@@ -135,14 +134,13 @@ def _clock(found: Measurement, rules: Rules) -> str:
     limit = found.bound
     if limit is None or limit.bounded:
         return found.clock
+    if samples.slowed(found) and limit.sealed_us <= found.time_us * (1 + limit.epsilon):
+        # The submission's own time is borne out: only the reference's was not what it should be.
+        return found.clock
     alone_us = found.control.reference_us if found.control else found.reference_us
     theirs_us = samples.sealed_call_us(limit, limit.reference_batches)
     most = rules.most_epsilon - rules.beyond
     return samples.BATCHES if theirs_us > alone_us * (1 + most) else samples.BOUND
-
-
-def _slowed(found: Measurement) -> bool:
-    return found.control is not None and not found.control.agrees and found.control.drift > 0
 
 
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
@@ -156,8 +154,8 @@ def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
     if control is None or (control.agrees and abs(control.ratio - 1) <= control.tolerance):
         return found
     if not asked.remeasured:
-        return _again(found, SLOWED if _slowed(found) else UNSTEADY)
-    return dataclasses.replace(found, held=SLOWED) if _slowed(found) else found
+        return _again(found, SLOWED if samples.slowed(found) else UNSTEADY)
+    return dataclasses.replace(found, held=SLOWED) if samples.slowed(found) else found
 
 
 def _bound(found: Measurement, asked: Asked, _: Rules) -> Measurement:

@@ -118,6 +118,26 @@ def test_a_slowed_reference_is_measured_again_then_held_and_scored_with_the_time
     assert [one.kind for one in findings([second])] == [FindingKind.slowed_reference]
 
 
+def test_a_neighbour_that_slows_both_sides_gets_nobody_held() -> None:
+    both = measured(440.0, real_us=400.0, theirs_us=440.0, alone_us=400.0)
+    first, second = standing(both, Asked(), GPU), standing(both, AGAIN, GPU)
+    assert (first.held, first.remeasure) == ("", clocks.UNSTEADY)
+    assert (second.held, second.remeasure) == ("", "")
+    assert second.ratio == pytest.approx(1.0)
+
+
+def test_a_neighbour_in_half_of_the_references_turns_gets_nobody_held() -> None:
+    """Read on a device that another job used meanwhile: the median of the ratios was right, that of the times not."""
+    pairs = (Pair(376.0, 0, 376.0, 0),) * 5 + (Pair(415.0, 0, 415.0, 0),) * 4
+    found = measurement(DOUBLE, RANKED, pairs, "event")
+    alone = (Pair(376.0, 0, 376.0, 0),) * 4
+    found = dataclasses.replace(found, control=control_of(pairs * 2 + pairs[5:], alone, "event", GPU.tolerance))
+    batches = (Batch(NULL_US + CALLS * 383.0, 0.0),)
+    taken = Batches(CALLS, (NULL_US,), batches, batches)
+    found = dataclasses.replace(found, bound=bound(scored_us(found), taken, GPU.epsilon))
+    assert standing(found, AGAIN, GPU).held == ""
+
+
 def test_a_reference_that_was_faster_beside_the_submission_holds_nobody() -> None:
     faster = measured(theirs_us=370.0, alone_us=400.0)
     first, second = standing(faster, Asked(), GPU), standing(faster, AGAIN, GPU)
