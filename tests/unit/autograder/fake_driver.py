@@ -83,7 +83,8 @@ class FakeDriver:
         return OK, address
 
     def cuMemMap(self, address: int, size: int, _: int, handle: int, __: int) -> Any:  # noqa: N802
-        assert self.reserved[address] == size
+        # A part may be mapped: a real driver was seen to allow it.
+        assert self.reserved[address] >= size
         assert handle in self.handles
         if self.fails_at != "map":
             self.mapped[address] = size

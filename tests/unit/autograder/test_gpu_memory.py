@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fake_driver import PAGE, FakeDriver
 
 from autograder.contract import Lane, Verdict
-from autograder.errors import GpuError, SandboxError
-from autograder.gpu.driver import VirtualMemory
+from autograder.errors import GpuError, GpuMemoryError, SandboxError
+from autograder.gpu.driver import PersistingCache, VirtualMemory
 from autograder.judge import devices
 from autograder.judge import gpu as judge_gpu
 from autograder.judge.failure import from_raised
 from autograder.judge.gpu import GpuMemory, check
 from autograder.judge.host import HOST
 from autograder.judge.seeds import generator
-from autograder.protocol import Raised
+from autograder.protocol import Raised, TensorSpec
+from autograder.runner import gpu as runner_gpu
+from autograder.runner.gpu import GpuSlab, Rehearsal
 from autograder.sandbox import gpu as nodes_of
 
 
@@ -149,3 +152,64 @@ def test_of_several_gpus_one_has_to_be_named(tmp_path: Path) -> None:
 def test_a_machine_without_a_driver_has_no_nodes(tmp_path: Path) -> None:
     with pytest.raises(SandboxError):
         nodes_of.nodes({}, tmp_path / "nothing")
+
+
+@pytest.fixture
+def _runner_tensors_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_gpu, "_as_bytes", lambda _, size: torch.zeros(size, dtype=torch.uint8))
+
+
+def spec(name: str, offset: int, *, writable: bool) -> TensorSpec:
+    return TensorSpec(name, "float32", (4, 2), (2, 1), offset, 2 * PAGE, writable=writable)
+
+
+@pytest.mark.usefixtures("_runner_tensors_of_the_host")
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_slab_is_there_before_its_memory_and_gone_with_it(writable: bool) -> None:
+    driver, before = FakeDriver(), descriptors()
+    memory = VirtualMemory(0, driver)
+    handle = memory.create(2 * PAGE)
+    descriptor = memory.export(handle)
+    memory.release(handle)
+    slab = GpuSlab([spec("x", 16384, writable=writable), spec("y", 65536, writable=writable)], memory)
+    assert {name: tuple(tensor.shape) for name, tensor in slab.tensors.items()} == {"x": (4, 2), "y": (4, 2)}
+    assert not driver.mapped, "the page that torch looked at is taken away"
+    slab.attach(descriptor)
+    assert list(driver.mapped.values()) == [2 * PAGE]
+    assert list(driver.writable.values())[-1] is writable
+    slab.close()
+    os.close(descriptor)
+    assert driver.nothing_left()
+    assert descriptors() == before
+
+
+@pytest.mark.usefixtures("_runner_tensors_of_the_host")
+def test_a_slab_that_was_never_revealed_is_closed_too() -> None:
+    driver = FakeDriver()
+    GpuSlab([spec("x", 16384, writable=False)], VirtualMemory(0, driver)).close()
+    assert driver.nothing_left()
+
+
+def test_a_rehearsal_leaves_its_page_unmapped() -> None:
+    driver = FakeDriver()
+    rehearsal = Rehearsal(VirtualMemory(0, driver))
+    for _ in range(3):
+        rehearsal.run()
+    assert not driver.mapped
+    assert not driver.handles
+
+
+def test_lines_that_persist_are_forbidden_here_and_reset_wherever_they_were_made() -> None:
+    called: list[object] = []
+    driver = SimpleNamespace(
+        cuCtxResetPersistingL2Cache=lambda: called.append("reset"),
+        cuCtxSetLimit=lambda limit, size: called.append((limit, size)),
+        CUlimit=SimpleNamespace(CU_LIMIT_PERSISTING_L2_CACHE_SIZE="persisting"),
+    )
+    PersistingCache(driver).reset()
+    assert called == [("persisting", 0), "reset"]
+
+
+def test_memory_that_runs_out_has_an_error_of_its_own() -> None:
+    with pytest.raises(GpuMemoryError):
+        VirtualMemory(0, FakeDriver(fails_at="create")).create(PAGE)

@@ -1,0 +1,101 @@
+"""What no device can do: traffic beyond the cache, operations, and which sizes are bounded how."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from autograder.assignment import Case, Tolerance, load_assignment
+from autograder.contract import Lane
+from autograder.judge.compare import MOST_APART, agree
+from autograder.judge.floor import FACTS, MARGIN, floor_us
+from autograder.judge.preparing import calls_of
+from autograder.judge.rules import GPU
+from autograder.judge.slabs import bytes_of
+
+ROOT = Path(__file__).parents[3] / "assignments"
+ADD, MATMUL = load_assignment(ROOT / "vector_add"), load_assignment(ROOT / "matmul_tiled")
+HALF = Case("half", {"m": 4096, "n": 4096, "k": 4096}, "float16")
+LARGE = Case("large", {"n": 2**27}, "float32")
+
+
+def test_a_vector_that_fits_the_cache_has_no_floor_by_its_traffic() -> None:
+    small = floor_us(ADD, Case("small", {"n": 2**20}, "float32"), Lane.h200)
+    assert small < 0.01
+
+
+def test_traffic_beyond_the_cache_takes_what_the_memory_takes() -> None:
+    moved = 3 * 4 * 2**27 - 50e6
+    assert floor_us(ADD, LARGE, Lane.h200) == pytest.approx(MARGIN * moved / 4.8e6)
+
+
+def test_operations_take_what_the_tensor_cores_take() -> None:
+    assert floor_us(MATMUL, HALF, Lane.h200) == pytest.approx(MARGIN * 2 * 4096**3 / 989.4e6)
+    exact = dataclasses.replace(HALF, dtype="float32")
+    assert floor_us(MATMUL, exact, Lane.h200) == pytest.approx(2 * floor_us(MATMUL, HALF, Lane.h200), rel=0.01)
+
+
+def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
+    assert set(FACTS) == set(Lane) - {Lane.cpu}
+    assert floor_us(ADD, LARGE, Lane.cpu) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call_us", "memory_gib", "calls"),
+    [(376.0, 1000, 28), (376.0, 140, 23), (376.0, 80, 13), (5.0, 1000, 56), (1e6, 140, 4)],
+)
+def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int) -> None:
+    assert calls_of(ADD, LARGE, call_us, memory_gib * 2**30, GPU) == calls
+
+
+def test_a_batch_has_one_call_at_least() -> None:
+    assert calls_of(ADD, LARGE, 376.0, 2**30, GPU) == 1
+
+
+def test_a_slab_holds_the_tensors_and_their_guards() -> None:
+    inputs, outputs = bytes_of(ADD, LARGE)
+    assert 2 * 4 * 2**27 < inputs < 2 * 4 * 2**27 + 2**20
+    assert 4 * 2**27 < outputs < 4 * 2**27 + 2**20
+
+
+BOUNDED, EXACT = Tolerance(kind="bounded"), Tolerance(kind="exact")
+
+
+def right(dtype: torch.dtype = torch.float16) -> torch.Tensor:
+    return torch.randn(10_000, generator=torch.Generator().manual_seed(1)).to(dtype) + 4
+
+
+def test_the_same_bits_agree_whatever_the_rule() -> None:
+    for rule in (BOUNDED, EXACT):
+        assert agree(right(), right(), rule)
+
+
+def test_a_few_neighbours_agree_where_rounding_is_allowed() -> None:
+    got = right()
+    got.view(torch.int16)[:100] += 1
+    assert agree(got, right(), BOUNDED)
+    assert not agree(got, right(), EXACT)
+
+
+@pytest.mark.parametrize("damage", ["many", "two apart", "nan", "sign", "zero", "infinite"])
+def test_whatever_is_more_than_rounding_goes_to_the_oracle(damage: str) -> None:
+    got = right()
+    if damage == "many":
+        got.view(torch.int16)[: math.ceil(MOST_APART * 10_000) + 1] += 1
+    elif damage == "two apart":
+        got.view(torch.int16)[5] += 2
+    else:
+        got[5] = {"nan": math.nan, "sign": -float(got[5]), "zero": 0.0, "infinite": math.inf}[damage]
+    assert not agree(got, right(), BOUNDED)
+
+
+def test_a_single_wrong_element_of_a_large_product_is_never_agreed_to() -> None:
+    """Why no random projection is used for products: this looks at every element, and costs one pass."""
+    expected = right(torch.float32).repeat(200)
+    got = expected.clone()
+    got[1_234_567] += 4e-6
+    assert not agree(got, expected, BOUNDED)
