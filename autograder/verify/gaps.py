@@ -194,7 +194,7 @@ def verdict_in(name: str) -> Verdict | None:
 
 
 def uses_a_library(name: str) -> bool:
-    """Whether a submission is named for doing the exercise without a kernel of its own, which staff have to be shown."""
+    """Whether a submission is named for doing the exercise without a kernel, which staff have to be shown."""
     return "library_call" in name or "host_code" in name
 
 

@@ -78,8 +78,14 @@ def _gaps(assignment: Assignment, problem: Problem, meetings: list[Meeting]) -> 
     for dtype in sorted({meeting.case.dtype for meeting in meetings}):
         mine = [meeting for meeting in meetings if meeting.case.dtype == dtype]
         for name, shortcut in SHORTCUTS.items():
+            if name in OF_MANY and all(_has_one_element(meeting) for meeting in mine):
+                continue
             if not any(failing(assignment, problem, meeting, shortcut) for meeting in mine):
                 yield Gap("assignment.toml", f"in {dtype}, {name} passes every public case")
+
+
+def _has_one_element(meeting: Meeting) -> bool:
+    return all(value.numel() == 1 for value in meeting.expected.values())
 
 
 def _each(change: Callable[[torch.Tensor], torch.Tensor]) -> Shortcut:
@@ -117,3 +123,11 @@ SHORTCUTS: Mapping[str, Shortcut] = {
     "inputs rounded to the next lower precision": _lower_inputs,
     "the answer in the next lower precision": _lower_output,
 }
+
+OF_MANY = {
+    "the mean everywhere",
+    "the mean of each row",
+    "the mean of each column",
+    "the answer shifted by one element",
+}
+"""Shortcuts that are the right answer itself where an output is a single number."""

@@ -45,3 +45,21 @@ def test_inputs_without_structure_are_found(matmul: Path) -> None:
     problems = [gap.problem for gap in shortcuts.find(matmul)]
     assert "in float16, the mean everywhere passes every public case" in problems
     assert "in float32, the answer to earlier inputs passes every public case" in problems
+
+
+def test_a_single_number_is_not_its_own_shortcut() -> None:
+    assert shortcuts.find(ROOT / "assignments" / "reduction") == ()
+
+
+def test_a_single_number_that_zeros_or_an_earlier_answer_pass_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "reduction"
+    shutil.copytree(ROOT / "assignments" / "reduction", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    _edit(folder / "problem.py", "ROOM = 8.0", "ROOM = 1e9")
+    _edit(folder / "assignment.toml", 'kind = "exact"', 'kind = "bounded"\nfactor = 1e30')
+    _edit(
+        folder / "problem.py", "torch.zeros(1, dtype=torch.float64, device=x.device)}", "wide.abs().amax().reshape(1)}"
+    )
+    problems = [gap.problem for gap in shortcuts.find(folder)]
+    assert "in float32, zeros passes every public case" in problems
+    assert "in float32, the answer to earlier inputs passes every public case" in problems
+    assert not any("mean" in problem for problem in problems)
