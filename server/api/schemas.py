@@ -292,6 +292,9 @@ class SubmissionRead(Read):
     superseded_by: Annotated[int | None, Field(description="The number of the newer one that took its place.")]
     attempts_made: int
     cases: tuple[CaseResult, ...]
+    cases_passed: Annotated[
+        bool, Field(description="It still runs, but all its cases passed: the kernel is looked at, or times are taken.")
+    ]
     error: StudentError | None
     log: str
     measurements: tuple[Measurement, ...]

@@ -49,6 +49,7 @@ from server.models import (
     State,
     Submission,
     User,
+    Work,
 )
 
 WAITING = frozenset({State.received, State.queued, State.superseded})
@@ -94,6 +95,7 @@ class SubmissionView:
         explanation: the answer in one sentence, `""` until there is one.
         score: `None` for a run, which counts for nothing, and until there is a result.
         line: where in the queue it stands, or stood last.
+        work: what its attempt does, or the next one.
         wait: what one that waits can be told of its turn; `None` once it runs, and for a moment after it came.
         superseded_by: the number of the newer submission that took its place in the queue.
         cases: live ones while it runs, those of the result then.
@@ -135,6 +137,7 @@ class SubmissionView:
     explanation: str
     score: Score | None
     line: Line
+    work: Work
     wait: Wait | None
     superseded_by: int | None
     attempts_made: int
@@ -180,6 +183,13 @@ class SubmissionView:
     def waits_for_times(self) -> bool:
         """Whether its verdict is there and its speed is still to be measured."""
         return self.line is Line.measuring and self.verdict is not None and not self.is_final
+
+    @property
+    def cases_passed(self) -> bool:
+        """Whether it runs, all its cases are behind it and passed: what follows looks at the kernel, or takes times."""
+        after = self.phase in {Phase.measuring, Phase.profiling, Phase.reporting} and self.verdict is None
+        passed = bool(self.cases) and all(case.verdict is Verdict.passed for case in self.cases)
+        return self.state is State.running and after and passed
 
     @property
     def is_confirmed_now(self) -> bool:
@@ -267,7 +277,7 @@ def _of_row(submission: Submission) -> dict[str, Any]:
     names = (
         "id", "public_id", "number", "mode", "user_id", "lane", "language", "filename", "source_hash", "trace",
         "uploaded_at", "state", "phase", "verdict", "review", "line", "attempts_made", "finished_at", "revision",
-        "confirmations",
+        "confirmations", "work",
     )  # fmt: skip
     return {name: getattr(submission, name) for name in names}
 

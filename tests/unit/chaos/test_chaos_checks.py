@@ -28,6 +28,7 @@ from broker.envelope import key_of, seal
 from server.config import load_config
 from server.courses import service as courses
 from server.db import Database
+from server.grading import onward
 from server.grading import record as recording
 from server.grading import results as writing
 from server.grading.service import claim_next, record
@@ -282,7 +283,7 @@ def test_a_recorder_that_forgets_the_fence_is_caught(evening: Evening, monkeypat
     evening.finish(late)
     assert evening.rules() == set()
     monkeypatch.setattr(recording, "LIVE", tuple(AttemptState))
-    for module, name in ((writing, "attempt_moves"), (writing, "submission_moves"), (recording, "attempt_moves")):
+    for module, name in ((writing, "attempt_moves"), (onward, "submission_moves"), (recording, "attempt_moves")):
         monkeypatch.setattr(module, name, lambda _before, after: after)
     evening.finish(late)
     assert "graded_once" in evening.rules()

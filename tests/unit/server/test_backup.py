@@ -16,6 +16,7 @@ from sqlalchemy import func, select, update
 from autograder.assignment import content_hash
 from server import migrations
 from server.db import Database
+from server.grading import receipt_keys
 from server.models import Mode, Submission
 from server.operations import backup as backups
 from server.operations.backup import BackupError, backup, read_manifest
@@ -101,6 +102,23 @@ def test_no_tokens_file_is_in_it_and_it_says_what_is_missing(world, tmp_path):
         assert sorted(archive.getnames()) == ["SECRETS.txt", "database", "manifest.json"]
         said = archive.extractfile("SECRETS.txt").read().decode()
     assert "token files" in said
+
+
+def test_receipts_from_before_can_be_checked_after_a_restore_and_their_private_key_is_not_in_it(
+    world, empty_url, tmp_path
+):
+    with world.database.transaction() as session:
+        key = receipt_keys.key_of(world.config)
+        receipt_keys.keep(session, key, now=world.now)
+    path = tmp_path / "one.ladder"
+    saved(world, path)
+    assert b"PRIVATE KEY" in world.config.receipt_key.read_bytes()
+    assert b"PRIVATE KEY" not in path.read_bytes()
+    restore(path, empty_url)
+    database = Database(empty_url)
+    with database.reading() as session:
+        assert [row.public for row in receipt_keys.all_keys(session)] == [key.public]
+    database.dispose()
 
 
 def test_what_is_written_meanwhile_is_wholly_in_it_or_not_at_all(world, empty_url, tmp_path):

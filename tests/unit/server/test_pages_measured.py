@@ -10,13 +10,28 @@ from contextlib import ExitStack
 import pytest
 from sqlalchemy import select
 
-from autograder.contract import Calibration, FindingKind, Lane, NodeReport, Review, Throttle
+from autograder.contract import (
+    AttemptEvent,
+    Calibration,
+    CaseFinished,
+    Event,
+    FindingKind,
+    Kind,
+    Lane,
+    NodeReport,
+    Phase,
+    PhaseStarted,
+    Review,
+    Throttle,
+    Verdict,
+    Work,
+)
 from server.app import create_app
 from server.grading.confirm import confirm_due
 from server.models import ChangeReason, Line, Role, Submission, User
 from server.pages import words
 from tests.browser import results
-from tests.doubles.world import SOURCE, World, passed
+from tests.doubles.world import SOURCE, World, case, passed
 from tests.unit.server.conftest import Site, served
 
 GPU = {"lane": Lane.h200}
@@ -89,6 +104,37 @@ def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, 
     assert "the points for correctness stand" in text
     assert "The times vary too much" not in text
     assert "The times vary too much" in page("Tom", f"/submissions/{name}")
+
+
+@pytest.mark.parametrize(
+    ("work", "phase", "verdict", "said"),
+    [
+        (
+            Work.check,
+            Phase.profiling,
+            Verdict.passed,
+            "All 2 cases passed. Its kernel is being looked at; then it is timed",
+        ),
+        (Work.all, Phase.profiling, Verdict.passed, "All 2 cases passed. Its kernel is being looked at."),
+        (Work.all, Phase.measuring, Verdict.passed, "All 2 cases passed. Its speed is being measured."),
+        (Work.check, Phase.profiling, Verdict.wrong_answer, "2 cases finished, 1 passed so far."),
+        (Work.check, Phase.checking, Verdict.passed, "2 cases finished, 2 passed so far."),
+    ],
+)
+def test_that_all_cases_passed_is_said_at_once_while_the_kernel_is_looked_at(  # noqa: PLR0917  # one table
+    world, page, work, phase, verdict, said
+):
+    name = world.submit(work=work, **GPU)
+    task = world.take("forge")
+    steps = (
+        Event(phase=PhaseStarted(Phase.checking, 1.0)),
+        Event(case=CaseFinished(0, 2, case("small"))),
+        Event(case=CaseFinished(1, 2, case("large", verdict))),
+        Event(phase=PhaseStarted(phase, 2.0)),
+    )
+    for number, step in enumerate(steps):
+        world.send(Kind.event, AttemptEvent(task.attempt, task.fence, number, step), "forge")
+    assert said in page("Alice", f"/submissions/{name}")
 
 
 def test_one_that_is_confirmed_keeps_its_verdict_on_the_page(world, page):
