@@ -35,6 +35,9 @@ def _problems(report: Document) -> Iterator[str]:
 
 def _self_test(report: Document) -> Iterator[str]:
     tried = report["self_test"] or []
+    if not tried:
+        yield from ("", "## Self-test", "", "Not tried.")
+        return
     yield from ("", "## Self-test: known jobs and escapes", "", "| file | verdict | s | |", "|---|---|---:|---|")
     for one in tried:
         yield f"| {one['name']} | {one['verdict']} | {one['seconds']:.1f} | {one['trouble'] or 'as it must be'} |"

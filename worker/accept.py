@@ -95,6 +95,7 @@ class _Accept:
         self._lane = node.jobs.lane
         self._say = say
         self._problems: list[str] = []
+        self._works = False
         self.document: Document = {
             "kind": KIND,
             "version": VERSION,
@@ -104,14 +105,14 @@ class _Accept:
         }
 
     def all(self) -> None:
-        """What needs the judge."""
-        for name, part in (
-            ("sandbox", self._sandbox),
-            ("self_test", self._self_test),
-            ("noise", self._noise),
-            ("rungs", self._rungs),
-        ):
-            self._fill(name, part)
+        """What needs the judge; where not even a known-good kernel passes, the rest would only take long to fail."""
+        self._fill("sandbox", self._sandbox)
+        parts = {"self_test": self._self_test, "noise": self._noise, "rungs": self._rungs}
+        for name, part in parts.items():
+            if self._works:
+                self._fill(name, part)
+            else:
+                self.document[name] = None
 
     def after(self) -> None:
         """What is looked at when the judge has ended: what it left behind, and the red team, which starts its own."""
@@ -134,7 +135,8 @@ class _Accept:
     def _sandbox(self) -> Document:
         """Promises and environment, as a result of this node names them."""
         outcome = self._graded(Work.check, self._node.jobs.good)
-        if outcome.result is None or not outcome.passed:
+        self._works = outcome.passed
+        if not self._works:
             self._problems.append(f"a known-good kernel does not pass: {outcome}")
         kept = outcome.result.promises if outcome.result else ()
         missing = sorted(set(Promise) - set(kept))
@@ -264,8 +266,8 @@ class _Accept:
 
     def _red_team(self) -> Document:
         """The hostile corpus of the checkout against this path, as a summary with every row that differs."""
-        if self._plan.red_team == "none":
-            return {"skipped": "not asked for"}
+        if self._plan.red_team == "none" or not self._works:
+            return {"skipped": "not asked for" if self._works else "not even a known-good kernel passes"}
         if not (REPOSITORY / "tests" / "redteam").is_dir():
             return {"skipped": "there is no checkout here: tests/redteam is in no wheel"}
         with tempfile.TemporaryDirectory(prefix="ladder-redteam-") as folder:
