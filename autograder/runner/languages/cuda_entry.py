@@ -62,15 +62,15 @@ static bool kernel_ladder_record(const void* function, dim3 grid) {
   if (kernel_ladder_count < 64) kernel_ladder_launches[kernel_ladder_count++] = {name, grid, 1};
   return !kernel_ladder_ghost;
 }
-#define KERNEL_LADDER_WRAP(name, Function)                                                                    \
-  extern "C" cudaError_t __real_##name(Function, dim3, dim3, void**, size_t, cudaStream_t);                   \
+#define KL_WRAP(name, Function)                                                                                     \
+  extern "C" cudaError_t __real_##name(Function, dim3, dim3, void**, size_t, cudaStream_t);                         \
   extern "C" cudaError_t __wrap_##name(Function f, dim3 grid, dim3 block, void** a, size_t bytes, cudaStream_t s) { \
-    return kernel_ladder_record((const void*)f, grid) ? __real_##name(f, grid, block, a, bytes, s) : cudaSuccess; \
+    return kernel_ladder_record((const void*)f, grid) ? __real_##name(f, grid, block, a, bytes, s) : cudaSuccess;   \
   }
-KERNEL_LADDER_WRAP(__cudaLaunchKernel, cudaKernel_t)
-KERNEL_LADDER_WRAP(__cudaLaunchKernel_ptsz, cudaKernel_t)
-KERNEL_LADDER_WRAP(cudaLaunchKernel, const void*)
-KERNEL_LADDER_WRAP(cudaLaunchCooperativeKernel, const void*)
+KL_WRAP(__cudaLaunchKernel, cudaKernel_t)
+KL_WRAP(__cudaLaunchKernel_ptsz, cudaKernel_t)
+KL_WRAP(cudaLaunchKernel, const void*)
+KL_WRAP(cudaLaunchCooperativeKernel, const void*)
 extern "C" {
 cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**);
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* f, void** a) {
