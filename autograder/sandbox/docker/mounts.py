@@ -50,6 +50,13 @@ def of_image(driver: str) -> tuple[Bind, ...]:
     return (harness, Bind(os.path.realpath(driver), driver)) if driver else (harness,)
 
 
+def above(binds: Iterable[Bind]) -> tuple[str, ...]:
+    """Top folders that are there only because something is bound further down: not to be listed."""
+    targets = {bind.target for bind in binds}
+    tops = {"/" + target.split("/")[1] for target in targets} - targets
+    return tuple(sorted(tops - {"/etc", "/run"}))
+
+
 def _mounted(mounts: Path) -> list[str]:
     """Where something is mounted on this machine that has files."""
     found = []

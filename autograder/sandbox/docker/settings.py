@@ -157,12 +157,13 @@ def _files(
         f"rw,exec,nosuid,nodev,size={kind.limits.tmp_bytes},nr_inodes={_INODES},mode=0700,uid={slot.uid},gid={slot.uid}"
     )
     private = Promise.private_files not in without
+    unlisted = dict.fromkeys(mounts.above(binds) if hosted else (), "rw,nosuid,nodev,noexec,size=64k,mode=0711")
     # Without it: this machine's own folder, to write, and nothing hidden.
     own = [] if private else [{"Type": "bind", "Source": TMP, "Target": TMP, "ReadOnly": False}]
     return {
         "ReadonlyRootfs": True,
         "Mounts": [*(bind.settings() for bind in binds), *own],
-        "Tmpfs": {TMP: tmp} if private else {},
+        "Tmpfs": {**unlisted, TMP: tmp} if private else {},
         "MaskedPaths": list(_MASKED) if private else [],
         "ReadonlyPaths": list(_READ_ONLY) if private else [],
     }

@@ -177,6 +177,16 @@ def test_what_is_mounted_below_a_folder_is_bound_by_itself(tmp_path: Path) -> No
     )
 
 
+def test_folders_above_what_is_mounted_are_not_to_be_listed() -> None:
+    binds = [
+        mounts.Bind("x", path) for path in ("/usr", "/etc/alternatives", "/run/ladder", "/srv/people/tools", "/usr/a")
+    ]
+    assert mounts.above(binds) == ("/srv",)
+    found = made()["HostConfig"]["Tmpfs"]
+    assert all("mode=0711" in options for path, options in found.items() if path != "/tmp")
+    assert "/usr" not in found
+
+
 def test_the_configuration_is_read_from_the_environment() -> None:
     environ = {
         "LADDER_SANDBOX_IMAGE": "sha256:3", "LADDER_SANDBOX_POOL": "3", "LADDER_SANDBOX_CPUS_SUBMISSION": "2-5, 8",
