@@ -23,7 +23,7 @@ from tests.redteam.outcome import Answer, Outcome, Seen, outcome
 from tests.redteam.table import Row
 
 ROOT = Folder(__file__).parents[2]
-TASK_S = 150.0
+TASK_S = 300.0
 """How long one grading may take, the worker's start included, before the judge counts as hung."""
 
 Told = Callable[[Row], None]

@@ -22,6 +22,9 @@ from tests.redteam.table import FINE, Row, Table, from_json
 
 ROOT = Folder(__file__).parents[2]
 PAGE = ROOT / "docs" / "redteam.md"
+LONGEST = 120
+"""Characters of a command that are shown."""
+
 BEGIN, END = "<!-- {}:begin -->", "<!-- {}:end -->"
 
 
@@ -30,6 +33,8 @@ def merged(tables: Sequence[Table]) -> Table:
     rows: dict[tuple[str, str, str], Row] = {}
     for table in tables:
         for row in table.rows:
+            if row.outcome is Outcome.skipped and not row.expected:
+                continue
             key = (row.attack, row.lane, row.sandbox)
             if row.outcome is not Outcome.skipped or key not in rows:
                 rows[key] = row
@@ -48,9 +53,10 @@ def today(table: Table) -> Table:
 
 
 def _today(row: Row) -> Row:
-    tasks = _tasks(row.lane, row.sandbox)
-    task = tasks.get(row.attack)
-    if task is None or row.outcome in {Outcome.skipped, Outcome.error, Outcome.cleared, Outcome.escape}:
+    task = _tasks(row.lane, row.sandbox).get(row.attack)
+    if task is None:
+        return replace(row, outcome=Outcome.skipped, detail="it is not in the tables any more", verdict="", expected=())
+    if row.outcome in {Outcome.skipped, Outcome.error, Outcome.cleared, Outcome.escape}:
         return row
     if task.skipped:
         return replace(row, outcome=Outcome.skipped, detail=task.skipped, verdict="", expected=())
@@ -73,7 +79,8 @@ def runs(tables: Sequence[tuple[str, Table]]) -> str:
         where = "; ".join(f"{key} {value}" for key, value in table.machine.items())
         differ = sum(row.outcome not in FINE for row in table.rows)
         counts = table.counts()
-        lines.append(f"| {name} | {where} | `{table.command}` | {counts['rows']} | {differ} | {counts['skipped']} |")
+        command = table.command if len(table.command) < LONGEST else table.command[:LONGEST] + " …"
+        lines.append(f"| {name} | {where} | `{command}` | {counts['rows']} | {differ} | {counts['skipped']} |")
     return "\n".join(lines)
 
 

@@ -217,17 +217,19 @@ def _power(value: int) -> str:
 
 def table(probes: Sequence[Probe]) -> str:
     """By kernel: honest gradings and how many of them were noticed, the best unnoticed gain, and by what."""
-    heads = ("kernel", "µs", "honest gradings", "noticed", "gain that samples allow", "gain graded, unnoticed", "by")
+    honest = ("kernel", "µs", "honest gradings", "noticed")
+    heads = (*honest, "attacks graded", "gain that samples allow", "gain graded, unnoticed", "by")
     rows = [_line(kernel, [probe for probe in probes if probe.kernel == kernel]) for kernel in _kernels(probes)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ("---",) * len(heads), *rows))
 
 
 def _kernels(probes: Sequence[Probe]) -> list[Kernel]:
-    return [kernel for kernel in KERNELS if any(probe.kernel == kernel for probe in probes)]
+    """Those of which anything was measured."""
+    return [kernel for kernel in KERNELS if any(probe.kernel == kernel and probe.measurement for probe in probes)]
 
 
 def _line(kernel: Kernel, own: Sequence[Probe]) -> tuple[str, ...]:
-    honest = [probe for probe in own if probe.knobs == Knobs()]
+    honest = [probe for probe in own if probe.knobs == Knobs() and probe.verdict == "passed"]
     times = sorted(probe.measurement.time_us for probe in honest if probe.measurement)
     through = [probe for probe in own if probe.verdict == "passed" and not probe.noticed]
     best = max(through, key=lambda probe: probe.gain, default=None)
@@ -236,6 +238,7 @@ def _line(kernel: Kernel, own: Sequence[Probe]) -> tuple[str, ...]:
         f"{times[len(times) // 2]:.1f}" if times else "—",
         str(len(honest)),
         str(sum(bool(probe.noticed) for probe in honest)),
+        str(sum(probe.verdict == "passed" for probe in own) - len(honest)),
         f"{max((reach(probe)[0] for probe in own), default=0.0):.1%}",
         f"{max(best.gain, 0.0):.1%}" if best else "none",
         best.knobs.name if best else "—",

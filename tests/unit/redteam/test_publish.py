@@ -29,7 +29,7 @@ def test_the_last_run_of_a_row_counts_and_a_skipped_one_does_not() -> None:
 
 
 def test_totals_count_bites_apart() -> None:
-    bite = replace(ROW, attack="wrong_answer_x (bite)", outcome=Outcome.no_bite)
+    bite = replace(ROW, attack="wrong_answer_half_precision (bite)", outcome=Outcome.no_bite)
     line = publish.totals(Table([WAY], [ROW, DIFFERS, bite])).splitlines()[-1]
     assert line == "| cpu process | 2 | 1 | 0 | 0 | 0 | 1 | 0 |"
 
@@ -55,8 +55,16 @@ def test_a_page_comes_from_a_folder_of_runs(tmp_path: Folder) -> None:
     table = Table([WAY], [ROW], machine={"cpu cores": "2"}, command="python -m tests.redteam")
     (tmp_path / "table-1.json").write_text(json.dumps(table.as_json()), encoding="utf-8")
     parts = publish.parts(tmp_path)
-    assert "`wrong_answer_x`" in parts["table"]
+    assert "`wrong_answer_half_precision`" in parts["table"]
     assert "cpu cores 2" in parts["runs"]
+
+
+def test_rows_are_held_against_the_tables_of_today() -> None:
+    assert publish.today(Table([WAY], [replace(ROW, verdict="passed")])).rows[0].outcome is Outcome.false_accept
+    gone = replace(ROW, attack="wrong_answer_that_was_renamed")
+    assert publish.merged([publish.today(Table([WAY], [gone]))]).rows == []
+    of_the_host = replace(ROW, attack="out_of_memory_hog", lane="h200", verdict="passed", outcome=Outcome.false_accept)
+    assert publish.today(Table([WAY], [of_the_host])).rows[0].outcome is Outcome.skipped
 
 
 def test_a_path_that_is_not_here_says_why() -> None:
