@@ -178,7 +178,7 @@ class Receipt:
             withheld=len(hidden.intersection(self.ranked)),
             # Why something is held is for staff: it says where the thresholds are.
             samples=tuple(
-                dataclasses.replace(item, measurement=dataclasses.replace(item.measurement, held=""))
+                dataclasses.replace(item, measurement=dataclasses.replace(item.measurement, held="", remeasure=""))
                 for item in samples
             ),
             # Looks at the GPU come at fixed times: their number would tell how long hidden cases took.

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from sqlalchemy import Select, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from autograder.contract import Lane, Mode, Review, State, Verdict
 from server.grading.lock import lock_submission
@@ -53,6 +53,7 @@ def measure_suspects_again(session: Session, *, now: datetime) -> int:
 
 def _due(now: datetime) -> Select[int]:
     """Ids of submissions that count with a speed, each person's best, and were not confirmed often enough lately."""
+    current = aliased(AssignmentVersion)
     best = (
         select(
             Submission.id,
@@ -72,7 +73,10 @@ def _due(now: datetime) -> Select[int]:
         .join(Result, Result.id == Submission.result_id)
         .join(Assignment, Assignment.id == Submission.assignment_id)
         .join(AssignmentVersion, AssignmentVersion.id == Submission.version_id)
+        .join(current, current.id == Assignment.version_id)
         .where(
+            # What an older version graded otherwise stands on no leaderboard any more.
+            AssignmentVersion.grading_hash == current.grading_hash,
             Submission.mode == Mode.submission,
             Submission.lane != Lane.cpu,
             Submission.review.in_((Review.none, Review.cleared)),

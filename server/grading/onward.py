@@ -22,6 +22,7 @@ from server.models import (
     Attempt,
     ChangeReason,
     Line,
+    Mode,
     Result,
     Review,
     State,
@@ -59,12 +60,20 @@ class Graded:
 
     @property
     def is_ranked(self) -> bool:
-        """Its lane has a leaderboard, and so its times matter."""
+        """It is no practice, and its lane has a leaderboard: its times matter."""
         policy = self.manifest.policy(self.submission.lane)
-        return policy is not None and policy.ranks
+        return policy is not None and policy.ranks and self.submission.mode is Mode.submission
+
+    @property
+    def gives_speed(self) -> bool:
+        """Its times give points; where they give none, nobody is held for them, and nothing is measured again."""
+        policy = self.manifest.policy(self.submission.lane)
+        return self.is_ranked and policy is not None and policy.speed_points
 
 
-def next_after(graded: Graded, result: GradeResult, whole: GradeResult, max_attempts: int) -> Next:
+def next_after(  # one answer each
+    graded: Graded, result: GradeResult, whole: GradeResult, max_attempts: int
+) -> Next:
     """What comes now. Whether a measurement that asks to be taken again is too many is said here, not by its judge."""
     if whole.verdict is not Verdict.passed:
         return Next.refuted if graded.attempt.line is Line.confirm else Next.over
@@ -72,11 +81,22 @@ def next_after(graded: Graded, result: GradeResult, whole: GradeResult, max_atte
         return Next.over
     if graded.attempt.work is Work.check:
         return Next.measuring
+    if not graded.gives_speed:
+        return Next.over
     if result.gpu is not None and result.gpu.trouble:
         # Trouble of a node uses up attempts, which are ours; nobody is held for it.
         return Next.again if graded.submission.attempts_made < max_attempts else Next.failed
-    asks = bool(result.remeasure) and not whole.held
-    return Next.again if asks and graded.submission.remeasured < MOST_REMEASURED else Next.over
+    return Next.again if asks_again(graded, result, whole) and not asked_enough(graded) else Next.over
+
+
+def asks_again(graded: Graded, result: GradeResult, whole: GradeResult) -> bool:
+    """Whether its times would have to be taken again; what its judge holds, a person looks at."""
+    return bool(result.remeasure) and not whole.held and graded.gives_speed
+
+
+def asked_enough(graded: Graded) -> bool:
+    """Whether what is still to be taken again is a person's matter by now."""
+    return graded.submission.remeasured >= MOST_REMEASURED
 
 
 def go_on(graded: Graded, row: Result, after: Next, result: GradeResult) -> None:

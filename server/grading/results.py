@@ -26,7 +26,7 @@ from server.config import Config
 from server.courses import service as courses
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
-from server.grading.onward import Graded, Next, awaits_measuring, go_on, next_after
+from server.grading.onward import Graded, Next, asks_again, awaits_measuring, go_on, next_after
 from server.grading.pools import keep_samples, let_have_speed, note_pool, read_pool, update_others, with_pool
 from server.grading.states import attempt_moves
 from server.grading.supersede import give_back
@@ -63,7 +63,7 @@ def write_result(
     note_pool(row, pool)
     after = next_after(graded, result, whole, max_attempts)
     row.settled = after not in {Next.again, Next.failed}
-    row.held = whole.held or (after is Next.over and bool(result.remeasure) and graded.is_ranked)
+    row.held = whole.held or (after is Next.over and asks_again(graded, result, whole))
     session.add(row)
     session.flush()  # The submission points at it by id.
     _finish(attempt, result, now)

@@ -226,7 +226,9 @@ class SubmissionView:
             explanation=_hidden_explanation(blamed) if blamed and about_hidden else self.explanation,
             # Why something is held says where the thresholds are.
             measurements=tuple(
-                dataclasses.replace(item, held="") for item in self.measurements if item.case not in hidden
+                dataclasses.replace(item, held="", remeasure="")
+                for item in self.measurements
+                if item.case not in hidden
             ),
             phase_times=(),
             findings=(),

@@ -16,6 +16,7 @@ from autograder.contract import (
     GradeResult,
     Kind,
     Lane,
+    Mode,
     NodeReport,
     Review,
     Verdict,
@@ -168,6 +169,21 @@ def test_a_node_that_breaks_while_it_measures_again_costs_no_verdict(world):
     row = world.submission(name)
     assert (row.state, row.verdict, row.points) == (State.failed, Verdict.passed, 60)
     assert balanced(world)
+
+
+def test_practice_and_lanes_without_speed_points_are_never_measured_again(world):
+    run = world.submit(mode=Mode.run, line=Line.run, **GPU)
+    finish(world, asks())
+    cpu = world.grade(asks(), "Bob")
+    for name in (run, cpu):
+        assert (world.state_of(name), world.submission(name).review) == (State.done, Review.none)
+
+
+def test_what_an_older_version_graded_otherwise_is_not_confirmed(world):
+    world.grade(passed(2.0), node="forge", **GPU)
+    with world.database.transaction() as session:
+        world.publish(session, manifest(entry="vector_sum"))
+    assert confirm(world) == 0
 
 
 def test_a_lane_that_measures_apart_measures_again_without_another_check(world):
