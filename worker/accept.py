@@ -36,6 +36,8 @@ RUNG_S = 300.0
 RED_TEAM_S = 900.0
 NO_PATH = 77
 """The red team's exit status where it had nothing to attack."""
+FINE = ("as expected", "cleared", "skipped")
+"""Outcomes of an attack that are nothing to tell; `cleared` is a hold that a second measurement took back."""
 MOST_SPREAD = 0.02
 """A noise floor above this makes ranks of this node meaningless."""
 MOST_DOUBTFUL = 0.25
@@ -287,8 +289,7 @@ class _Accept:
             self._problems.append(f"the red team ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
             return {"skipped": "it ended without a table"}
         table = json.loads(out.read_text(encoding="utf-8"))
-        fine = ("as expected", "skipped")
-        differing = [row for row in table["rows"] if row["outcome"] not in fine]
+        differing = [row for row in table["rows"] if row["outcome"] not in FINE]
         if not table["ok"]:
             self._problems += [f"red team: {row['attack']}: {row['outcome']} ({row['verdict']})" for row in differing]
         return {"counts": table["counts"], "ok": table["ok"], "differing": differing}

@@ -110,7 +110,8 @@ def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
     os.environ.update(settings)
     for variable, usual in USUAL.items():
         os.environ.setdefault(variable, usual)
-    os.environ["LADDER_ACCEPT_MISSING"] = ",".join(accepted)
+    if accepted:
+        os.environ["LADDER_ACCEPT_MISSING"] = ",".join(accepted)
     sys.exit(load("worker.main", "worker").main() or 0)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -51,6 +53,27 @@ def test_the_brokers_certificate_is_always_checked(tmp_path):
     assert node._with_certificate("rediss://node-a@h:6380/0", None).endswith("?ssl_cert_reqs=required")
     url = node._with_certificate("rediss://node-a@h:6380/0", Path("/etc/ca.pem"))
     assert url.endswith("?ssl_cert_reqs=required&ssl_ca_certs=/etc/ca.pem")
+
+
+def test_a_node_that_runs_looks_after_itself_unless_it_was_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setattr(node.os, "environ", {**os.environ})
+    monkeypatch.setattr(node, "_require_promises", lambda *_: None)
+    monkeypatch.setattr(node, "load", lambda *_: SimpleNamespace(main=lambda: 0))
+    (tmp_path / "node.env").write_text("LADDER_CANARY_EVERY_S=60\n")
+    _run("run", "--folder", str(tmp_path), "--accept-missing", "memory_limit", status=0)
+    told = {name: node.os.environ.get(name) for name in (*node.USUAL, "LADDER_ACCEPT_MISSING")}
+    assert told == {
+        "LADDER_SELF_TEST": "1",
+        "LADDER_CANARY_EVERY_S": "60",
+        "LADDER_CANARY_EVERY_JOBS": "100",
+        "LADDER_ACCEPT_MISSING": "memory_limit",
+    }
+
+
+def test_the_promises_asked_for_are_those_of_the_sandbox_that_it_will_use():
+    assert type(node._driver("process")).__name__ == "ProcessSandbox"
+    with pytest.raises(node.UsageError, match="no sandbox 'chroot'"):
+        node._driver("chroot")
 
 
 def test_leaving_removes_token_and_settings(tmp_path):

@@ -1,0 +1,49 @@
+"""What acceptance makes of the red team's table; the rest runs whole in `tests/unit/client/test_node_accept.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from worker import accept
+from worker.accept import _Accept
+
+
+def read(tmp_path, table, status=0):
+    made = _Accept.__new__(_Accept)
+    made._problems = []
+    out = tmp_path / "table.json"
+    if table is not None:
+        out.write_text(json.dumps(table))
+    done = subprocess.CompletedProcess([], status, "no path: there is no GPU here", "it broke")
+    return made._read_red_team(out, done), made._problems
+
+
+def row(outcome):
+    return {"attack": "passed_x", "lane": "cpu", "sandbox": "process", "verdict": "passed", "outcome": outcome}
+
+
+@pytest.mark.parametrize("outcome", accept.FINE)
+def test_what_is_as_expected_is_counted_and_no_more(tmp_path, outcome):
+    found, problems = read(tmp_path, {"rows": [row(outcome)], "counts": {"rows": 1}, "ok": True})
+    assert (found["differing"], found["counts"], problems) == ([], {"rows": 1}, [])
+
+
+def test_every_attack_that_got_through_is_a_problem_and_in_the_report(tmp_path):
+    rows = [row("escape"), row("as expected"), row("false hold")]
+    found, problems = read(tmp_path, {"rows": rows, "counts": {"rows": 3}, "ok": False}, status=1)
+    assert [one["outcome"] for one in found["differing"]] == ["escape", "false hold"]
+    assert problems == ["red team: passed_x: escape (passed)", "red team: passed_x: false hold (passed)"]
+
+
+def test_a_red_team_that_broke_is_a_problem_and_one_without_a_path_is_none(tmp_path):
+    assert "status 3: it broke" in read(tmp_path, None, status=3)[1][0]
+    found, problems = read(tmp_path, None, status=accept.NO_PATH)
+    assert ("no GPU here" in found["skipped"], problems) == (True, [])
+
+
+def test_the_shape_is_that_of_the_red_teams_own_table():
+    table = pytest.importorskip("tests.redteam.table")
+    assert set(accept.FINE) == {str(outcome) for outcome in table.FINE}
