@@ -1,0 +1,81 @@
+"""The script that goes the whole way on a GPU: what it hands in is there, names say what it expects, its log is read."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("gpu_whole_way", ROOT / "scripts" / "gpu_whole_way.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.mark.parametrize("name", ["smoke", "quick", "whole"])
+def test_everything_that_is_handed_in_is_there(script: Any, name: str) -> None:
+    steps = script.SETS[name]()
+    assert {script.Verdict(step.expected) for step in steps} >= {script.Verdict.passed, script.Verdict.wrong_answer}
+    assert all((ROOT / step.path).is_file() for step in steps)
+    assert all((ROOT / "assignments" / step.slug).is_dir() for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected", "held"),
+    [
+        ("reference/softmax/solutions/triton.py", "passed", False),
+        ("somewhere/wrong_answer_zeros.py", "wrong_answer", False),
+        ("somewhere/out_of_memory_hog.py", "out_of_memory", False),
+        ("somewhere/held_forges_its_time.py", "passed", True),
+    ],
+)
+def test_a_name_says_the_verdict(script: Any, path: str, expected: str, held: bool) -> None:
+    step = script.Step("alice", "softmax", path)
+    assert (step.expected, step.is_held) == (expected, held)
+
+
+def seen(**changed: object) -> dict[str, object]:
+    return {"state": "running", "phase": None, "verdict": None, "measurements": (), "is_final": False, **changed}
+
+
+def test_times_are_those_of_the_first_look_that_shows_it(script: Any) -> None:
+    handed = script.Handed(script.Step("alice", "softmax", "held_x.py"), "id", script.time.monotonic() - 10)
+    handed.note(seen())
+    assert handed.check_s is None
+    handed.note(seen(state="queued", verdict="passed"))
+    checked = handed.check_s
+    handed.note(seen(verdict="passed", measurements=({"case": "one"},)))
+    handed.note(seen(state="done", verdict="passed", measurements=({"case": "one"},), is_final=True, review="held"))
+    assert checked is not None
+    assert 10 <= checked == handed.check_s < handed.measured_s < handed.final_s
+    assert [state for _, state in handed.seen] == ["running", "queued/passed", "running/passed", "done/passed"]
+    assert handed.is_expected
+    handed.final = {**handed.final, "review": "none"}
+    assert not handed.is_expected
+
+
+def test_phases_are_read_from_the_workers_log(script: Any, tmp_path: Path) -> None:
+    lines = (
+        ("09:00:00,000", "worker.judge", "started the judge, process 7"),
+        ("09:00:01,000", "worker.grade", "trace abcdef0123: attempt 01AB (fence 1) begins"),
+        ("09:00:01,500", "worker.grade", "trace abcdef0123: the judge is preparing"),
+        ("09:00:02,500", "worker.grade", "trace abcdef0123: the judge is checking"),
+        ("09:00:05,000", "worker.grade", "trace abcdef0123: attempt 01AB ended after 4.00 s"),
+        ("09:00:06,000", "worker.grade", "trace abcdef0123: attempt 01AC (fence 2) begins"),
+    )
+    log = tmp_path / "worker.log"
+    log.write_text("".join(f"2026-11-21 {at} INFO {name}: {text}\n" for at, name, text in lines))
+    assert script.phases_of(log) == ["abcdef01 fence 1: staging 0.50 preparing 1.00 checking 2.50", "abcdef01 fence 2:"]
