@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import select
 import signal
 import socket
@@ -59,7 +60,8 @@ class Container:
 
     def __init__(self, making: Making, kind: Kind, *, background: bool = False) -> None:
         self.kind = kind
-        self.name = f"{cgroups.PREFIX}-{os.getpid()}-{next(_numbers)}"
+        # Not by this process's number alone: another judge's may be left, which nobody may sweep.
+        self.name = f"{cgroups.PREFIX}-{os.getpid()}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.pid = 0
         self._making = making
         self._id = ""
