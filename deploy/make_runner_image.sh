@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make the image of runners on this machine, where no image registry can be reached, and print its id (docs/sandbox.md).
 #   sh deploy/make_runner_image.sh host [NAME]   empty folders: this machine's own toolchain is mounted read-only; a second
-#   sh deploy/make_runner_image.sh full [NAME]   Debian, gcc, torch and Triton as .venv has them, in the image; minutes. Needs root
+#   sh deploy/make_runner_image.sh full [NAME]   Debian, gcc, g++, torch and Triton as .venv has them, in the image; minutes. Needs root
 #                                                and debootstrap
 #   LADDER_TORCH           what pip is asked for as torch, as in the Makefile
 #   LADDER_DEBIAN_MIRROR   where debootstrap gets Debian from (default: its own)
@@ -18,9 +18,9 @@ context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 
 if ! docker image inspect "$base" >/dev/null 2>&1; then
-    # Triton compiles a launcher for every kernel: gcc, and Python's headers.
+    # Triton compiles a launcher for every kernel: gcc, and Python's headers. CUDA C++ is emulated by g++.
     # shellcheck disable=SC2086  # without a mirror there is no argument
-    debootstrap --variant=minbase --include=python3,python3-venv,python3-dev,gcc,libc6-dev bookworm "$context/root" \
+    debootstrap --variant=minbase --include=python3,python3-venv,python3-dev,gcc,g++,libc6-dev bookworm "$context/root" \
         ${LADDER_DEBIAN_MIRROR:-} >"$context/log" 2>&1 || { tail -n 20 "$context/log" >&2; exit 1; }
     install -d -m 1777 "$context/root/tmp"
     tar -C "$context/root" --exclude=./var/cache/apt --exclude=./var/lib/apt/lists --exclude=./usr/share/doc \

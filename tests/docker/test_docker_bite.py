@@ -23,11 +23,12 @@ import pytest
 from runner_talk import LIMITS, Tensor, talking, wait_for
 from test_sandbox_process import SPINNING_DAEMON, stands_still
 
-from autograder.contract import Language
+from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise
+from autograder.sandbox import Promise, Purpose
 from autograder.sandbox.docker import OWNER, DockerConfig, DockerSandbox
 from autograder.sandbox.docker.engine import Engine
+from autograder.sandbox.docker.settings import Kind
 from autograder.sandbox.docker.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
@@ -186,11 +187,9 @@ def test_an_image_that_is_not_there_is_named(docker_config: DockerConfig) -> Non
 
 
 def test_a_toolchain_that_does_not_import_is_told(docker_config: DockerConfig) -> None:
-    with (
-        pytest.raises(SandboxError, match=r"It printed: (?s:.*)cuda"),
-        unshut(docker_config) as sandbox,
-    ):
-        sandbox.start(LIMITS, Language.cuda)
+    nonsense = Kind("nonsense", Lane.cpu, Purpose.call, LIMITS)
+    with pytest.raises(SandboxError, match=r"It printed: (?s:.*)nonsense"), unshut(docker_config) as sandbox:
+        sandbox._warm(nonsense, False)
 
 
 def test_the_image_has_nothing_of_ours_or_the_staffs(docker_config: DockerConfig) -> None:

@@ -17,8 +17,8 @@ from autograder.sandbox.docker.settings import Kind
 
 logger = logging.getLogger(__name__)
 
-_KINDS = 4
-"""So many kinds are kept; the one that was asked for longest ago goes first."""
+_KINDS = 8
+"""So many kinds are kept, a rung takes three; the one that was asked for longest ago goes first."""
 _LOOK_S = 2.0
 _REST_S = 10.0
 """After a container that could not be made."""

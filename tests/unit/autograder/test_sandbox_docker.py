@@ -366,13 +366,13 @@ def test_a_pool_replaces_the_dead_and_never_gives_one_away() -> None:
 def test_a_pool_forgets_what_was_asked_for_longest_ago() -> None:
     make = Maker()
     pool = Pool(make, 1)
-    for number in range(8):
+    for number in range(12):
         pool.take(kind(number))
         until(lambda number=number: any(one.kind == kind(number) for one in pool.waiting()))
-    until(lambda: len(pool.waiting()) == 4)
-    assert {one.kind for one in pool.waiting()} == {kind(number) for number in range(4, 8)}
+    until(lambda: len(pool.waiting()) == 8)
+    assert {one.kind for one in pool.waiting()} == {kind(number) for number in range(4, 12)}
     pool.close()
-    assert sum(not one.closed for one in make.made) == 8
+    assert sum(not one.closed for one in make.made) == 12
 
 
 def test_a_pool_that_cannot_be_filled_still_starts_what_is_asked_for() -> None:
