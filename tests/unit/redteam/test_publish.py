@@ -15,7 +15,15 @@ from tests.redteam.stands import why_not
 from tests.redteam.table import Path, Row, Table
 
 ROW = Row(
-    "wrong_answer_x", "D1", "tries", "cpu", "process", "wrong_answer", False, ("wrong_answer",), Outcome.as_expected
+    "wrong_answer_half_precision",
+    "C6",
+    "tries",
+    "cpu",
+    "process",
+    "wrong_answer",
+    False,
+    ("wrong_answer",),
+    Outcome.as_expected,
 )
 DIFFERS = replace(ROW, verdict="passed", outcome=Outcome.false_accept)
 SKIPPED = replace(ROW, verdict="", outcome=Outcome.skipped)
