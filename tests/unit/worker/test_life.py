@@ -13,7 +13,7 @@ from autograder.contract import Lane, Phase, Throttle, Verdict, Work
 from tests.doubles.nvml import FakeNvml
 from worker import blame, known, selftest
 from worker import life as life_module
-from worker.baseline import Hygiene, take
+from worker.baseline import ALLOWANCE_BYTES, Hygiene, take
 from worker.calibration import MOST_RATIO, MOST_TIME, Canary, spread
 from worker.errors import HandedBackError
 from worker.gpulock import GpuLock
@@ -255,12 +255,12 @@ def test_a_self_test_that_holds_is_followed_by_the_calibration(bench, monkeypatc
 def test_what_is_left_on_the_gpu_is_ended_with_the_judge(bench, monkeypatch):
     node = bench()
     node.attempt("")
-    node.fake.used += 64 * 2**30
+    node.fake.used += 2 * ALLOWANCE_BYTES
     ended = []
 
     def end():
         ended.append(True)
-        node.fake.used -= 64 * 2**30
+        node.fake.used -= 2 * ALLOWANCE_BYTES
 
     monkeypatch.setattr(node.jobs, "end", end)
     node.life.after()
@@ -271,10 +271,10 @@ def test_a_gpu_that_is_not_as_it_was_stops_the_node_until_it_is(bench, monkeypat
     # Without its patience.
     monkeypatch.setattr(Hygiene, "strict", lambda self: self._left())
     node = bench()
-    node.fake.used += 64 * 2**30
+    node.fake.used += 2 * ALLOWANCE_BYTES
     node.life.after()
     assert "the GPU is not as it was" in node.life.trouble()
-    node.fake.used -= 64 * 2**30
+    node.fake.used -= 2 * ALLOWANCE_BYTES
     node.life._busy_at = -1000.0
     node.life.tick()
     assert node.life.trouble() == ""
