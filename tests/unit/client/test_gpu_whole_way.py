@@ -1,4 +1,4 @@
-"""The script that goes the whole way on a GPU: what it hands in is there, names say what it expects, its log is read."""
+"""The script that goes the whole way on a GPU: what it hands in is there, names say what is expected, logs are read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def seen(**changed: object) -> dict[str, object]:
 def test_times_are_those_of_the_first_look_that_shows_it(script: Any) -> None:
     handed = script.Handed(script.Step("alice", "softmax", "held_x.py"), "id", script.time.monotonic() - 10)
     handed.note(seen())
-    assert handed.check_s is None
+    assert not handed.check_s
     handed.note(seen(state="queued", verdict="passed"))
     checked = handed.check_s
     handed.note(seen(verdict="passed", measurements=({"case": "one"},)))
