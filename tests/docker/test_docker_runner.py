@@ -40,7 +40,7 @@ from test_sandbox_process import (  # noqa: F401
 )
 
 from autograder.contract import Language
-from autograder.sandbox import Exit, Promise, Purpose
+from autograder.sandbox import Exit, Promise, Purpose, cgroups
 from autograder.sandbox.docker import DockerSandbox
 
 
@@ -177,6 +177,19 @@ def _peek(channel: socket.socket) -> bool | None:
         return bool(channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
     except BlockingIOError:
         return None
+
+
+def test_the_freezer_of_version_1_stops_it_too(sandbox: DockerSandbox, talk: Talk) -> None:
+    """Where both are there, version 2 is used; older machines have the other one only."""
+    container = talk.runner.container
+    folder = Path("/sys/fs/cgroup/freezer/docker", container._id)
+    if not folder.is_dir():
+        pytest.skip("this machine's containers have no version 1 freezer")
+    container._freezer.close()
+    container._freezer = cgroups.Freezer(str(folder), 1)
+    test_freezing_stops_every_process_and_thawing_lets_them_go_on(sandbox, talk)
+    talk.runner.freeze()
+    assert talk.close() == Exit(signal=9)
 
 
 def test_its_memory_is_the_limit_beside_what_the_toolchain_took(talk: Talk) -> None:
