@@ -2,6 +2,9 @@
 # What `ladder node accept` finds on this machine's GPU: about two minutes on an H200. $OUT gets the signed report.
 #
 #     OUT=DIR sh scripts/device/node.sh [options of `ladder node accept`]
+#
+# Beside the harness it needs click, httpx, httpx-sse, rich and cryptography, and nvidia-ml-py for what NVML says: installed, or
+# as unpacked wheels in PYTHONPATH. `--language triton` where there is no nvcc.
 set -u
 cd "$(dirname "$0")/../.."
 PYTHONPATH="$(pwd)${PYTHONPATH:+:$PYTHONPATH}"
