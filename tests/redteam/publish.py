@@ -56,7 +56,7 @@ def _today(row: Row) -> Row:
     task = _tasks(row.lane, row.sandbox).get(row.attack)
     if task is None:
         return replace(row, outcome=Outcome.skipped, detail="it is not in the tables any more", verdict="", expected=())
-    if row.outcome in {Outcome.skipped, Outcome.error, Outcome.cleared, Outcome.escape}:
+    if row.outcome in {Outcome.skipped, Outcome.error, Outcome.cleared, Outcome.escape, Outcome.false_hold}:
         return row
     if task.skipped:
         return replace(row, outcome=Outcome.skipped, detail=task.skipped, verdict="", expected=())
