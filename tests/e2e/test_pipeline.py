@@ -80,7 +80,8 @@ class Pipeline:
 
     def submit(self, *directives: str, person: str = "Alice", **changes: object) -> str:
         """Submit a source that tells the double what to do."""
-        source = "".join(f"# judge: {line}\n" for line in directives)
+        # A statement beside the comments: what differs by comments only is one kernel, whose samples are pooled.
+        source = "".join(f"# judge: {line}\n" for line in directives) + f"WHAT = {directives!r}\n"
         self.world.now = datetime.now(UTC)
         return self.world.submit(person, source=source.encode(), **changes)
 
