@@ -300,5 +300,5 @@ def _superseding(*, on: bool) -> Iterator[None]:
     with ExitStack() as stack:
         if not on:
             stack.enter_context(mock.patch("server.submissions.service.supersede_older", return_value=[]))
-            stack.enter_context(mock.patch("server.grading.results.supersede_measuring"))
+            stack.enter_context(mock.patch("server.grading.onward.supersede_measuring"))
         yield

@@ -71,7 +71,7 @@ def test_a_sound_installation_has_nothing_to_do(sound):
 
 def within(world, change):
     with world.database.transaction() as session:
-        change(session)
+        return change(session)
 
 
 def silent(session):
@@ -225,11 +225,13 @@ def test_a_check_that_breaks_says_so_and_the_others_are_made(sound, monkeypatch)
 
 
 def test_tables_of_another_revision_are_found(sound):
-    within(sound, lambda session: session.execute(text("UPDATE alembic_version SET version_num = '0001'")))
+    at = within(sound, lambda session: session.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    stamp = text("UPDATE alembic_version SET version_num = :at")
+    within(sound, lambda session: session.execute(stamp, {"at": "0001"}))
     try:
         assert [(check, level) for check, level, _ in findings(sound)] == [("schema", Level.problem)]
     finally:  # PostgreSQL's tables are shared by the tests.
-        within(sound, lambda session: session.execute(text("UPDATE alembic_version SET version_num = '0002'")))
+        within(sound, lambda session: session.execute(stamp, {"at": at}))
 
 
 def test_an_empty_database_is_told_what_to_run(tmp_path):
