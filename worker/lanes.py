@@ -48,8 +48,8 @@ def lanes_of(config: NodeConfig, gpu: Gpu | None) -> tuple[Lane, ...]:
         GpuError: its GPU belongs to no lane.
         GpuUnknownError: it was told a GPU that nothing is known of.
     """
-    if config.lanes == (Lane.cpu,):
-        return config.lanes
+    if config.foreign or config.lanes == (Lane.cpu,):
+        return config.lanes or (Lane.cpu,)
     found = gpu.lane() if gpu is not None else _asked(config.gpu)
     if not config.lanes:
         return (found,)

@@ -37,7 +37,7 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         UnfitError, GpuUnknownError: the node cannot serve as it is configured.
         GpuError: its GPU belongs to no lane.
     """
-    gpu = None if config.lanes == (Lane.cpu,) else open_gpu(config.gpu)
+    gpu = None if config.foreign or config.lanes == (Lane.cpu,) else open_gpu(config.gpu)
     lanes = lanes_of(config, gpu)
     device = _device(config, gpu, lanes)
     judge = JudgeProcess(
@@ -80,7 +80,7 @@ def facts(config: NodeConfig, gpu: Gpu | None) -> dict[str, str]:
 
 
 def _device(config: NodeConfig, gpu: Gpu | None, lanes: tuple[Lane, ...]) -> Device:
-    on_gpu = any(lane is not Lane.cpu for lane in lanes)
+    on_gpu = not config.foreign and any(lane is not Lane.cpu for lane in lanes)
     # Without NVML its id is what it was told, or that there is only one.
     uuid = gpu.uuid if gpu is not None else (config.gpu or "only") if on_gpu else ""
     ours = in_groups_of(_containers) if config.sandbox.driver == "docker" else below_this_process

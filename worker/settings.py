@@ -72,6 +72,7 @@ class NodeConfig:
     Attributes:
         work: its folder: attempts, claims, bundles, the judge's log.
         judge: the command that serves as the judge's process.
+        foreign: that command is not ours, so which device it works on, and that nobody else does, is its own affair.
         lanes: what it grades; empty for what its GPU belongs to, or `cpu` where there is none.
         works: what of a grading it does.
         gpu: UUID of the one GPU it serves, or its beginning; `""` where there is one at most.
@@ -82,6 +83,7 @@ class NodeConfig:
 
     work: Path
     judge: tuple[str, ...]
+    foreign: bool = False
     lanes: tuple[Lane, ...] = ()
     works: tuple[Work, ...] = tuple(Work)
     gpu: str = ""
@@ -103,6 +105,7 @@ def load_node_config(environ: Mapping[str, str], *, secrets: tuple[Path, ...] = 
     return NodeConfig(
         work=Path(environ.get("LADDER_WORK", home_of(environ) / "work")).resolve(),
         judge=tuple(shlex.split(judge)) if judge else judge_command(sandbox.dotted),
+        foreign=bool(judge),
         lanes=_lanes(environ.get("LADDER_LANES", "cpu")),
         works=_works(environ.get("LADDER_WORKS", ",".join(Work))),
         gpu=environ.get("LADDER_GPU", ""),

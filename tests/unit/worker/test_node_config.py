@@ -58,6 +58,13 @@ def test_a_lane_that_the_device_does_not_belong_to_is_refused(tmp_path):
         lanes_of(config(tmp_path, LADDER_LANES="auto"), open_gpu(nvml=FakeNvml(name="NVIDIA A10")))
 
 
+def test_a_judge_that_is_not_ours_answers_for_its_own_device(tmp_path, fake):
+    told = config(tmp_path, LADDER_LANES="h100,b200", LADDER_JUDGE="another judge")
+    assert lanes_of(told, None) == (Lane.h100, Lane.b200)
+    node = node_module.compose(told, Stopping(1.0))
+    assert (node.gpu, node.serves.lanes) == (None, (Lane.h100, Lane.b200))
+
+
 def test_without_nvml_a_child_is_asked(tmp_path, monkeypatch):
     def child(text):
         monkeypatch.setattr(lanes_module, "_CHILD", f"print({text!r})")
