@@ -56,7 +56,9 @@ def test_an_admin_drains_a_node_and_ends_an_alert(watched: Watched, address: str
     expect(page.get_by_role("group", name="Nodes")).to_contain_text("Drains")
     page.get_by_role("button", name="Undrain anvil").click()
     expect(page.get_by_role("group", name="Nodes")).not_to_contain_text("Drains")
-    page.get_by_role("button", name="Resolve node rests about node:anvil").click()
-    expect(page.get_by_text("None is open.")).to_be_visible()
+    resolve = page.get_by_role("button", name="Resolve node rests about node:anvil")
+    resolve.click()
+    # This one, whatever else the course's other tests have set off.
+    expect(resolve).to_have_count(0)
     page.get_by_role("button", name="Check now").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("accounted for")
