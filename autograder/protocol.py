@@ -3,9 +3,10 @@
     judge → runner     Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
     runner → judge     Ready, Loaded, Returned, Raised; Armed and Released around a batch
 
-Each packet is one JSON object with its class's name under `"is"`. The judge treats every packet from a runner as
-hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing by itself. A call is over when the
-runner's own control word equals the call's nonce; `Returned` only wakes the judge to look.
+Each packet is one JSON object with its class's name under `"is"` (`autograder.packets` writes and reads it). The judge
+treats every packet from a runner as hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing
+by itself. A call is over when the runner's own control word equals the call's nonce; `Returned` only wakes the judge to
+look.
 
 Two control words, each in its own sealed memfd, are shared with a runner once, with `Load`:
 
@@ -17,13 +18,10 @@ Standard library only: the runner imports it before it shuts itself in.
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass, field
 
-from autograder import codec
 from autograder.contract import Frame, Language, Launch
-from autograder.errors import ContractError
 
 MAX_PACKET = 128 * 1024
 """Bytes of one packet; the judge reads no more and refuses a longer one."""
@@ -96,26 +94,29 @@ class Call:
 
 @dataclass(frozen=True)
 class Arm:
-    """Get ready for several calls as one exchange. Comes with one descriptor per call: the *slab* of its outputs.
+    """Get ready for several calls as one exchange. Comes with one descriptor per *slab* of outputs.
 
-    A slab is one piece of memory for all inputs, or all outputs, of one call. What comes here is no secret: outputs
-    hold nothing yet, and of the inputs only the layout is told.
+    A slab is one piece of memory for all inputs, or all outputs, of one call, or of a few short ones together. What
+    comes here is no secret: outputs hold nothing yet, and of the inputs only the layout is told.
 
     Attributes:
         calls: how many.
-        tensors: as of one call; `bytes` is the size of the slab and `offset` counts from its start. The same for all.
+        tensors: of the first call of a slab; `bytes` is the size of the slab and `offset` counts from its start. The
+            next call's lie `bytes / together` farther on.
         scalars: those that are the same for all calls.
+        together: calls of one slab, a divisor of `calls`.
     """
 
     nonce: int
     calls: int
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
+    together: int = 1
 
 
 @dataclass(frozen=True)
 class Reveal:
-    """Make the calls that were armed for, now. Comes with one descriptor per call: the slab of its inputs.
+    """Make the calls that were armed for, now. Comes with one descriptor per slab of inputs.
 
     Attributes:
         drawn: by call, the scalars that were drawn for it; empty where the assignment has none.
@@ -199,30 +200,5 @@ class Raised:
 
 FromRunner = Ready | Loaded | Armed | Returned | Released | Raised
 FromJudge = Load | Call | Arm | Reveal
-_BY_NAME: dict[str, type[FromRunner | FromJudge]] = {
-    cls.__name__: cls for cls in (Load, Call, Arm, Reveal, Ready, Loaded, Armed, Returned, Released, Raised)
-}
-RUNNER_SAYS = ("Ready", "Loaded", "Armed", "Returned", "Released", "Raised")
-JUDGE_SAYS = ("Load", "Call", "Arm", "Reveal")
-
-
-def encode(message: FromRunner | FromJudge) -> bytes:
-    """One packet."""
-    data = json.dumps({"is": type(message).__name__, **codec.to_json(message)}, separators=(",", ":")).encode()
-    if len(data) > MAX_PACKET:
-        raise ContractError(f"a packet may have {MAX_PACKET} bytes, this one has {len(data)}")
-    return data
-
-
-def decode(packet: bytes, allowed: tuple[str, ...]) -> FromRunner | FromJudge:
-    """Parse a packet that may only be one of `allowed`; raise `ContractError` for anything else."""
-    if len(packet) > MAX_PACKET:
-        raise ContractError("the packet is too long")
-    try:
-        data = json.loads(packet)
-    except (ValueError, RecursionError):
-        raise ContractError("the packet is not JSON") from None
-    if not isinstance(data, dict) or data.get("is") not in allowed:
-        raise ContractError("the packet is of no kind that belongs here")
-    name = data.pop("is")
-    return codec.from_json(_BY_NAME[name], data)
+RUNNER_SAYS = (Ready, Loaded, Armed, Returned, Released, Raised)
+JUDGE_SAYS = (Load, Call, Arm, Reveal)

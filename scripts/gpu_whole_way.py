@@ -1,6 +1,6 @@
 """The whole way on a GPU: serve, let students submit kernels, grade them on this machine's GPU, keep what came of it.
 
-python scripts/gpu_whole_way.py --lane h200 --out DIR [--set smoke|quick|whole] [--sandbox process|docker]
+python scripts/gpu_whole_way.py --lane h200 --out DIR [--set smoke|quick|rungs|whole] [--sandbox process|docker]
 
 Server, recorder, dispatcher and worker are those of `ladder up`, in a fresh home; everything is handed in through the
 public API. Into DIR come `whole_way.json` (verdicts, times, boards) and `whole_way.tar.xz` (the home with its database:
@@ -79,13 +79,22 @@ class Step:
 
 @dataclass
 class Handed:
-    """What was handed in and what is known of it; times in seconds from the upload's beginning."""
+    """What was handed in and what is known of it; times in seconds from the upload's beginning.
+
+    Attributes:
+        seen: every state that was seen, with the number of cases that were shown by then.
+        cases_s: its page said that all cases passed, or gave another verdict.
+        check_s: the check is over: compiled for other devices, its kernels looked at, the verdict recorded.
+        measured_s: its times were there.
+        final_s: it does not change any more.
+    """
 
     step: Step
     public_id: str
     started: float
     final: Json = None
     seen: list[tuple[float, str]] = field(default_factory=list)
+    cases_s: float | None = None
     check_s: float | None = None
     measured_s: float | None = None
     final_s: float | None = None
@@ -94,8 +103,11 @@ class Handed:
         """Look at it once more."""
         at = time.monotonic() - self.started
         state = "/".join(filter(None, (submission["state"], submission["phase"], submission["verdict"])))
+        state += f" {len(submission['cases'])}"
         if not self.seen or self.seen[-1][1] != state:
             self.seen.append((round(at, 3), state))
+        if self.cases_s is None and (submission["cases_passed"] or submission["verdict"] is not None):
+            self.cases_s = at
         if self.check_s is None and submission["verdict"] is not None:
             self.check_s = at
         if self.measured_s is None and submission["measurements"]:
@@ -128,8 +140,9 @@ def quick() -> list[Step]:
 
 
 def whole() -> list[Step]:
-    """Staff kernels on a cold node, the best milestones on a warm one, wrong ones and hostile ones."""
+    """Staff kernels on a new node; the same on a warm one, by another; milestones, wrong ones and hostile ones."""
     staff = [Step("staff", slug, solution(slug), timed=True) for slug in RUNGS]
+    again = [Step("alice", slug, solution(slug), timed=True) for slug in RUNGS]
     wrong = (("vector_add", "wrong_answer_last_tile_skipped.py"), ("softmax", "wrong_answer_no_max_subtraction.py"))
     hostile = (
         "tests/gpu/hostile/held_forges_outside_batches.py",
@@ -137,6 +150,7 @@ def whole() -> list[Step]:
     )
     return [
         *staff,
+        *again,
         *(milestone(slug) for slug in RUNGS),
         *(Step("bob", slug, f"reference/{slug}/submissions/{name}", timed=True) for slug, name in wrong),
         *(Step("carol", "vector_add", path, timed=True) for path in hostile),
@@ -158,7 +172,13 @@ def smoke() -> list[Step]:
     ]
 
 
-SETS = {"smoke": smoke, "quick": quick, "whole": whole}
+def rungs() -> list[Step]:
+    """Each rung's first, and then the same on the warm node by another; a forged clock, if there is time left."""
+    each = [Step(person, slug, solution(slug), timed=True) for slug in RUNGS for person in ("staff", "alice")]
+    return [*each, Step("carol", "vector_add", "tests/gpu/hostile/held_forges_outside_batches.py", timed=True)]
+
+
+SETS = {"smoke": smoke, "quick": quick, "rungs": rungs, "whole": whole}
 
 
 def add_people(environ: Mapping[str, str], password: str, people: Iterable[str]) -> None:
@@ -245,7 +265,12 @@ def say(one: Handed) -> None:
     final = one.final or {"state": "unfinished", "verdict": None, "measurements": (), "review": "", "score": None}
     times = ", ".join(
         f"{name} {value:.2f} s"
-        for name, value in (("check", one.check_s), ("measured", one.measured_s), ("final", one.final_s))
+        for name, value in (
+            ("cases", one.cases_s),
+            ("check", one.check_s),
+            ("measured", one.measured_s),
+            ("final", one.final_s),
+        )
         if value is not None
     )
     speeds = "; ".join(
@@ -295,8 +320,8 @@ def report(handed: Sequence[Handed], found: dict[str, Json], **facts: Any) -> Js
         "submissions": [
             {
                 **asdict(one.step), "expected": one.step.expected, "is_expected": one.is_expected,
-                "public_id": one.public_id, "check_s": one.check_s, "measured_s": one.measured_s,
-                "final_s": one.final_s, "seen": one.seen, "final": one.final,
+                "public_id": one.public_id, "cases_s": one.cases_s, "check_s": one.check_s,
+                "measured_s": one.measured_s, "final_s": one.final_s, "seen": one.seen, "final": one.final,
             }
             for one in handed
         ],

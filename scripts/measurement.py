@@ -5,7 +5,9 @@ python scripts/measurement.py read  --lane h200 --out DIR --part bench
 python scripts/measurement.py read  --lane h200 --out DIR --part warm  --times 3
 python scripts/measurement.py tables --out DIR
 
-self     the staff kernel against itself: every grading a new attempt with new runners
+self     the staff kernel against itself: every grading a new attempt with new runners; what is to be measured again, is
+short    the same for vector adds of tens of microseconds
+cold     the same with a new judge for every grading: its first of the rung, its native null, its reference's compiling
 bench    the same kernels by triton.testing.do_bench, in a process of their own
 warm     a check and a measurement by a warm judge: what a student waits for
 
@@ -17,10 +19,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import statistics
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,10 +34,17 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import codec  # noqa: E402
 from autograder.assignment import Case, load_assignment  # noqa: E402
-from autograder.contract import GradeRequest, GradeResult, Lane, Language, Measurement, Mode, Work  # noqa: E402
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
+from measurement_tables import entries_of, tables  # noqa: E402
 
 RUNGS = ("vector_add", "softmax", "matmul_tiled")
+SHORT = ("vector_add",)
+SHORTER = {"134217728": 2**23, "268435456": 2**25}
+"""Sizes of vector add's ranked cases, and what the part `short` makes of them: about 30 and 60 µs on an H200."""
+
 PROCESS_SANDBOX = "autograder.sandbox.process:ProcessSandbox"
+DECIMALS = 4
+"""Of the numbers that are kept: a clock tells no more."""
 
 
 def main() -> int:
@@ -54,7 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("command", choices=["read", "tables"])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lane", type=Lane, default=Lane.h200)
-    parser.add_argument("--part", choices=["self", "bench", "warm"], default="self")
+    parser.add_argument("--part", choices=["self", "short", "cold", "bench", "warm"], default="self")
     parser.add_argument("--times", type=int, default=20, help="gradings of each rung in all, those before counted")
     parser.add_argument("--rungs", nargs="+", default=list(RUNGS))
     parser.add_argument("--limit-s", type=float, default=600.0, help="begin no grading after so many seconds")
@@ -65,68 +76,124 @@ def _options() -> argparse.Namespace:
 # --- gradings ---------------------------------------------------------------------------------------------------------
 
 
+class Judge:
+    """A judge with warm references, as a worker has one."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        from autograder.judge import References  # noqa: PLC0415
+        from autograder.judge.__main__ import load_sandbox  # noqa: PLC0415
+
+        self._options = options
+        self._known: set[str] = set()
+        self._sandbox = load_sandbox(options.sandbox)
+        self._references = References(self._sandbox)
+
+    def graded(self, slug: str, work: Work, remeasured: int = 0) -> dict[str, Any]:
+        """One grading of the staff kernel, with what is to be known of it."""
+        from autograder.judge import grade  # noqa: PLC0415
+
+        options = self._options
+        path = ROOT / "reference" / slug / "solutions" / "triton.py"
+        request = GradeRequest(
+            slug, "", Language.triton, options.lane, Mode.submission, path.read_text(encoding="utf-8"), path.name, work,
+            remeasured=remeasured,
+        )  # fmt: skip
+        began = time.monotonic()
+        result = grade(
+            request,
+            assignment_folder=_assignment(slug, options.part),
+            reference_folder=ROOT / "reference" / slug,
+            sandbox=self._sandbox,
+            references=self._references,
+        )
+        seconds = time.monotonic() - began
+        first = slug not in self._known
+        self._known.add(slug)
+        entry = {"slug": slug, "work": work.value, "at": time.time(), "seconds": seconds, "sandbox": options.sandbox,
+                 "first": first, "remeasured": remeasured, "result": codec.to_json(result)}  # fmt: skip
+        print(f"{slug} {work}: {_line(result)} in {seconds:.1f} s, {result.exclusive_s:.1f} exclusive", flush=True)
+        return entry
+
+    def close(self) -> None:
+        """End its runners."""
+        self._references.close()
+        self._sandbox.close()
+
+
 def _gradings(options: argparse.Namespace) -> None:
     """Grade in turns, so that what is cut off is cut off for all rungs alike."""
-    from autograder.judge import References  # noqa: PLC0415
-    from autograder.judge.__main__ import load_sandbox  # noqa: PLC0415
+    import torch  # noqa: PLC0415
 
+    # As the judge's own process does.
+    torch.set_num_threads(1)
     began = time.monotonic()
-    sandbox = load_sandbox(options.sandbox)
-    references = References(sandbox)
     works = (Work.check, Work.measure) if options.part == "warm" else (Work.measure,)
-    try:
+    with ExitStack() as judges:
+        judge: Judge | None = None
         for slug, work in _left(options, works):
             if time.monotonic() - began > options.limit_s:
                 print("out of time: call again to go on", flush=True)
                 break
-            _append(options, _graded(slug, work, options, sandbox, references))
-    finally:
-        references.close()
-        sandbox.close()
+            if judge is None or options.part == "cold":
+                judges.close()
+                judge = Judge(options)
+                judges.callback(judge.close)
+            _attempts(judge, slug, work, options)
+
+
+def _attempts(judge: Judge, slug: str, work: Work, options: argparse.Namespace) -> None:
+    """One attempt, and those that the judge asks for."""
+    remeasured = 0
+    while True:
+        entry = judge.graded(slug, work, remeasured)
+        _append(options, entry)
+        if not entry["result"]["remeasure"] or entry["result"]["held"]:
+            return
+        remeasured += 1
 
 
 def _left(options: argparse.Namespace, works: tuple[Work, ...]) -> Iterator[tuple[str, Work]]:
-    done = [(entry["slug"], entry["work"]) for entry in _entries(options.out, options.part)]
+    done = [(one["slug"], one["work"]) for one in entries_of(options.out, options.part) if not one["remeasured"]]
     for number in range(options.times):
-        for slug in options.rungs:
+        for slug in SHORT if options.part == "short" else options.rungs:
             for work in works:
                 if done.count((slug, work.value)) <= number:
                     yield slug, work
 
 
-def _graded(slug: str, work: Work, options: argparse.Namespace, sandbox: Any, references: Any) -> dict[str, Any]:
-    from autograder.judge import grade  # noqa: PLC0415
-
-    path = ROOT / "reference" / slug / "solutions" / "triton.py"
-    source = path.read_text(encoding="utf-8")
-    request = GradeRequest(slug, "", Language.triton, options.lane, Mode.submission, source, path.name, work)
-    began = time.monotonic()
-    result = grade(
-        request,
-        assignment_folder=ROOT / "assignments" / slug,
-        reference_folder=ROOT / "reference" / slug,
-        sandbox=sandbox,
-        references=references,
-    )
-    entry = {"slug": slug, "work": work.value, "seconds": time.monotonic() - began, "sandbox": options.sandbox,
-             "result": codec.to_json(result)}  # fmt: skip
-    print(f"{slug} {work}: {_line(result)} in {entry['seconds']:.1f} s", flush=True)
-    return entry
+def _assignment(slug: str, part: str) -> Path:
+    """The rung's folder; for the part `short` a copy whose ranked cases are smaller."""
+    folder = ROOT / "assignments" / slug
+    if part != "short":
+        return folder
+    copy = Path(tempfile.gettempdir()) / f"kernel-ladder-{part}" / slug
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    manifest = copy / "assignment.toml"
+    text = manifest.read_text(encoding="utf-8")
+    for size, shorter in SHORTER.items():
+        if size not in text:
+            raise SystemExit(f"{slug} has no ranked case of {size} elements")
+        text = text.replace(size, str(shorter))
+    manifest.write_text(text, encoding="utf-8")
+    return copy
 
 
 def _line(result: GradeResult) -> str:
-    said = [f"{one.case} {one.ratio:.4f}" for one in result.measurements]
+    said = [f"{one.case} {one.time_us:.1f} µs {one.ratio:.4f} {one.clock}" for one in result.measurements]
     return f"{result.verdict} {', '.join(said)} held {result.held_reason!r} again {result.remeasure!r}"
 
 
 def _append(options: argparse.Namespace, entry: dict[str, Any]) -> None:
     with (options.out / f"{options.part}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry, separators=(",", ":")) + "\n")
+        file.write(json.dumps(_rounded(entry), separators=(",", ":")) + "\n")
 
 
-def _entries(folder: Path, part: str) -> list[dict[str, Any]]:
-    path = folder / f"{part}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return round(value, DECIMALS) if isinstance(value, float) else value
 
 
 # --- do_bench ---------------------------------------------------------------------------------------------------------
@@ -187,85 +254,6 @@ def _module(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def tables(folder: Path) -> str:
-    """The tables of docs/measurement.md, in Markdown."""
-    results = [
-        codec.from_json(GradeResult, entry["result"])
-        for part in ("self", "warm")
-        for entry in _entries(folder, part)
-        if entry["work"] == Work.measure
-    ]
-    by_case: dict[str, list[Measurement]] = {}
-    for part in ("self", "warm"):
-        for entry in _entries(folder, part):
-            for found in codec.from_json(GradeResult, entry["result"]).measurements:
-                by_case.setdefault(f"{entry['slug']} `{found.case}`", []).append(found)
-    bench = {f"{e['slug']} `{e['case']}`": statistics.median(e["do_bench_us"]) for e in _entries(folder, "bench")}
-    return "\n".join([*_spread_table(by_case, bench), "", *_bound_table(by_case), "", *_seconds(folder, results)])
-
-
-def _spread_table(by_case: dict[str, list[Measurement]], bench: dict[str, float]) -> list[str]:
-    heads = ("ranked case", "gradings", "time, µs", "do_bench, µs", "difference", "ratio to itself, median", "spread",
-             "least – most")  # fmt: skip
-    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---:|---|"]
-    for name, found in by_case.items():
-        ratios = [one.ratio for one in found]
-        time_us = statistics.median(one.time_us for one in found)
-        other = bench.get(name, 0.0)
-        apart = f"{other:.1f} | {100 * (time_us / other - 1):+.1f} %" if other else "– | –"
-        spread = 100 * statistics.stdev(ratios) if len(ratios) > 1 else 0.0
-        rows.append(
-            f"| {name} | {len(found)} | {time_us:.1f} | {apart} | {statistics.median(ratios):.4f} | {spread:.2f} % | "
-            f"{min(ratios):.4f} – {max(ratios):.4f} |"
-        )
-    return rows
-
-
-def _bound_table(by_case: dict[str, list[Measurement]]) -> list[str]:
-    heads = ("ranked case", "K", "null, µs", "excess of the bound: median, most", "limit, most", "batches needed",
-             "drift of T_ref: median, most", "held", "measure again")  # fmt: skip
-    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---|---:|---:|---|---:|---:|"]
-    for name, found in by_case.items():
-        bounds = [one.bound for one in found if one.bound]
-        drifts = [abs(one.control.drift) for one in found if one.control]
-        if not bounds or not drifts:
-            continue
-        excess = [one.excess for one in bounds]
-        null_us = min(min(one.null_us) for one in bounds)
-        rows.append(
-            f"| {name} | {bounds[0].calls} | {null_us:.0f} | {100 * statistics.median(excess):.2f} %, "
-            f"{100 * max(excess):.2f} % | {100 * max(one.epsilon for one in bounds):.1f} % | "
-            f"{statistics.mean(len(one.batches) for one in bounds):.1f} | "
-            f"{100 * statistics.median(drifts):.2f} %, {100 * max(drifts):.2f} % | "
-            f"{sum(bool(one.held) for one in found)} of {len(found)} | "
-            f"{sum(bool(one.remeasure) for one in found)} of {len(found)} |"
-        )
-    return rows
-
-
-def _seconds(folder: Path, results: list[GradeResult]) -> list[str]:
-    rows = ["| rung | check, s | measurement, s | exclusive GPU seconds |", "|---|---:|---:|---:|"]
-    entries = _entries(folder, "warm")
-    for slug in dict.fromkeys(entry["slug"] for entry in entries):
-        # The first of each starts the judge's runners and prepares the reference: it is not warm.
-        own = [entry for entry in entries if entry["slug"] == slug]
-        check, whole = (
-            statistics.median([entry["seconds"] for entry in own if entry["work"] == work][1:] or [float("nan")])
-            for work in (Work.check, Work.measure)
-        )
-        exclusive = [entry["result"]["exclusive_s"] for entry in own if entry["work"] == Work.measure][1:]
-        rows.append(f"| {slug} | {check:.1f} | {whole:.1f} | {statistics.median(exclusive or [float('nan')]):.1f} |")
-    held = sum(result.held for result in results)
-    return [
-        *rows,
-        "",
-        f"{len(results)} gradings: {held} held, {sum(bool(one.remeasure) for one in results)} to repeat.",
-    ]
 
 
 if __name__ == "__main__":

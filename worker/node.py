@@ -41,7 +41,7 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
     lanes = lanes_of(config, gpu)
     device = _device(config, gpu, lanes)
     judge = JudgeProcess(
-        config.judge,
+        judge_command(config, lanes),
         config.work / "judge.log",
         adopt=True,
         stopping=stopping,
@@ -61,6 +61,11 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         accepted=config.sandbox.accepted,
     )
     return Node(Serves(lanes, config.works, facts(config, gpu)), gpu, device, judge, jobs, life)
+
+
+def judge_command(config: NodeConfig, lanes: tuple[Lane, ...]) -> tuple[str, ...]:
+    """The judge's command, with the lane that it is to be ready for; one that is not ours is left as it is."""
+    return config.judge if config.foreign else (*config.judge, "--lane", lanes[0])
 
 
 def environment(config: NodeConfig, gpu: Gpu | None) -> dict[str, str]:

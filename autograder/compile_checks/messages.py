@@ -9,14 +9,9 @@ that has not: it has only read the bytes. The judge treats both as hostile. Stan
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TypeVar
 
-from autograder import codec
 from autograder.contract import Frame
-from autograder.errors import ContractError
-from autograder.protocol import MAX_PACKET
 
 MOST_KERNELS = 24
 """How many kernels are kept per target."""
@@ -26,8 +21,6 @@ MOST_USES = 64
 
 CODE_BYTES = 24 * 2**20
 """Room for machine code per target."""
-
-Message = TypeVar("Message")
 
 
 @dataclass(frozen=True)
@@ -167,25 +160,3 @@ class Readings:
     """In the order of `Read.places`."""
 
     kernels: tuple[Reading, ...]
-
-
-def encode(message: Compile | Read) -> bytes:
-    """One packet of the judge's."""
-    data = json.dumps({"is": type(message).__name__, **codec.to_json(message)}, separators=(",", ":")).encode()
-    if len(data) > MAX_PACKET:
-        raise ContractError(f"a packet may have {MAX_PACKET} bytes, this one has {len(data)}")
-    return data
-
-
-def decode(packet: bytes, *wanted: type[Message]) -> Message:
-    """Parse a packet that may only be one of `wanted`; raise `ContractError` for anything else."""
-    if len(packet) > MAX_PACKET:
-        raise ContractError("the packet is too long")
-    try:
-        data = json.loads(packet)
-    except (ValueError, RecursionError):
-        raise ContractError("the packet is not JSON") from None
-    kinds = {kind.__name__: kind for kind in wanted}
-    if not isinstance(data, dict) or data.get("is") not in kinds:
-        raise ContractError("the packet is of no kind that belongs here")
-    return codec.from_json(kinds[data.pop("is")], data)

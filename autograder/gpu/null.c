@@ -5,7 +5,7 @@
    It answers Load, and then batches: Arm, Reveal. Everything that can be done before the clock starts is done then: its
    outputs are mapped, addresses are reserved, and the device works for this process already, so that it need not switch
    to it when the clock runs: either a kernel of one thread *waits* for a word in the host's memory, or such kernels are
-   *launched* again and again. When the inputs come it maps those of the first call, as whoever wants to compute must, has
+   *launched* again and again. When the inputs come it maps those of the first slab, as whoever wants to compute must, has
    a thread write one word of the last output, and answers. What the judge measures then is what a batch costs without its
    work; which way is the shorter one depends on the sizes, so both are tried. It is the judge's own program and runs
    while no submission lives. Messages come from the judge and are not checked any further. */
@@ -141,36 +141,36 @@ static void launch(char *output, uint32_t released) {
 }
 
 static void batch(void) {
-  int calls = (int)number(packet, "\"calls\":");
+  int slabs = received; /* of one call each, or of a few */
   uint64_t size[2] = {0, 0}; /* of inputs, of outputs */
   for (const char *at = packet; (at = strstr(at, "\"bytes\":")); at++)
     size[strncmp(strstr(at, "\"writable\":") + 11, "true", 4) == 0] = number(at, "\"bytes\":");
-  if (calls < 1 || calls > MOST || received != calls || !size[0] || !size[1]) fail("arm", calls);
-  for (int i = 0; i < calls; i++) {
+  if (slabs < 1 || slabs > MOST || !size[0] || !size[1]) fail("arm", slabs);
+  for (int i = 0; i < slabs; i++) {
     inputs[i] = reserve(size[0]);
     outputs[i] = attach(reserve(size[1]), size[1], descriptors[i]);
   }
   close_received();
-  if (gpu) launch(outputs[calls - 1], !waiting);
+  if (gpu) launch(outputs[slabs - 1], !waiting);
   say("Armed", number(packet, "\"nonce\":"), "");
   int got;
   for (long turn = 0; (got = receive(MSG_DONTWAIT)) < 0; turn++) {
     if (errno != EAGAIN) fail("receive", errno);
-    if (gpu && !waiting && turn % 1000 == 999 && words[1]) launch(outputs[calls - 1], 1);
+    if (gpu && !waiting && turn % 1000 == 999 && words[1]) launch(outputs[slabs - 1], 1);
   }
   if (!got) exit(0);
   inputs[0] = attach(inputs[0], size[0], descriptors[0]);
   if (gpu) {
-    if (!waiting) launch(outputs[calls - 1], 1);
+    if (!waiting) launch(outputs[slabs - 1], 1);
     words[0] = 1;
     while (!words[1]) ;
   } else {
-    *(volatile char *)outputs[calls - 1] = *(volatile char *)outputs[calls - 1];
+    *(volatile char *)outputs[slabs - 1] = *(volatile char *)outputs[slabs - 1];
   }
   control[0] = number(packet, "\"nonce\":");
   say("Returned", control[0], "");
   if (gpu) check(cuda.cuCtxSynchronize(), "synchronize");
-  for (int i = 0; i < calls; i++) {
+  for (int i = 0; i < slabs; i++) {
     detach(inputs[i], size[0], i == 0);
     detach(outputs[i], size[1], 1);
   }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -25,11 +26,13 @@ import torch
 from autograder import codec
 from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
-from autograder.errors import GpuError
-from autograder.judge import devices, summary
+from autograder.errors import GpuError, HarnessError
+from autograder.judge import compiled, devices, references, summary
 from autograder.judge.grading import grade
 from autograder.judge.references import References
-from autograder.sandbox import RunnerLimits, Sandbox
+from autograder.sandbox import Sandbox
+
+logger = logging.getLogger(__name__)
 
 BROKEN = 70
 """Exit status of a judge that cannot use its device any more."""
@@ -76,13 +79,28 @@ class Server:
             # Whoever started this judge starts another, which has a device again.
             raise SystemExit(BROKEN)
 
-    def warm(self, languages: Sequence[Language]) -> None:
-        """Start and end one runner in each of the languages, so that the first job waits for no toolchain."""
-        own = Limits()
-        # Those of a manifest that names none: containers that wait are kept by their limits.
-        limits = RunnerLimits(own.memory_mib * 2**20, own.processes, own.output_kib * 2**10, own.tmp_mib * 2**20)
+    def warm(self, languages: Sequence[Language], lane: Lane) -> None:
+        """Have ready what the lane's first job would wait for: toolchains, the device, the native null exchange.
+
+        Nothing is waited for that others do, and what cannot be made ready is the first job's to fail at.
+        """
+        # Limits of a manifest that names none: containers that wait are kept by their limits.
+        limits = references.limits_on(lane, Limits())
         for language in languages:
-            self._sandbox.start(limits, language).close()
+            compiled.expect(self._sandbox, language)
+            # The last is made first: no job can do without it.
+            self._sandbox.expect(limits, language, lane)
+        if lane is not Lane.cpu:
+            self._warm_device(lane)
+
+    def _warm_device(self, lane: Lane) -> None:
+        try:
+            device = devices.of(lane)
+            device.settle()
+            if device.rules.batches:
+                self._references.exchanges(device).built()
+        except HarnessError as error:
+            logger.warning("the lane %s could not be made ready: %s", lane, error)
 
     def close(self) -> None:
         """End the warm runners and the sandbox."""
@@ -140,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
     server = Server(options.assignments, options.reference, load_sandbox(options.sandbox), _own_stdout())
     try:
         if options.command == "serve":
-            server.warm(options.warm)
+            server.warm(options.warm, options.lane)
             server.serve(sys.stdin)
         else:
             server.job(json.dumps({"folder": str(options.folder)}))
@@ -166,6 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--warm", type=Language, nargs="*", default=[Language.triton], help="toolchains to import at once"
     )
+    serve.add_argument("--lane", type=Lane, default=Lane.cpu, help="to be ready for; jobs of any lane are graded")
     commands.add_parser("once").add_argument("folder", type=Path)
     return parser
 

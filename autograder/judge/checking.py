@@ -147,18 +147,20 @@ class Checker:
         inputs: Sequence[Tensors],
         images: Sequence[Sequence[Given]],
         *,
+        together: int = 1,
         suspect: Conversation | None = None,
         times: int = 1,
     ) -> TakenBatch | Checked:
         """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them.
 
         Args:
+            together: calls whose inputs lie in one slab, and their outputs in another.
             times: of a runner that is ours, the shortest of so many exchanges with the same memory. (The device clears
                 what is given back to it, and whoever works meanwhile is slower.)
         """
         size = sum(bytes_of(self._assignment, case)) * len(inputs)
         try:
-            memory = BatchMemory(self._assignment, case, self._device, images, self._defences)
+            memory = BatchMemory(self._assignment, case, self._device, images, self._defences, together=together)
         except _NO_MEMORY as error:
             return self._no_memory(suspect or runner, size, error)
         try:

@@ -34,14 +34,13 @@ from autograder.compile_checks.messages import (
     Read,
     Reading,
     Readings,
-    decode,
-    encode,
 )
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import layout_of
 from autograder.judge.failure import clean, from_exit, from_raised
+from autograder.packets import decode, encode
 from autograder.protocol import MAX_PACKET, Raised
 from autograder.sandbox import Exit, Purpose, Runner, RunnerLimits, Sandbox
 
@@ -90,6 +89,13 @@ class Checked:
 
 class _EndedError(Exception):
     """A runner did not say what it was asked for; the text says why, for the student."""
+
+
+def expect(sandbox: Sandbox, language: Language) -> None:
+    """Have the sandbox ready for the two runners of a compilation."""
+    if language in LANGUAGES:
+        for purpose in (Purpose.read, Purpose.compile):
+            sandbox.expect(LIMITS, language, purpose=purpose)
 
 
 class Compilation:

@@ -25,6 +25,7 @@ from autograder.judge.devices import Device
 from autograder.judge.failure import Failure, clean, from_exit, from_raised, out_of_time, out_of_total, violation
 from autograder.judge.host import HOST
 from autograder.judge.slabs import BatchMemory
+from autograder.packets import decode, encode
 from autograder.protocol import (
     MAX_PACKET,
     RUNNER_SAYS,
@@ -41,8 +42,6 @@ from autograder.protocol import (
     Released,
     Returned,
     Reveal,
-    decode,
-    encode,
 )
 from autograder.sandbox import Runner
 
@@ -215,7 +214,7 @@ class Conversation:
         """
         nonce = self._nonces.next()
         memory.fill()
-        arm = Arm(nonce, len(memory.outputs), memory.specs, scalars)
+        arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together)
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed
@@ -334,7 +333,7 @@ class Conversation:
     def _understood(self, packet: bytes, wanted: type[FromRunner], nonce: int) -> FromRunner | Failure | None:
         """What a packet means here; `None` for one that is passed over, which only happens in a test."""
         try:
-            said = decode(packet, RUNNER_SAYS)
+            said = decode(packet, *RUNNER_SAYS)
         except ContractError:
             said = None
         if isinstance(said, Raised) and said.nonce == nonce:

@@ -34,7 +34,8 @@ class Defences:
         batches: the event clock is bounded by sealed batches. Off: a forged one ranks.
         control: the reference is timed again when the submission is gone. Off: who slows it gains.
         floor: what no device can do is held. Off: it ranks.
-        cold: caches are written over and lines that persist are reset before each timed call.
+        cold: caches are written over and lines that persist are reset before each timed call. Off: what the judge has
+            just written is in them for whoever does not flush.
         fresh_runner: hidden cases and timed calls get runners of their own. Off: the one of the public cases goes on.
     """
 

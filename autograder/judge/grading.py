@@ -168,6 +168,8 @@ class Grading:
         findings = clocks.findings(measurements)
         if checks and self._results.none_failed():
             self._begin_compiling()
+            if self._compilation is not None:
+                self._phases.enter(Phase.profiling)
         if checks and self._goes_on():
             findings += self._look_for_the_kernel()
         self._finish_compiling()
@@ -194,8 +196,17 @@ class Grading:
 
     def _check(self, runner: Conversation) -> None:
         self._phases.enter(Phase.checking)
+        ahead = self._may_begin_ahead()
+        if ahead and self._results.of(Visibility.hidden):
+            self._runners.start_next()
         self._check_public(runner)
-        self._check_hidden()
+        if ahead and self._results.none_failed():
+            self._begin_compiling()
+        self._check_hidden(ahead=ahead)
+
+    def _may_begin_ahead(self) -> bool:
+        """Whether what comes next is begun while cases are checked: a GPU's machine has the cores, nothing is timed."""
+        return self._work is Work.check and self._request.lane is not Lane.cpu
 
     def _check_public(self, runner: Conversation) -> None:
         for number in self._results.of(Visibility.public):
@@ -206,7 +217,7 @@ class Grading:
                 break
         self._log = runner.log()
 
-    def _check_hidden(self) -> None:
+    def _check_hidden(self, *, ahead: bool) -> None:
         """In a runner that has seen nothing; not at all if no public case passed."""
         numbers = self._results.of(Visibility.hidden)
         if not numbers or not self._results.any_passed():
@@ -215,6 +226,8 @@ class Grading:
         if isinstance(runner, Failure):
             self._results.finish(numbers[0], as_checked(runner))
             return
+        if ahead and self._results.none_failed():
+            self._runners.start_next()
         found: dict[int, Checked] = {}
         for number in numbers:
             found[number] = self._checker.case(runner, self._results.cases[number])
@@ -304,9 +317,9 @@ class Grading:
         self._device_kernels = ghost.device_kernels(self._record, traced)
 
     def _begin_compiling(self) -> None:
-        """Have what is launched compiled for devices that may not be there, while the kernel is looked for."""
-        if self._assignment.compile_for and self._request.language in compiled.LANGUAGES:
-            self._phases.enter(Phase.profiling)
+        """Have what is launched compiled for devices that may not be there, while something else is done."""
+        wanted = self._assignment.compile_for and self._request.language in compiled.LANGUAGES
+        if wanted and self._compilation is None:
             compilation = compiled.Compilation(self._assignment, self._request, self._sandbox)
             self._compilation = self._lent.enter_context(compilation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -44,13 +45,22 @@ def timed_pairs(
 
 def measurement(assignment: Assignment, case: Case, pairs: Sequence[Pair], clock: str) -> Measurement:
     """Put the pairs of one ranked case together, by the clock that ranks on their lane."""
-    times, references = zip(*(by_clock(pair, clock) for pair in pairs), strict=True)
+    flops, bytes_moved = assignment.cost_of(case)
+    empty = Measurement(
+        case=case.name, clock=clock, ratio=0.0, ratio_low=0.0, ratio_high=0.0, time_us=0.0, time_low_us=0.0,
+        time_high_us=0.0, reference_us=0.0, flops=flops, bytes_moved=bytes_moved, pairs=tuple(pairs),
+    )  # fmt: skip
+    return by_samples(empty, clock)
+
+
+def by_samples(found: Measurement, clock: str) -> Measurement:
+    """The measurement with what its own pairs say by one clock, whatever ranked in it before."""
+    times, references = zip(*(by_clock(pair, clock) for pair in found.pairs), strict=True)
     ratios = [ours / theirs for ours, theirs in zip(times, references, strict=True)]
     ratio_low, ratio_high = interval(ratios)
     time_low, time_high = interval(times)
-    flops, bytes_moved = assignment.cost_of(case)
-    return Measurement(
-        case=case.name,
+    return dataclasses.replace(
+        found,
         clock=clock,
         ratio=statistics.median(ratios),
         ratio_low=ratio_low,
@@ -59,9 +69,6 @@ def measurement(assignment: Assignment, case: Case, pairs: Sequence[Pair], clock
         time_low_us=time_low,
         time_high_us=time_high,
         reference_us=statistics.median(references),
-        flops=flops,
-        bytes_moved=bytes_moved,
-        pairs=tuple(pairs),
     )
 
 

@@ -99,6 +99,6 @@ class Measuring:
         made = clocks.bound(clocks.scored_us(found), taken, self._rules.epsilon)
         if made.bounded:
             return made
-        taken = dataclasses.replace(taken, theirs=quiet.batches(timed, prepared.calls))
+        taken = dataclasses.replace(taken, theirs=quiet.batches(timed, prepared))
         alone_us = found.control.reference_us if found.control else found.reference_us
         return clocks.bound(clocks.scored_us(found), taken, clocks.widened(alone_us, taken, self._rules))

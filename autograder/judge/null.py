@@ -79,32 +79,33 @@ class NullExchanges:
         self._device = device
         self._kind = "gpu" if device.where.type == "cuda" else "host"
         self._program: Path | None = None
-        self._taken: dict[tuple[int, int, int], tuple[float, ...]] = {}
+        self._taken: dict[tuple[int, int, int, int], tuple[float, ...]] = {}
 
-    def microseconds(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int) -> tuple[float, ...]:
-        """Exchanges of `calls` calls of the case, sealed as a batch is; no submission may be alive.
+    def microseconds(
+        self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, together: int
+    ) -> tuple[float, ...]:
+        """Exchanges of `calls` calls, `together` of them to a slab, sealed as a batch is; no submission may be alive.
 
         Raises:
             HarnessError: the native runner could not be built, or failed.
         """
-        key = (calls, *bytes_of(assignment, case))
+        key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
-            self._taken[key] = self._measured(assignment, case, inputs, calls)
+            images = [given(assignment, case, dict(inputs))] * calls
+            self._taken[key] = tuple(
+                us for way in WAYS for us in self._exchanges(assignment, case, images, way, together)
+            )
         return self._taken[key]
 
-    def _measured(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int) -> tuple[float, ...]:
-        images = [given(assignment, case, dict(inputs))] * calls
-        return tuple(us for way in WAYS for us in self._exchanges(assignment, case, images, way))
-
     def _exchanges(
-        self, assignment: Assignment, case: Case, images: Sequence[Sequence[Given]], way: str
+        self, assignment: Assignment, case: Case, images: Sequence[Sequence[Given]], way: str, together: int
     ) -> list[float]:
-        runner = NullRunner(self._built(), self._kind, way)
+        runner = NullRunner(self.built(), self._kind, way)
         talk = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
         taken: list[float] = []
         # The same memory for all of them: it is shared with nobody but a program of ours, and the device is not busy
         # with clearing what was given back while the next exchange is timed.
-        memory = BatchMemory(assignment, case, self._device, images, ALL_ON)
+        memory = BatchMemory(assignment, case, self._device, images, ALL_ON, together=together)
         try:
             talk.hello()
             talk.load(Load("", "null", Language.triton, assignment.entry, ()))
@@ -119,8 +120,12 @@ class NullExchanges:
             talk.close()
         return taken[1:]
 
-    def _built(self) -> Path:
-        """The native runner, compiled once."""
+    def built(self) -> Path:
+        """The native runner, compiled once.
+
+        Raises:
+            HarnessError: it could not be built.
+        """
         if self._program is None:
             compiler = shutil.which("cc") or shutil.which("gcc")
             if compiler is None:

@@ -35,10 +35,12 @@ class Prepared:
 
     Attributes:
         calls: of a batch.
+        together: of them share a slab.
         null_us: the shortest exchanges.
     """
 
     calls: int
+    together: int
     null_us: tuple[float, ...]
 
     def bound_us(self, batches: Sequence[Batch]) -> float:
@@ -69,14 +71,17 @@ class Preparing:
         if turns.inputs is None:
             raise HarnessError("the reference was not called")
         assignment = self._checker.assignment
-        calls = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
-        return Prepared(calls, self._exchanges.microseconds(assignment, case, turns.inputs, calls))
+        calls, together = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
+        null_us = self._exchanges.microseconds(assignment, case, turns.inputs, calls, together)
+        return Prepared(calls, together, null_us)
 
 
-def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> int:
-    """How many calls a batch has: enough work, not too many, and room for all of it."""
+def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:
+    """How many calls a batch has: enough work, not too many, and room for all of it; and how many share a slab."""
     wanted = STEP * math.ceil(rules.batch_us / max(call_us, 0.1) / STEP)
     inputs, outputs = bytes_of(assignment, case)
     # Of the inputs a shared and a private copy, of the outputs a shared one and both sides' snapshots.
     room = int(rules.memory_share * memory_bytes / (2 * inputs + 3 * outputs)) if memory_bytes else wanted
-    return max(1, min(wanted, room, rules.most_calls))
+    calls = max(1, min(wanted, room, rules.most_calls))
+    together = min(calls, max(1, int(rules.together_us / max(call_us, 0.1))))
+    return min(calls - calls % together, rules.most_slabs * together), together

@@ -9,6 +9,7 @@ from autograder.judge.checking import Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
 from autograder.judge.measure import by_clock, timed_pairs
+from autograder.judge.preparing import Prepared
 from autograder.judge.rules import Rules
 from autograder.judge.stopwatch import Timed
 from autograder.judge.turns import Turns
@@ -33,9 +34,9 @@ class Quiet:
         _, pairs = timed_pairs(call, call, self._rules.control_pairs)
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
 
-    def batches(self, timed: Timed, calls: int) -> tuple[Batch, ...]:
+    def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
         """The shortest of a few batches of the reference, to see what the node can show at all."""
-        taken = self._turns(timed).reference_batch(calls, self._rules.most_batches)
+        taken = self._turns(timed).reference_batch(prepared.calls, prepared.together, self._rules.most_batches)
         return (Batch(taken.sealed_us, taken.event_us),)
 
     def _turns(self, timed: Timed) -> Turns:

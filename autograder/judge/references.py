@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.assignment import EXTENSIONS, Assignment
+from autograder.assignment import EXTENSIONS, Assignment, Limits
 from autograder.contract import GradeRequest, Lane, Language
 from autograder.errors import HarnessError
 from autograder.judge import devices
@@ -60,7 +60,11 @@ GPU_HOST_BYTES = 6 * 2**30
 
 def limits_of(assignment: Assignment, lane: Lane) -> RunnerLimits:
     """The manifest's limits in the sandbox's units."""
-    limits = assignment.limits
+    return limits_on(lane, assignment.limits)
+
+
+def limits_on(lane: Lane, limits: Limits) -> RunnerLimits:
+    """The same of limits that no manifest has named yet."""
     return RunnerLimits(
         memory_bytes=limits.memory_mib * 2**20 + (0 if lane is Lane.cpu else GPU_HOST_BYTES),
         processes=limits.processes,

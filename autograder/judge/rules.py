@@ -27,7 +27,9 @@ class Rules:
             which after it the node is at fault.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
-        most_calls: of one batch; one descriptor each.
+        most_calls: of one batch.
+        most_slabs: of one batch; one descriptor each.
+        together_us: short calls share a slab, as many as take no longer: mapping the next one is shorter then.
         most_batches: the first is enough if it shows the bound.
         control_pairs: pairs of the A/A block.
         memory_share: of the device's memory, for one batch.
@@ -45,7 +47,9 @@ class Rules:
     widest: float = 0.02
     second_stage: int = 4
     batch_us: float = 10000.0
-    most_calls: int = 56
+    most_calls: int = 256
+    most_slabs: int = 56
+    together_us: float = 250.0
     most_batches: int = 4
     control_pairs: int = 12
     memory_share: float = 0.6

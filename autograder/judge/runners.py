@@ -9,7 +9,7 @@ from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.references import limits_of, load_of
-from autograder.sandbox import Sandbox
+from autograder.sandbox import Runner, Sandbox
 
 
 class Runners:
@@ -29,13 +29,14 @@ class Runners:
         self._device = device
         self._budget = Budget(assignment.limits.total_s)
         self._present: Conversation | None = None
+        self._next: Runner | None = None
         self.versions: dict[str, str] = {}
 
     def fresh(self, *, ghost: bool = False) -> Conversation | Failure:
         """End the present runner, start another, and load the submission into it."""
-        self.close()
+        self._end_present()
         lane = self._request.lane
-        runner = self._sandbox.start(limits_of(self._assignment, lane), self._request.language, lane)
+        runner, self._next = self._next or self._started(), None
         self._present = Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
         self._present.hello()
         self.versions = self.versions or self._present.versions
@@ -44,6 +45,15 @@ class Runners:
             load_of(self._assignment, request.language, request.source, request.filename, lane=lane, ghost=ghost)
         )
         return failed or self._present
+
+    def start_next(self) -> None:
+        """Have the next runner start while the present one is busy; it has seen nothing of the submission before."""
+        if self._next is None:
+            self._next = self._started()
+
+    def _started(self) -> Runner:
+        lane = self._request.lane
+        return self._sandbox.start(limits_of(self._assignment, lane), self._request.language, lane)
 
     def another(self) -> Conversation | Failure:
         """A fresh runner, or in a test without that defence the present one."""
@@ -60,7 +70,13 @@ class Runners:
         return self._present.log() if self._present else ""
 
     def close(self) -> None:
-        """End the present runner."""
+        """End the present runner, and one that was started to come next."""
+        self._end_present()
+        if self._next is not None:
+            self._next.close()
+            self._next = None
+
+    def _end_present(self) -> None:
         if self._present is not None:
             self._present.close()
             self._present = None

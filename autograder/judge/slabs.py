@@ -1,8 +1,10 @@
-"""Memory for a batch: for every call one slab of inputs and one of outputs, so that a call costs two descriptors.
+"""Memory for a batch: for every call, or for a few short ones together, one slab of inputs and one of outputs.
 
+    | call | next call of the slab … |      a call is whole pages:
     | tensor with its guard bands | next tensor … | in outputs, guard to the end of the page |
 
-Outputs hold nothing yet and may be mapped before the clock starts; inputs are revealed when it does.
+A slab costs one descriptor, and its inputs one mapping while the clock runs. Outputs hold nothing yet and may be mapped
+before it starts; inputs are revealed when it does.
 """
 
 from __future__ import annotations
@@ -44,45 +46,64 @@ class Given:
     image: torch.Tensor
 
 
+Wanted = tuple[TensorSpec, Filling, torch.Tensor | None]
+"""A tensor's layout in its own piece, what stands around it, and an input's image."""
+
+
 class Slab:
-    """All inputs, or all outputs, of one call.
+    """All inputs, or all outputs, of the calls that share it.
+
+    Args:
+        calls: the tensors of each call, laid out alike.
 
     Attributes:
-        tensors: with their layouts inside their own pieces.
-        specs: as a runner is told: `bytes` of the slab, `offset` from its start.
+        calls: by call, the tensors with their layouts inside their own pieces.
+        specs: of the first call, as a runner is told: `bytes` of the slab, `offset` from its start.
     """
 
-    def __init__(self, device: Device, parts: Sequence[tuple[TensorSpec, Filling, torch.Tensor | None]]) -> None:
-        used = sum(spec.bytes for spec, _, _ in parts)
-        self.bytes = -(-used // device.granularity) * device.granularity
+    def __init__(self, device: Device, calls: Sequence[Sequence[Wanted]]) -> None:
+        used = sum(spec.bytes for spec, _, _ in calls[0])
+        self._call_bytes = -(-used // device.granularity) * device.granularity
+        self.bytes = self._call_bytes * len(calls)
         self.memory: Memory = device.memory(self.bytes)
-        self.tensors: list[SharedTensor] = []
+        self.calls = [self._placed(number, parts) for number, parts in enumerate(calls)]
         self.specs: list[TensorSpec] = []
         start = 0
-        for number, (wanted, filling, image) in enumerate(parts, 1):
-            to_the_end = image is None and number == len(parts)
-            spec = dataclasses.replace(wanted, bytes=self.bytes - start) if to_the_end else wanted
-            piece = Part(self.memory.view[start : start + spec.bytes])
-            self.tensors.append(SharedTensor(spec, piece, filling, image))
-            self.specs.append(dataclasses.replace(spec, offset=start + spec.offset, bytes=self.bytes))
+        for tensor in self.calls[0]:
+            self.specs.append(dataclasses.replace(tensor.spec, offset=start + tensor.spec.offset, bytes=self.bytes))
+            start += tensor.spec.bytes
+
+    def _placed(self, number: int, parts: Sequence[Wanted]) -> list[SharedTensor]:
+        """The tensors of one call, each in its piece."""
+        start, end = number * self._call_bytes, (number + 1) * self._call_bytes
+        placed: list[SharedTensor] = []
+        for wanted, filling, image in parts:
+            to_the_end = image is None and len(placed) == len(parts) - 1
+            spec = dataclasses.replace(wanted, bytes=end - start) if to_the_end else wanted
+            placed.append(SharedTensor(spec, Part(self.memory.view[start : start + spec.bytes]), filling, image))
             start += spec.bytes
+        return placed
 
     def fill(self) -> None:
         """Write inputs, or guards and poison."""
-        for tensor in self.tensors:
-            tensor.fill()
+        for call in self.calls:
+            for tensor in call:
+                tensor.fill()
 
-    def snapshots(self, memory: torch.Tensor) -> tuple[Snapshot, ...]:
-        """The tensors in a private copy of the slab."""
-        found, start = [], 0
-        for tensor in self.tensors:
-            found.append(Snapshot(tensor, memory[start : start + tensor.spec.bytes]))
-            start += tensor.spec.bytes
+    def snapshots(self, memory: torch.Tensor) -> tuple[tuple[Snapshot, ...], ...]:
+        """By call, the tensors in a private copy of the slab."""
+        found = []
+        for number, call in enumerate(self.calls):
+            start, own = number * self._call_bytes, []
+            for tensor in call:
+                own.append(Snapshot(tensor, memory[start : start + tensor.spec.bytes]))
+                start += tensor.spec.bytes
+            found.append(tuple(own))
         return tuple(found)
 
     def close(self) -> None:
         """Let the memory go."""
-        for tensor in self.tensors:
+        for tensor in (tensor for call in self.calls for tensor in call):
             tensor.memory = Part(torch.empty(0))
         self.memory.close()
 
@@ -92,20 +113,32 @@ class BatchMemory:
 
     Args:
         given: the inputs by call; their images are the judge's own and may serve the other side as well.
+        together: calls of one slab, a divisor of their number.
+
+    Attributes:
+        calls: how many.
     """
 
     def __init__(
-        self, assignment: Assignment, case: Case, device: Device, given: Sequence[Sequence[Given]], defences: Defences
-    ) -> None:
+        self, assignment: Assignment, case: Case, device: Device, given: Sequence[Sequence[Given]], defences: Defences,
+        *, together: int = 1,
+    ) -> None:  # fmt: skip
+        if len(given) % together:
+            raise ValueError(f"{len(given)} calls are no slabs of {together}")
+        self.calls = len(given)
+        self.together = together
         self._device = device
         self._defences = defences
         self.inputs: list[Slab] = []
         self.outputs: list[Slab] = []
         self._taken: list[torch.Tensor] = []
         try:
-            for call in given:
-                self.inputs.append(Slab(device, [(one.spec, one.filling, one.image) for one in call]))
-                self.outputs.append(Slab(device, _outputs(assignment, case, defences)))
+            for first in range(0, len(given), together):
+                calls = given[first : first + together]
+                self.inputs.append(
+                    Slab(device, [[(one.spec, one.filling, one.image) for one in call] for call in calls])
+                )
+                self.outputs.append(Slab(device, [_outputs(assignment, case, defences) for _ in calls]))
                 self._taken.append(torch.empty(self.outputs[-1].bytes, dtype=torch.uint8, device=device.where))
         except BaseException:
             self.close()
@@ -133,11 +166,12 @@ class BatchMemory:
 
     def snapshots(self) -> tuple[tuple[Snapshot, ...], ...]:
         """By call, what was taken."""
-        return tuple(slab.snapshots(private) for slab, private in zip(self.outputs, self._taken, strict=True))
+        slabs = zip(self.outputs, self._taken, strict=True)
+        return tuple(call for slab, private in slabs for call in slab.snapshots(private))
 
     def rewritten(self, number: int) -> list[str]:
         """Names of the inputs of a call that are not what the judge wrote, read where they lie."""
-        tensors = self.inputs[number].tensors
+        tensors = self.inputs[number // self.together].calls[number % self.together]
         return [tensor.spec.name for tensor in tensors if Snapshot(tensor, tensor.memory.view).rewritten()]
 
     def close(self) -> None:
@@ -169,8 +203,6 @@ def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:
     return total(assignment.inputs), total(assignment.outputs)
 
 
-def _outputs(
-    assignment: Assignment, case: Case, defences: Defences
-) -> list[tuple[TensorSpec, Filling, torch.Tensor | None]]:
+def _outputs(assignment: Assignment, case: Case, defences: Defences) -> list[Wanted]:
     specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.outputs]
     return [(spec, draw_filling(spec, poison=defences.poison), None) for spec in specs]

@@ -98,9 +98,9 @@ class Stopwatch:
         ours: list[Batch] = []
         theirs: list[Batch] = []
         while len(ours) < self._rules.most_batches:
-            own, other = turns.batch(prepared.calls)
-            ours.append(_batch(own))
-            theirs.append(_batch(other))
+            own, other = (_batch(taken) for taken in turns.batch(prepared.calls, prepared.together))
+            ours.append(own)
+            theirs.append(other)
             if prepared.bound_us(ours) <= event_us * (1 + self._rules.epsilon):
                 break
         return tuple(ours), tuple(theirs)

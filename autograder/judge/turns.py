@@ -96,8 +96,8 @@ class Turns:
         while self._pending:
             self._settle(self._pending.pop(0), None)
 
-    def batch(self, calls: int) -> tuple[TakenBatch, TakenBatch]:
-        """The same batch by the submission, then by the reference, every output compared.
+    def batch(self, calls: int, together: int) -> tuple[TakenBatch, TakenBatch]:
+        """The same batch by the submission, then by the reference, every output compared; `together` share a slab.
 
         Raises:
             FailedError: the submission failed.
@@ -107,21 +107,21 @@ class Turns:
             raise HarnessError("there is no submission to call")
         inputs = [self._checker.draw(self._case) for _ in range(calls)]
         images = [given(self._checker.assignment, self._case, one) for one in inputs]
-        ours = self._checker.batch(self._ours, self._case, inputs, images)
+        ours = self._checker.batch(self._ours, self._case, inputs, images, together=together)
         if isinstance(ours, Checked):
             raise FailedError(ours)
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images, suspect=self._ours)
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together, suspect=self._ours)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
         for one, other in zip(ours.calls, theirs.calls, strict=True):
             self._settle(one, other.values())
         return ours, theirs
 
-    def reference_batch(self, calls: int, times: int) -> TakenBatch:
+    def reference_batch(self, calls: int, together: int, times: int) -> TakenBatch:
         """The shortest of so many batches of the reference by itself, on the inputs of its last call."""
         inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
         images = [given(self._checker.assignment, self._case, inputs[0])] * calls
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images, times=times)
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together, times=times)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
         return theirs

@@ -14,7 +14,7 @@ import torch
 
 from autograder.errors import GpuError
 from autograder.gpu import tensors
-from autograder.gpu.driver import VirtualMemory
+from autograder.gpu.driver import VirtualMemory, load_driver
 from autograder.protocol import TensorSpec
 
 _as_bytes = tensors.as_bytes
@@ -111,6 +111,29 @@ class Rehearsal:
         self._driver.attach(self._address, handle, self._driver.granularity, writable=False)
         self._driver.release(handle)
         self._driver.detach(self._address, self._driver.granularity)
+
+
+class GpuMemory:
+    """What the loaders of a GPU lane have in common: a call's tensors in the device's memory.
+
+    What wakes the device before a batch is each language's own: the first call of a batch waits for other things.
+    """
+
+    _driver: VirtualMemory
+    _rehearsal: Rehearsal
+
+    def begin(self) -> None:
+        """Get ready to map; the caller has taken a context."""
+        self._driver = VirtualMemory(0, load_driver())
+        self._rehearsal = Rehearsal(self._driver)
+
+    def map(self, spec: TensorSpec, descriptor: int) -> GpuMapped:
+        """Map device memory."""
+        return GpuMapped(spec, descriptor, self._driver)
+
+    def slab(self, specs: Sequence[TensorSpec]) -> GpuSlab:
+        """An allocation for each."""
+        return GpuSlab(specs, self._driver)
 
 
 def _tensor(address: int, spec: TensorSpec) -> torch.Tensor:

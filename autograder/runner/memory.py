@@ -82,6 +82,21 @@ class HostSlab:
         self.tensors = {}
 
 
+class HostMemory:
+    """What the loaders of a CPU lane have in common: a call's tensors in the host's memory."""
+
+    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
+        """Map a memfd."""
+        return Mapped(spec, descriptor)
+
+    def slab(self, specs: Sequence[TensorSpec]) -> HostSlab:
+        """A memfd for each."""
+        return HostSlab(specs)
+
+    def awake(self) -> None:
+        """The processor is."""
+
+
 def _map_writable(descriptor: int, spec: TensorSpec) -> mmap.mmap:
     if not spec.writable:
         with suppress(PermissionError):

@@ -115,6 +115,7 @@ def to_arm(message: Mapping[str, Any]) -> protocol.Arm:
         calls=message["calls"],
         tensors=tuple(protocol.TensorSpec(**spec) for spec in message["tensors"]),
         scalars=message["scalars"],
+        together=message.get("together", 1),
     )
 
 

@@ -130,5 +130,10 @@ class Sandbox(Protocol):
             SandboxError: it could not be started.
         """
 
+    def expect(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
+    ) -> None:
+        """Runners like this will be asked for: get ready for them, so far as the driver can, and wait for nothing."""
+
     def close(self) -> None:
         """End everything it started."""

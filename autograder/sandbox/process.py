@@ -132,6 +132,17 @@ class ProcessSandbox:
         self._runners.append(runner)
         return runner
 
+    def expect(
+        self,
+        limits: RunnerLimits,  # noqa: ARG002 -- a runner's own, which is forked when it is asked for.
+        language: Language,
+        lane: Lane = Lane.cpu,
+        *,
+        purpose: Purpose = Purpose.call,
+    ) -> None:
+        """Have the toolchain imported by the zygote that will fork them."""
+        self._zygote(language, lane if purpose is Purpose.call else Lane.cpu, purpose)
+
     def _devices(self, lane: Lane) -> tuple[str, ...]:
         if lane is Lane.cpu:
             return ()

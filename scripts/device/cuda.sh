@@ -4,5 +4,5 @@
 # Usage: OUT=FOLDER [LANE=h200] [SECONDS_IN_ALL=85] sh scripts/device/cuda.sh
 set -u
 cd "$(dirname "$0")/../.."
-timeout "$((${SECONDS_IN_ALL:-85} + 60))" python3 scripts/device/cuda.py --lane "${LANE:-h200}" \
+timeout "$((${SECONDS_IN_ALL:-85} + 60))" python3 scripts/device/cuda_lane.py --lane "${LANE:-h200}" \
     --seconds "${SECONDS_IN_ALL:-85}" --out "$OUT/cuda.json"

@@ -14,9 +14,9 @@ out=${OUT:-var}
 mkdir -p "$out"
 status=0
 
-# What is measured runs alone; a few judges side by side for the rest, as each keeps memory of the GPU.
+# What is timed runs first and alone; a few judges side by side for the rest, as each keeps memory of the GPU.
 python3 -m tests.redteam --lane "$lane" --sandbox process --jobs 3 --limit-s "$seconds" \
-    --json "$out/table-$lane-process.json" "$@" || status=1
+    --json "$out/table-$lane-process.json" --raw "$out/raw-$lane-process.jsonl" "$@" || status=1
 
 python3 -m tests.redteam.search --lane "$lane" --limit-s "$seconds" --out "$out/search-$lane.json" || status=1
 
@@ -25,6 +25,6 @@ if [ -f .device/docker.tar.xz ] && sh scripts/device/docker_up.sh; then
     TRITON_LIBCUDA_PATH="${TRITON_LIBCUDA_PATH:-/usr/local/nvidia/lib64}"
     export PYTHONPATH TRITON_LIBCUDA_PATH
     python3 -m tests.redteam --lane "$lane" --sandbox docker --jobs 3 --limit-s "$seconds" \
-        --json "$out/table-$lane-docker.json" "$@" || status=1
+        --json "$out/table-$lane-docker.json" --raw "$out/raw-$lane-docker.jsonl" "$@" || status=1
 fi
 exit "$status"

@@ -110,6 +110,11 @@ def _claim_one(claims: _Round) -> GradeTask | None:
         submission = _lock(claims, item)
         if submission is None:
             queue.drop(item)
+            if item.line not in LOW:
+                # It may be held for a moment only, by whoever writes to it, and still wait: the slot is not for those
+                # in whose lines nobody waits for a first answer. The next look is a fresh one.
+                for each in claims.queues.values():
+                    each.hold_low_lines_back()
             continue
         queue.take(item)
         if (task := _task_of(claims, submission)) is not None:

@@ -166,7 +166,11 @@ class Queue:
         if item.suspect:
             self._suspects = max(self._suspects, 1)
         if item.line in LOW:
-            self._low = max(self._low, self.low_most)
+            self.hold_low_lines_back()
+
+    def hold_low_lines_back(self) -> None:
+        """Nobody of a low line has a turn until one of them has ended."""
+        self._low = max(self._low, self.low_most)
 
     def ended(self, item: Waiting | Running) -> None:
         """A slot that ran it is free again."""

@@ -12,16 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from autograder.emulator import build
 from autograder.emulator.translate import MalformedError, UnsupportedError
-from autograder.protocol import Load, TensorSpec
+from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.languages.cuda_library import Library
-from autograder.runner.memory import HostSlab, Mapped
+from autograder.runner.memory import HostMemory
 from autograder.runner.report import SubmissionError, cut
 
 _clock = time.perf_counter_ns
@@ -33,7 +33,7 @@ ORDERS = 3
 _MAX_LOG = 8000
 
 
-class CudaLoader:
+class CudaLoader(HostMemory):
     """Compiles files with g++ and the emulator's headers."""
 
     wrappers: tuple[type[BaseException], ...] = ()
@@ -62,17 +62,6 @@ class CudaLoader:
         for name, content in self._made.items():
             (self._folder / name).write_bytes(content)
         self._made = {}
-
-    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
-        """Map a memfd."""
-        return Mapped(spec, descriptor)
-
-    def slab(self, specs: Sequence[TensorSpec]) -> HostSlab:
-        """A memfd for each."""
-        return HostSlab(specs)
-
-    def awake(self) -> None:
-        """The processor is."""
 
     def versions(self) -> dict[str, str]:
         """Versions of torch and g++."""

@@ -8,14 +8,14 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from autograder.emulator.build import ENTRY_FILE, shown_name
-from autograder.gpu.driver import VirtualMemory, load_driver
-from autograder.protocol import Load, TensorSpec
-from autograder.runner.gpu import GpuMapped, GpuSlab, Rehearsal
+from autograder.gpu.driver import load_driver
+from autograder.protocol import Load
+from autograder.runner.gpu import GpuMemory
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.languages.cuda_library import Library
 from autograder.runner.languages.triton_gpu import EventClock
@@ -34,7 +34,7 @@ _FLAGS = (
 )  # fmt: skip
 
 
-class CudaGpuLoader:
+class CudaGpuLoader(GpuMemory):
     """Imports torch in the zygote, and takes a context of the GPU in the runner: CUDA survives no fork."""
 
     wrappers: tuple[type[BaseException], ...] = ()
@@ -43,8 +43,6 @@ class CudaGpuLoader:
         self._versions: dict[str, str] = {}
         self._nvcc = ""
         self._architecture = ""
-        self._driver: VirtualMemory
-        self._rehearsal: Rehearsal
         self._clock: EventClock
 
     def warm(self) -> None:
@@ -67,19 +65,10 @@ class CudaGpuLoader:
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
-        self._driver = VirtualMemory(0, load_driver())
-        self._rehearsal = Rehearsal(self._driver)
+        super().begin()
         major, minor = torch.cuda.get_device_capability(0)
         self._architecture = f"sm_{major}{minor}a"
         self._versions |= {"gpu": torch.cuda.get_device_name(0), "architecture": self._architecture}
-
-    def map(self, spec: TensorSpec, descriptor: int) -> GpuMapped:
-        """Map device memory."""
-        return GpuMapped(spec, descriptor, self._driver)
-
-    def slab(self, specs: Sequence[TensorSpec]) -> GpuSlab:
-        """An allocation for each."""
-        return GpuSlab(specs, self._driver)
 
     def awake(self) -> None:
         """Map a page; have the device work for this context, so that no batch's first call waits for the switch."""

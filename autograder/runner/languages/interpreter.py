@@ -10,15 +10,18 @@ Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
+from triton.runtime.autotuner import Autotuner
 
 from autograder.runner.record import Record
 
+_clock = time.perf_counter_ns
 BFLOAT16 = "bf16"
 FLOAT8 = frozenset({"fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15"})
 _RAW = FLOAT8 | {BFLOAT16}
@@ -38,6 +41,7 @@ def install(record: Record) -> Callable[[bool], None]:
     """Hook into the interpreter; what is returned switches ghosts on and off."""
     _record_launches(record)
     _refuse_raw_arithmetic()
+    _tune_by_the_hosts_clock()
     return _ghosts()
 
 
@@ -107,6 +111,22 @@ def _ghosts() -> Callable[[bool], None]:
             _replace(interpreter.GridExecutor, "__call__", launch)
 
     return switch
+
+
+# --- autotuners ------------------------------------------------------------------------------------------------------
+
+
+def _tune_by_the_hosts_clock() -> None:
+    """An autotuner asks a GPU's driver how to time its candidates. Here each is run once, by the host's clock."""
+
+    def once(run: Callable[[], object], quantiles: Sequence[float]) -> list[float]:
+        start = _clock()
+        run()
+        return [(_clock() - start) / 1e6] * len(quantiles)
+
+    if "do_bench" not in vars(Autotuner):
+        raise AttributeError("triton's Autotuner has no do_bench")
+    Autotuner.do_bench = property(lambda _: once)
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------

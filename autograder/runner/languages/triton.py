@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograder.protocol import Load, TensorSpec
+from autograder.protocol import Load
 from autograder.runner import source
-from autograder.runner.memory import HostSlab, Mapped
+from autograder.runner.memory import HostMemory
 
 _clock = time.perf_counter_ns
 """Taken before a submission can replace it."""
 
 
-class TritonLoader:
+class TritonLoader(HostMemory):
     """Imports torch and triton; `TRITON_INTERPRET=1` is in the environment before."""
 
     def __init__(self) -> None:
@@ -48,17 +48,6 @@ class TritonLoader:
 
     def begin(self) -> None:
         """The processor is ready."""
-
-    def map(self, spec: TensorSpec, descriptor: int) -> Mapped:
-        """Map a memfd."""
-        return Mapped(spec, descriptor)
-
-    def slab(self, specs: Sequence[TensorSpec]) -> HostSlab:
-        """A memfd for each."""
-        return HostSlab(specs)
-
-    def awake(self) -> None:
-        """The processor is."""
 
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and numpy."""

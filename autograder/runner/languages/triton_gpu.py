@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from autograder.gpu.driver import VirtualMemory, load_driver
-from autograder.protocol import Load, TensorSpec
+from autograder.gpu.driver import load_driver
+from autograder.protocol import Load
 from autograder.runner import source
-from autograder.runner.gpu import GpuMapped, GpuSlab, Rehearsal
+from autograder.runner.gpu import GpuMemory
 
 SCRATCH_BYTES = 256 * 2**20
 """Written before every call: several times any L2 cache, and tens of microseconds in which the host queues the call."""
 
 
-class TritonGpuLoader:
+class TritonGpuLoader(GpuMemory):
     """Imports torch and triton in the zygote, and takes a context of the GPU in the runner: CUDA survives no fork."""
 
     def __init__(self) -> None:
         self.wrappers: tuple[type[BaseException], ...] = ()
         self._versions: dict[str, str] = {}
-        self._driver: VirtualMemory
-        self._rehearsal: Rehearsal
         self._clock: EventClock
         self._record: Any
         self._operations: Any
@@ -34,10 +32,11 @@ class TritonGpuLoader:
         import triton  # noqa: PLC0415
 
         torch.set_num_threads(1)
-        from autograder.runner.languages import launches  # noqa: PLC0415
+        from autograder.runner.languages import driver_module, launches  # noqa: PLC0415
         from autograder.runner.record import OperationRecorder, Record  # noqa: PLC0415
 
         load_driver()
+        driver_module.build()
         self._record = Record()
         self._operations = OperationRecorder(self._record)
         self._switch_ghosts = launches.install(self._record)
@@ -49,17 +48,8 @@ class TritonGpuLoader:
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
-        self._driver = VirtualMemory(0, load_driver())
-        self._rehearsal = Rehearsal(self._driver)
+        super().begin()
         self._versions["gpu"] = torch.cuda.get_device_name(0)
-
-    def map(self, spec: TensorSpec, descriptor: int) -> GpuMapped:
-        """Map device memory."""
-        return GpuMapped(spec, descriptor, self._driver)
-
-    def slab(self, specs: Sequence[TensorSpec]) -> GpuSlab:
-        """An allocation for each."""
-        return GpuSlab(specs, self._driver)
 
     def awake(self) -> None:
         """Map a page, time nothing: what comes first in a batch, and the device has switched to this context."""

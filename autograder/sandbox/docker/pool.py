@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 
@@ -22,6 +23,8 @@ _KINDS = 8
 _LOOK_S = 2.0
 _REST_S = 10.0
 """After a container that could not be made."""
+_LONG_S = 0.5
+"""A warm one takes a few milliseconds; who reads of longer waits may want more that wait, or more cores for them."""
 _MOST_KEEPERS = 4
 _CORES_PER_KEEPER = 4
 """Importing takes a core; the other cores are for whoever is graded meanwhile."""
@@ -55,6 +58,7 @@ class Pool:
 
     def take(self, kind: Kind) -> Container:
         """A warm container: one that waits, one that is being made for nobody else, or else a new one."""
+        began = time.monotonic()
         with self._changed:
             self._want(kind)
             self._changed.notify_all()
@@ -63,7 +67,18 @@ class Pool:
             self._awaited[kind] -= 1
             container = self._first_alive(kind)
             self._changed.notify_all()
-        return container or self._make(kind, False)
+        container = container or self._make(kind, False)
+        if (waited_s := time.monotonic() - began) > _LONG_S:
+            logger.warning(
+                "waited %.2f s for a container of %s, %s, %s", waited_s, kind.language, kind.lane, kind.purpose
+            )
+        return container
+
+    def expect(self, kind: Kind) -> None:
+        """Have containers of this kind wait from now on; nobody waits for them yet."""
+        with self._changed:
+            self._want(kind)
+            self._changed.notify_all()
 
     def waiting(self) -> list[Container]:
         """Those that wait now."""
@@ -113,14 +128,14 @@ class Pool:
             container.close()
 
     def _missing(self) -> Kind | None:
-        """A kind of which there are too few, the last wanted first; the dead are taken out."""
-        for kind in reversed(self._waiting):
-            for container in [one for one in self._waiting[kind] if not one.alive()]:
-                self._waiting[kind].remove(container)
+        """The kind of which there are fewest beside those that somebody waits for, the last wanted first; or none."""
+        for containers in self._waiting.values():
+            for container in [one for one in containers if not one.alive()]:
+                containers.remove(container)
                 container.close()
-            if len(self._waiting[kind]) + self._in_hand[kind] < self._size:
-                return kind
-        return None
+        there = {kind: len(self._waiting[kind]) + self._in_hand[kind] for kind in reversed(self._waiting)}
+        missing = [kind for kind, count in there.items() if count < self._size]
+        return min(missing, key=lambda kind: there[kind] - self._awaited[kind], default=None)
 
     def _unwanted(self) -> list[Container]:
         """What waits in vain."""

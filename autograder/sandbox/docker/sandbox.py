@@ -79,6 +79,12 @@ class DockerSandbox:
         self._runners.append(runner)
         return runner
 
+    def expect(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
+    ) -> None:
+        """Have containers like this made, of those that wait."""
+        self._pool.expect(Kind(language, lane if purpose is Purpose.call else Lane.cpu, purpose, limits))
+
     def waiting(self) -> list[Container]:
         """Containers that wait for a submission."""
         return self._pool.waiting()

@@ -16,6 +16,7 @@ from autograder.judge.floor import FACTS, MARGIN, floor_us
 from autograder.judge.preparing import calls_of
 from autograder.judge.rules import GPU
 from autograder.judge.slabs import bytes_of
+from autograder.protocol import MAX_DESCRIPTORS
 
 ROOT = Path(__file__).parents[3] / "assignments"
 ADD, MATMUL = load_assignment(ROOT / "vector_add"), load_assignment(ROOT / "matmul_tiled")
@@ -45,15 +46,21 @@ def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call_us", "memory_gib", "calls"),
-    [(376.0, 1000, 28), (376.0, 140, 23), (376.0, 80, 13), (5.0, 1000, 56), (1e6, 140, 4)],
-)
-def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int) -> None:
-    assert calls_of(ADD, LARGE, call_us, memory_gib * 2**30, GPU) == calls
+    ("call_us", "memory_gib", "calls", "together"),
+    [
+        (376.0, 1000, 28, 1), (376.0, 140, 23, 1), (376.0, 80, 13, 1), (1e6, 140, 4, 1),
+        (180.0, 1000, 56, 1), (124.0, 1000, 84, 2), (50.0, 4000, 200, 5), (28.0, 4000, 256, 8), (0.5, 4000, 256, 256),
+        (28.0, 140, 16, 8), (0.5, 140, 23, 23),
+    ],
+)  # fmt: skip
+def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int, together: int) -> None:
+    assert calls_of(ADD, LARGE, call_us, memory_gib * 2**30, GPU) == (calls, together)
+    assert calls % together == 0
+    assert calls // together <= GPU.most_slabs <= MAX_DESCRIPTORS
 
 
 def test_a_batch_has_one_call_at_least() -> None:
-    assert calls_of(ADD, LARGE, 376.0, 2**30, GPU) == 1
+    assert calls_of(ADD, LARGE, 376.0, 2**30, GPU) == (1, 1)
 
 
 def test_a_slab_holds_the_tensors_and_their_guards() -> None:

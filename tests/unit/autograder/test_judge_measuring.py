@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 
 import pytest
 from grading_bench import GOOD, Bench, kernel
 
-from autograder.contract import GradeResult, Verdict, Work
+from autograder.contract import GradeResult, Lane, Verdict, Work
 from autograder.errors import GpuMemoryError
-from autograder.judge import ALL_ON, Defences, blame, devices
+from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
+from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
+from autograder.judge.conversation import Conversation
 from autograder.judge.host import HostDevice, HostMemory
 from autograder.judge.rules import HOST as HOST_RULES
 from autograder.judge.rules import Rules
+from autograder.judge.turns import Turns
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
@@ -31,10 +35,11 @@ class EventHost(HostDevice):
     rules = LENIENT
 
 
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Iterator[EventHost]:
+@pytest.fixture(params=[0.0, 1e9], ids=["a slab a call", "calls share a slab"])
+def host(monkeypatch: pytest.MonkeyPatch, bench: Bench, request: pytest.FixtureRequest) -> Iterator[EventHost]:
     device = EventHost()
     monkeypatch.setattr(devices, "of", lambda _: device)
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(LENIENT, together_us=request.param))
     bench.references.close()
     bench.references._exchanges = None
     yield device
@@ -186,3 +191,97 @@ def test_every_output_of_a_batch_is_where_it_belongs(bench: Bench, host: EventHo
     result = measure(bench, source)
     assert result.verdict is Verdict.wrong_answer, result.explanation
     assert "`negative`" in result.explanation
+
+
+def event_times_of(monkeypatch: pytest.MonkeyPatch, changed: Callable[[bool, float], float]) -> None:
+    """Have a GPU's event clock say what a host's cannot: `changed` gets whether it is the submission's turn, and µs."""
+    take = Checker.take
+
+    def taken(self: Checker, runner: Conversation, *rest: object, **more: object) -> Taken | Checked:
+        found = take(self, runner, *rest, **more)  # type: ignore[arg-type]
+        if isinstance(found, Checked):
+            return found
+        ours = more.get("suspect") is None
+        alone = more.get("suspect") is runner
+        us = found.finished.event_us if alone else changed(ours, found.finished.event_us)
+        return dataclasses.replace(found, finished=dataclasses.replace(found.finished, event_us=us))
+
+    monkeypatch.setattr(Checker, "take", taken)
+
+
+FAR = 1000.0
+"""Farther than any noise of a machine's on which tests run."""
+WIDE = dataclasses.replace(LENIENT, most_epsilon=50.0)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_who_slows_the_reference_beside_it_gains_nothing_only_while_it_is_timed_alone(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
+) -> None:
+    """What was queued on a device goes on in the reference's turn, and ends with the process that queued it."""
+    monkeypatch.setattr(type(host), "rules", WIDE)
+    event_times_of(monkeypatch, lambda ours, us: us if ours else FAR * us)
+    result = measure(bench, defences=dataclasses.replace(ALL_ON, control=on))
+    assert result.verdict is Verdict.passed, result.explanation
+    (found,) = result.measurements
+    assert not found.held
+    assert (found.control is not None) == on
+    assert found.remeasure == (clocks.SLOWED if on else "")
+    assert (found.ratio > 10 / FAR) == on
+
+
+class CachedHost(EventHost):
+    """What was just written lies in a cache, until something else is written over it."""
+
+    warm = False
+
+    def memory(self, size: int) -> HostMemory:
+        self.warm = True
+        return super().memory(size)
+
+    def cool(self) -> None:
+        self.warm = False
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_who_does_not_flush_its_caches_gains_nothing_only_while_the_judge_does(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
+) -> None:
+    """A runner of ours flushes by itself before it is timed; a submission has replaced that. The bound would see it
+    too, where a case is long enough for one, so it is off."""
+    device = CachedHost()
+    monkeypatch.setattr(devices, "of", lambda _: device)
+    event_times_of(monkeypatch, lambda ours, us: us / FAR if ours and device.warm else us)
+    (found,) = measure(bench, defences=dataclasses.replace(ALL_ON, cold=on, batches=False)).measurements
+    assert not found.held
+    assert (found.ratio > 10 / FAR) == on
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_time_that_no_device_reaches_is_held_only_where_the_data_sheet_is_asked(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
+) -> None:
+    """Nothing else sees it while it is not bounded: a short case is not."""
+    monkeypatch.setitem(floor.FACTS, Lane.cpu, floor.Facts(memory_tb_s=1.0, l2_bytes=0, tflops={}))
+    result = measure(bench, FORGES, defences=dataclasses.replace(ALL_ON, batches=False, floor=on))
+    assert result.held_reason == (clocks.BELOW_FLOOR if on else "")
+    assert (result.measurements[0].floor_us > 0) == on
+
+
+def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """On a GPU two of them do not fit."""
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(host.rules, epsilon=-2.0, most_batches=3))
+    batch, taken, left = Turns.batch, [], []
+
+    def watched(self: Turns, calls: int, together: int) -> tuple[TakenBatch, TakenBatch]:
+        left.append(sum(one() is not None for one in taken))
+        both = batch(self, calls, together)
+        taken.extend(weakref.ref(one) for one in both)
+        return both
+
+    monkeypatch.setattr(Turns, "batch", watched)
+    result = measure(bench)
+    assert result.verdict is Verdict.passed, result.explanation
+    assert left == [0, 0, 0]

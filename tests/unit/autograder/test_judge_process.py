@@ -16,10 +16,14 @@ import pytest
 from grading_bench import ASSIGNMENT, FIXTURES, GOOD, REFERENCE, body
 
 from autograder import codec
+from autograder.assignment import Limits, load_assignment
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
-from autograder.judge import devices
+from autograder.errors import GpuError
+from autograder.judge import compiled, devices
 from autograder.judge.__main__ import BROKEN, Server
 from autograder.judge.host import HostDevice
+from autograder.judge.references import limits_of, limits_on
+from autograder.sandbox import Purpose, RunnerLimits
 from autograder.sandbox.process import ProcessSandbox
 
 COMMAND = [sys.executable, "-m", "autograder.judge"]
@@ -197,3 +201,60 @@ def test_a_judge_that_cannot_use_its_device_any_more_ends(
     # The job is answered all the same.
     assert codec.loads(Event, out.getvalue().splitlines()[-1]).result
     assert json.loads((folder / "result.json").read_text())["verdict"] == Verdict.grader_error
+
+
+class Expecting(ProcessSandbox):
+    """Notes what it is to be ready for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: list[tuple[RunnerLimits, Lane, Purpose]] = []
+
+    def expect(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
+    ) -> None:
+        assert language is Language.triton
+        self.expected.append((limits, lane, purpose))
+
+
+@pytest.mark.parametrize("lane", [Lane.cpu, Lane.h200])
+def test_a_judge_is_ready_for_the_runners_of_its_lane(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it expects are the very kinds that a first job asks for: containers that wait are kept by their limits."""
+    monkeypatch.setattr(devices, "of", lambda _: HostDevice())
+    sandbox = Expecting()
+    server = Server(ASSIGNMENT.parent, REFERENCE.parent, sandbox, io.StringIO())
+    server.warm([Language.triton], lane)
+    server.close()
+    rung = load_assignment(HERE / "assignments" / "vector_add")
+    assert set(sandbox.expected) == {
+        (limits_of(rung, lane), lane, Purpose.call),
+        (compiled.LIMITS, Lane.cpu, Purpose.compile),
+        (compiled.LIMITS, Lane.cpu, Purpose.read),
+    }
+
+
+def test_a_lane_that_is_not_there_is_the_first_jobs_to_fail_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: Lane) -> HostDevice:
+        raise GpuError("there is none")
+
+    monkeypatch.setattr(devices, "of", none)
+    sandbox = Expecting()
+    server = Server(ASSIGNMENT.parent, REFERENCE.parent, sandbox, io.StringIO())
+    server.warm([Language.triton], Lane.h200)
+    server.close()
+    assert sandbox.expected
+
+
+def test_a_sandbox_of_processes_imports_what_it_is_to_expect(bench_limits: RunnerLimits) -> None:
+    sandbox = ProcessSandbox()
+    sandbox.expect(bench_limits, Language.triton)
+    zygote = sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call]
+    runner = sandbox.start(bench_limits, Language.triton)
+    assert sandbox._zygotes == {(Language.triton, Lane.cpu, Purpose.call): zygote}
+    runner.close()
+    sandbox.close()
+
+
+@pytest.fixture
+def bench_limits() -> RunnerLimits:
+    return limits_on(Lane.cpu, Limits())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,10 @@ from autograder.contract import CaseResult, FindingKind, GradeResult, Mode, Phas
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
+from autograder.judge.failure import Failure
+from autograder.judge.grading import Grading
+from autograder.protocol import Load
+from autograder.sandbox import Runner
 
 WRONG = kernel(after="if m == 32: out[30:] = -7")
 HIDDEN_WRONG = kernel(after="if n not in (5, 33, 128): out[0, 0] = 9")
@@ -155,3 +160,48 @@ def test_a_timed_call_keeps_nothing_of_its_memory(bench: Bench, monkeypatch: pyt
     monkeypatch.setattr(Checker, "call", call)
     assert bench.grade(GOOD, work=Work.measure).verdict is Verdict.passed
     assert kept == []
+
+
+@pytest.mark.parametrize("source", [GOOD, WRONG, HIDDEN_WRONG, "x = 1\n", body("os._exit(0)")])
+def test_what_is_begun_ahead_changes_no_result_and_is_not_left(
+    bench: Bench, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = bench.grade(source, work=Work.check)
+    started: list[Runner] = []
+    start = bench.sandbox.start
+
+    def counted(*arguments: Any, **options: Any) -> Runner:
+        started.append(start(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(bench.sandbox, "start", counted)
+    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
+    result = bench.grade(source, work=Work.check)
+    assert (result.verdict, told(result.cases)) == (expected.verdict, told(expected.cases))
+    assert [one.kind for one in result.findings] == [one.kind for one in expected.findings]
+    assert all(runner.poll() is not None for runner in started)
+
+
+def test_a_runner_that_was_started_ahead_is_the_next_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Public cases, hidden ones and the replay: three runners, each with the source loaded once."""
+    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
+    loaded: list[int] = []
+    load = Conversation.load
+
+    def noted(talk: Conversation, what: Load) -> Failure | None:
+        loaded.append(id(talk._runner))
+        return load(talk, what)
+
+    monkeypatch.setattr(Conversation, "load", noted)
+    started: list[int] = []
+    start = bench.sandbox.start
+
+    def counted(*arguments: Any, **options: Any) -> Runner:
+        runner = start(*arguments, **options)
+        started.append(id(runner))
+        return runner
+
+    monkeypatch.setattr(bench.sandbox, "start", counted)
+    assert bench.grade(GOOD, work=Work.check).verdict is Verdict.passed
+    assert loaded == started
+    assert len(started) == 3

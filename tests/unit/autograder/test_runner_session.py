@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from runner_talk import Talk, Tensor, memory, talking
 
-from autograder import protocol
+from autograder import packets, protocol
 from autograder.contract import Frame, Language, Launch
 from autograder.sandbox.process import ProcessSandbox
 
@@ -352,6 +352,32 @@ def test_patched_libraries_do_not_break_the_runners_replies(talk: Talk, patch: s
     assert out.view[0] == 7
 
 
+TUNED = """\
+import triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 2}), triton.Config({"BLOCK": 16}, num_warps=8)], key=["n"])
+@triton.jit
+def doubled(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+def run(x, out):
+    n = x.numel()
+    doubled[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n)
+"""
+
+
+def test_an_autotuner_chooses_on_the_cpu_too(talk: Talk) -> None:
+    assert isinstance(talk.load(TUNED, "run", ("x", "out")), protocol.Loaded)
+    for _ in range(2):
+        x, out = tensors()
+        answer = talk.call(x, out)
+        assert isinstance(answer, protocol.Returned)
+        assert {launch.kernel for launch in answer.launches} == {"doubled"}
+        assert (out.view == 2 * x.values).all()
+
+
 def test_what_was_printed_before_a_crash_is_in_the_log(talk: Talk) -> None:
     talk.load("import ctypes\ndef run():\n    print('before')\n    ctypes.string_at(0)\n")
     talk.call()
@@ -365,5 +391,5 @@ def test_a_long_source_travels_in_a_descriptor(sandbox: ProcessSandbox) -> None:
         view[:] = source
         load = protocol.Load("", "mine.py", Language.triton, "run", (), source_bytes=len(source))
         words = [talk._judges, talk._runners, descriptor]
-        socket.send_fds(talk.runner.channel, [protocol.encode(load)], words)
+        socket.send_fds(talk.runner.channel, [packets.encode(load)], words)
         assert isinstance(talk.receive(), protocol.Loaded)

@@ -416,6 +416,19 @@ def test_a_pool_makes_several_side_by_side_and_who_asks_gets_the_first_that_is_r
     pool.close()
 
 
+def test_a_pool_makes_what_is_expected_before_anybody_asks_one_of_each_kind_first() -> None:
+    make = Slow()
+    pool = Pool(make, 2, keepers=1)
+    for number in range(3):
+        pool.expect(kind(number))
+    make.go_on.release(20)
+    until(lambda: len(pool.waiting()) == 6)
+    assert {one.kind for one in make.made[:3]} == {kind(number) for number in range(3)}
+    assert pool.take(kind(1)) in cast("list[Container]", make.made)
+    assert len(make.made) <= 7
+    pool.close()
+
+
 def test_a_pool_of_none_makes_each_when_it_is_asked_for() -> None:
     make = Maker()
     pool = Pool(make, 0)

@@ -523,6 +523,18 @@ def test_a_copy_beyond_the_end_is_told(kernel):
     assert "a cudaMemcpy to the device of 400 bytes begins at element 0 of a" in copies(torch.zeros(99), 100)
 
 
+def test_a_copy_of_a_few_bytes_is_no_store_of_the_hosts(kernel):
+    """The compiler would make a store of it, which the host may not do."""
+    sets = kernel("""extern "C" void go(float* out) {
+          const float one = 1.0f;
+          cudaMemset(out, 0, 2 * sizeof one);
+          cudaMemcpy(out + 1, &one, sizeof one, cudaMemcpyHostToDevice);
+        }""")
+    out = torch.full((2,), torch.nan)
+    assert sets(out) == ""
+    assert out.tolist() == [0.0, 1.0]
+
+
 def test_blocks_go_backwards_in_the_reverse_order(kernel):
     last = kernel("""__global__ void k(int* out) { if (threadIdx.x == 0) *out = blockIdx.x; }
         extern "C" void go(int* out) { k<<<5, 32>>>(out); }""")

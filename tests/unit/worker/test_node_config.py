@@ -100,8 +100,15 @@ def test_a_node_on_a_gpu_serves_that_one_and_its_judge_sees_no_other(tmp_path, f
     assert (made.serves.lanes, made.gpu.uuid) == ((Lane.h200,), "GPU-bbbb")
     assert made.serves.facts["gpu uuid"] == "GPU-bbbb"
     assert environment(said, made.gpu) == {"LADDER_SANDBOX_POOL": "2", "CUDA_VISIBLE_DEVICES": "GPU-bbbb"}
-    assert made.judge._command[-2:] == [SANDBOXES["docker"], "serve"]
+    assert made.judge._command[-4:] == [SANDBOXES["docker"], "serve", "--lane", "h200"]
     assert made.device.hygiene._ours is not below_this_process, "containers are below the daemon, not below us"
+
+
+def test_a_judge_that_is_not_ours_is_started_as_its_owner_said(tmp_path):
+    assert compose(config(tmp_path, LADDER_JUDGE="stand in", LADDER_LANES="h200"), Stopping(1)).judge._command == [
+        "stand",
+        "in",
+    ]
 
 
 def test_the_judge_is_kept_to_its_cores_where_its_runners_do_not_inherit_them(tmp_path, fake):

@@ -1,6 +1,8 @@
 """On a GPU: CUDA C++ through the judge and the process sandbox.
 
-    python scripts/device/cuda.py --out FILE [--lane h200] [--seconds 85]
+A file `cuda.py` here would stand before NVIDIA's package of that name.
+
+    python scripts/device/cuda_lane.py --out FILE [--lane h200] [--seconds 85]
 
 Staff kernels first, checked and measured; then a few files that must not pass; then the milestones, as far as the
 seconds reach. Every row says what was graded, what it got, where the time went, and how it compares with Triton's staff

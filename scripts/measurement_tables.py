@@ -1,0 +1,164 @@
+"""The tables of docs/measurement.md, from what `scripts/measurement.py` has read."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from autograder import codec
+from autograder.contract import GradeResult, Measurement, Work
+from autograder.judge.clocks import DISAGREE
+
+SELF = ("self", "warm")
+"""Parts whose measurements are of the rungs as they are, by a warm judge."""
+
+
+def tables(folder: Path) -> str:
+    """The tables of docs/measurement.md, in Markdown."""
+    warm, cold, short = (measured(folder, parts) for parts in (SELF, ("cold",), ("short",)))
+    bench = {f"{e['slug']} `{e['case']}`": statistics.median(e["do_bench_us"]) for e in entries_of(folder, "bench")}
+    blocks = [
+        _spread_table(by_case(one for one in warm if not one["remeasured"]), bench),
+        _bound_table(by_case(warm)),
+        _seconds_table(warm),
+    ]
+    if short:
+        blocks += [_spread_table(by_case(short), {}), _bound_table(by_case(short))]
+    if cold:
+        blocks += [_cold_table(cold, warm)]
+    if checks := [one for one in entries_of(folder, "warm") if one["work"] == Work.check]:
+        blocks += [_check_table(checks)]
+    blocks += [[_sums(name, found)] for name, found in (("warm", warm), ("short", short), ("cold", cold)) if found]
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def entries_of(folder: Path, part: str) -> list[dict[str, Any]]:
+    """What was read of a part, oldest first."""
+    path = folder / f"{part}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def measured(folder: Path, parts: Iterable[str]) -> list[dict[str, Any]]:
+    """The measurements of some parts, as read, with `result` decoded."""
+    return [
+        {**entry, "result": codec.from_json(GradeResult, entry["result"])}
+        for part in parts
+        for entry in entries_of(folder, part)
+        if entry["work"] == Work.measure
+    ]
+
+
+def by_case(entries: Iterable[dict[str, Any]]) -> dict[str, list[Measurement]]:
+    """The measurements of every ranked case."""
+    found: dict[str, list[Measurement]] = {}
+    for entry in entries:
+        for one in entry["result"].measurements:
+            found.setdefault(f"{entry['slug']} `{one.case}`", []).append(one)
+    return found
+
+
+def _spread_table(cases: dict[str, list[Measurement]], bench: dict[str, float]) -> list[str]:
+    heads = ("ranked case", "gradings", "time, µs", "do_bench, µs", "difference", "ratio to itself, median", "spread",
+             "least – most")  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---:|---|"]
+    for name, found in cases.items():
+        ratios = [one.ratio for one in found]
+        time_us = statistics.median(one.time_us for one in found)
+        other = bench.get(name, 0.0)
+        apart = f"{other:.1f} | {100 * (time_us / other - 1):+.1f} %" if other else "– | –"
+        spread = 100 * statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+        rows.append(
+            f"| {name} | {len(found)} | {time_us:.1f} | {apart} | {statistics.median(ratios):.4f} | {spread:.2f} % | "
+            f"{min(ratios):.4f} – {max(ratios):.4f} |"
+        )
+    return rows
+
+
+def _bound_table(cases: dict[str, list[Measurement]]) -> list[str]:
+    heads = ("ranked case", "K", "null, µs", "excess of the bound: least, median, most", "limit, most",
+             "batches needed", "drift of T_ref: median, most", "clock", "disagreement", "measure again",
+             "held")  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---|---:|---:|---|---|---:|---:|---:|"]
+    for name, found in cases.items():
+        bounds = [one.bound for one in found if one.bound]
+        drifts = [abs(one.control.drift) for one in found if one.control]
+        if not bounds or not drifts:
+            continue
+        excess = [one.excess for one in bounds]
+        null_us = statistics.median(min(one.null_us) for one in bounds)
+        clocks = sorted({one.clock for one in found})
+        rows.append(
+            f"| {name} | {bounds[0].calls} | {null_us:.0f} | {100 * min(excess):.2f}, "
+            f"{100 * statistics.median(excess):.2f}, {100 * max(excess):.2f} % | "
+            f"{100 * max(one.epsilon for one in bounds):.1f} % | "
+            f"{statistics.mean(len(one.batches) for one in bounds):.1f} | "
+            f"{100 * statistics.median(drifts):.2f}, {100 * max(drifts):.2f} % | "
+            f"{', '.join(f'{clock} {sum(one.clock == clock for one in found)}' for clock in clocks)} | "
+            f"{sum(DISAGREE in {one.held, one.remeasure} for one in found)} | "
+            f"{sum(bool(one.remeasure) for one in found)} | {sum(bool(one.held) for one in found)} |"
+        )
+    return rows
+
+
+def _seconds_table(entries: list[dict[str, Any]]) -> list[str]:
+    heads = ("rung", "a measurement, warm: median, most, s", "exclusive GPU seconds: median, most", "the first one, s",
+             "… exclusive")  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|"]
+    for slug in dict.fromkeys(entry["slug"] for entry in entries):
+        own = [entry for entry in entries if entry["slug"] == slug]
+        warm, first = [one for one in own if not one["first"]], [one for one in own if one["first"]]
+        rows.append(
+            f"| {slug} | {_two([one['seconds'] for one in warm])} | "
+            f"{_two([one['result'].exclusive_s for one in warm])} | {_one([one['seconds'] for one in first])} | "
+            f"{_one([one['result'].exclusive_s for one in first])} |"
+        )
+    return rows
+
+
+def _cold_table(cold: list[dict[str, Any]], warm: list[dict[str, Any]]) -> list[str]:
+    """Is the first measurement of a new judge as right as a later one?"""
+    heads = ("ranked case", "first ones", "time, µs", "beside warm ones", "ratio to itself: least – most",
+             "excess of the bound, most", "measure again", "held")  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---|---:|---:|---:|"]
+    later = by_case(one for one in warm if not one["first"])
+    for name, found in by_case([*cold, *(one for one in warm if one["first"])]).items():
+        time_us = statistics.median(one.time_us for one in found)
+        beside = statistics.median(one.time_us for one in later[name]) if later.get(name) else time_us
+        excess = [one.bound.excess for one in found if one.bound]
+        ratios = [one.ratio for one in found]
+        rows.append(
+            f"| {name} | {len(found)} | {time_us:.1f} | {100 * (time_us / beside - 1):+.2f} % | "
+            f"{min(ratios):.4f} – {max(ratios):.4f} | {100 * max(excess, default=0.0):.2f} % | "
+            f"{sum(bool(one.remeasure) for one in found)} | {sum(bool(one.held) for one in found)} |"
+        )
+    return rows
+
+
+def _check_table(checks: list[dict[str, Any]]) -> list[str]:
+    rows = ["| rung | check, warm: median, most, s |", "|---|---|"]
+    for slug in dict.fromkeys(entry["slug"] for entry in checks):
+        # The first of each starts the judge's runners: it is not warm.
+        own = [entry["seconds"] for entry in checks if entry["slug"] == slug and not entry["first"]]
+        rows.append(f"| {slug} | {_two(own)} |")
+    return rows
+
+
+def _sums(name: str, entries: list[dict[str, Any]]) -> str:
+    results = [entry["result"] for entry in entries]
+    disagree = sum(DISAGREE in {one.held_reason, one.remeasure} for one in results)
+    return (
+        f"{name}: {len(results)} gradings; {sum(one.verdict != 'passed' for one in results)} not passed, "
+        f"{disagree} where the clocks disagree, {sum(bool(one.remeasure) for one in results)} to repeat, "
+        f"{sum(one.held for one in results)} held."
+    )
+
+
+def _one(values: list[float]) -> str:
+    return f"{statistics.median(values):.1f}" if values else "–"
+
+
+def _two(values: list[float]) -> str:
+    return f"{statistics.median(values):.1f}, {max(values):.1f}" if values else "–"
