@@ -49,13 +49,33 @@ SLOWS_THE_REFERENCE = with_lines(
 )
 
 
+DOES_NOT_FLUSH = with_lines(
+    top=ENTRY_CLOCK + "mine = None\n",
+    before="global mine\n"
+    "if mine is None:\n"
+    "    mine = clock()\n"
+    "    # Long enough for the launch to be queued meanwhile, as behind the flush.\n"
+    "    mine._zero = lambda *_: torch.cuda._sleep(200_000)",
+)
+
+
 @pytest.fixture(scope="module")
 def assignment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Vector add with one ranked case of about 190 µs on an H200."""
-    folder = tmp_path_factory.mktemp("assignments") / "vector_add"
+    return with_one_case(tmp_path_factory.mktemp("assignments"), 2**26)
+
+
+@pytest.fixture(scope="module")
+def in_the_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Vector add with one ranked case that fits into the L2 cache twice."""
+    return with_one_case(tmp_path_factory.mktemp("assignments"), 2**21)
+
+
+def with_one_case(parent: Path, n: int) -> Path:
+    folder = parent / "vector_add"
     shutil.copytree(ROOT / "assignments" / "vector_add", folder)
     manifest = folder / "assignment.toml"
-    text = manifest.read_text(encoding="utf-8").replace("134217728", str(2**26)).replace("pairs = 25", "pairs = 9")
+    text = manifest.read_text(encoding="utf-8").replace("134217728", str(n)).replace("pairs = 25", "pairs = 9")
     head, second = text.split('[[case]]\nname = "gpu_ranked_bfloat16"')
     rest = second.partition("[[case]]")[2]
     manifest.write_text(head + ("[[case]]" + rest if rest else ""), encoding="utf-8")
@@ -66,7 +86,9 @@ def assignment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measure(lane: Lane, sandbox: ProcessSandbox, assignment: Path) -> Iterator[Measure]:
     references = References(sandbox)
 
-    def run(source: str, *, remeasured: int = 0, defences: Defences = ALL_ON) -> GradeResult:
+    def run(
+        source: str, *, remeasured: int = 0, defences: Defences = ALL_ON, assignment: Path = assignment
+    ) -> GradeResult:
         request = GradeRequest(
             "vector_add", "", Language.triton, lane, Mode.submission, source, "vector_add.py", Work.measure,
             remeasured=remeasured,
@@ -142,3 +164,15 @@ def test_below_the_floor_is_held_at_once(measure: Measure) -> None:
     assert only(result).held == clocks.BELOW_FLOOR
     assert result.held
     assert not measure(source, defences=dataclasses.replace(off, floor=False)).held
+
+
+def test_without_cooling_what_the_judge_wrote_is_in_the_cache_for_whoever_does_not_flush(
+    measure: Measure, in_the_cache: Path
+) -> None:
+    """The bound would see it in a longer case; one of some microseconds is not bounded."""
+    unbounded = dataclasses.replace(ALL_ON, batches=False, floor=False)
+    cooled = only(measure(DOES_NOT_FLUSH, defences=unbounded, assignment=in_the_cache))
+    warm = dataclasses.replace(unbounded, cold=False)
+    found = only(measure(DOES_NOT_FLUSH, defences=warm, assignment=in_the_cache))
+    assert found.ratio < 0.9 * cooled.ratio
+    assert cooled.ratio > 0.9

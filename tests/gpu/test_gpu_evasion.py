@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.contract import FindingKind, GradeResult, Mode, Verdict, Work
+from tests.gpu.hostile.corpus import EVASION, attacks
 
 pytestmark = pytest.mark.gpu
 Grade = Callable[..., GradeResult]
@@ -21,13 +22,7 @@ HONEST = [
     if path.stem not in {ADDS_WITH_TORCH, FLOAT32_ONLY}
 ]
 CORPUS = Path(__file__).parents[2] / "reference" / "vector_add" / "submissions"
-FOUND = {
-    "passed_library_in_a_graph": {FindingKind.decoration, FindingKind.library_call},
-    "passed_library_by_ctypes": {FindingKind.decoration, FindingKind.library_call},
-    "passed_native_code": {FindingKind.no_kernel},
-    "passed_native_code_behind_a_kernel": {FindingKind.decoration},
-    "passed_compiled_ahead": set(),
-}
+FOUND = {attack.name: set(attack.findings) for attack in attacks() if attack.folder == EVASION}
 
 
 def checked(grade_on_gpu: Grade, path: Path) -> GradeResult:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import codec
+from autograder.assignment import EXTENSIONS
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
 from autograder.judge import References, grade
 from autograder.judge.defences import ALL_ON, Defences
@@ -159,7 +160,7 @@ class Stand:
     ) -> None:
         self.sandbox = Watched(sandbox)
         self.lane = lane
-        self._root = root
+        self.root = root
         self._pairs = pairs
         self._folders: dict[str, Folders] = {}
         self._references = References(self.sandbox.inner) if warm else None
@@ -175,17 +176,18 @@ class Stand:
         work: Work = Work.all,
         ranked: int = 2048,
         remeasured: int = 0,
+        language: Language = Language.triton,
     ) -> GradeResult:
         """Grade one source as a whole job would."""
         folders = self.folders(limits or {}, inputs, ranked)
         request = GradeRequest(
             slug="vector_add",
             bundle="",
-            language=Language.triton,
+            language=language,
             lane=self.lane,
             mode=Mode(mode),
             source=source,
-            filename="submission.py",
+            filename=f"submission.{EXTENSIONS[language]}",
             work=work,
             remeasured=remeasured,
         )
@@ -207,7 +209,7 @@ class Stand:
         key = json.dumps([limits, inputs, ranked])
         if key not in self._folders:
             self._folders[key] = write_assignment(
-                self._root / str(len(self._folders)),
+                self.root / str(len(self._folders)),
                 limits=limits, inputs=inputs, lane=self.lane, ranked=ranked, pairs=self._pairs,
             )  # fmt: skip
         return self._folders[key]

@@ -9,10 +9,14 @@ import sys
 from pathlib import Path
 
 from autograder.contract import Lane
+from tests.redteam.outcome import Outcome
 from tests.redteam.run import run
 from tests.redteam.stands import DRIVERS
-from tests.redteam.table import FINE, Row, Table
+from tests.redteam.table import FINE, Row, Table, from_json
 from tests.redteam.table import Path as Way
+
+OPEN = {Outcome.skipped, Outcome.error}
+"""What says nothing, and is graded again when a run goes on."""
 
 NOT_HERE = 77
 """No path could be run: no failure, and no red team."""
@@ -36,10 +40,13 @@ def main() -> int:
         sandboxes=options.sandbox,
         only=options.only,
         quick=options.quick,
+        serial=options.serial,
         jobs=options.jobs,
         limit_s=options.limit_s,
         told=tell,
         log=options.log,
+        raw=options.raw,
+        graded=_graded(options.resume),
     )
     table.command = command
     print(table.as_text())
@@ -58,15 +65,24 @@ def _paths(rows: list[Row]) -> list[Way]:
     return [Way(lane, sandbox) for lane, sandbox in dict.fromkeys((row.lane, row.sandbox) for row in rows)]
 
 
+def _graded(files: list[Path]) -> set[tuple[str, str, str]]:
+    """What need not be graded again: everything that a table has a verdict for."""
+    tables = [from_json(json.loads(path.read_text(encoding="utf-8"))) for path in files if path.exists()]
+    return {(row.attack, row.lane, row.sandbox) for table in tables for row in table.rows if row.outcome not in OPEN}
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
     parser.add_argument("--lane", type=Lane, nargs="+", default=[], help="all that this machine has a device for")
     parser.add_argument("--sandbox", choices=DRIVERS, nargs="+", default=list(DRIVERS))
     parser.add_argument("--only", nargs="+", default=[], metavar="CLASS", help="classes (A1, or A) or names of files")
     parser.add_argument("--quick", action="store_true", help="the subset that a node's owner runs")
+    parser.add_argument("--serial", action="store_true", help="only what has to be alone: timed, or fills the machine")
     parser.add_argument("--jobs", type=int, default=1, help="files that are not timed, side by side")
     parser.add_argument("--limit-s", type=float, default=math.inf, help="what has not begun by then is skipped")
     parser.add_argument("--json", type=Path, help="write everything there")
+    parser.add_argument("--resume", type=Path, nargs="*", default=[], help="tables; what was graded there is left out")
+    parser.add_argument("--raw", type=Path, help="every result with its samples, as lines of JSON")
     parser.add_argument("--log", type=Path, help="what the judges print")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The corpora as one list of tasks: `tests/hostile` on every lane, `tests/gpu/hostile` on a GPU's."""
+"""The corpora as one list of tasks: `tests/hostile` and `tests/hostile_cuda` on every lane, `tests/gpu` on a GPU's."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.contract import Lane
+from autograder.contract import Lane, Language
 from autograder.judge.defences import Defences
 from tests.gpu.hostile import corpus as gpu_corpus
 from tests.hostile import corpus as cpu_corpus
+from tests.hostile_cuda import corpus as cuda_corpus
 
 BITE = " (bite)"
 """What the names of bites end with."""
 
 SERIAL = {"F3"}
 """Classes whose traces are looked for on the whole machine: one at a time."""
+
+CUDA = ".cu"
+"""What the names of rows in CUDA C++ end with."""
+
+COMPILES = {"import_s": 90.0, "call_s": 20.0}
+"""Limits of what is compiled by somebody's compiler, which is not what is tried."""
 
 PATIENT_S = 20.0
 """How long a call may take in a container where its end is not what is tried."""
@@ -49,6 +56,7 @@ class Task:
         neighbour: other processes of the machine copy and compute meanwhile.
         without: the judge's defences that are switched off: this is a bite; `expected` says how the attack succeeds.
         naive: judged by a harness in the submission's own process, which is a bite too.
+        language: of the source; `SECRET` in CUDA C++ stands for the path of a file that is nobody's business.
         skipped: why it says nothing on this lane.
     """
 
@@ -74,6 +82,7 @@ class Task:
     without: tuple[str, ...] = ()
     naive: bool = False
     quick: bool = False
+    language: Language = Language.triton
     skipped: str = ""
 
 
@@ -87,8 +96,12 @@ def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = F
         _honest(lane),
         *(_common(attack, lane, sandbox) for attack in cpu_corpus.attacks() if not attack.at_the_edge),
     ]
+    found += [_cuda(attack, lane) for attack in cuda_corpus.attacks()]
     if lane is not Lane.cpu:
-        found += [task for attack in gpu_corpus.attacks() for task in (_gpu(attack, sandbox), *_bites(attack, sandbox))]
+        # First, should time run out: nothing else shows what they show.
+        own = gpu_corpus.attacks()
+        bites = [bite for attack in own for bite in _bites(attack, sandbox)]
+        found = [*(_gpu(attack, sandbox) for attack in own), *found, *bites]
     return [task for task in found if _wanted(task, only) and (task.quick or not quick)]
 
 
@@ -123,6 +136,25 @@ def _common(attack: cpu_corpus.Attack, lane: Lane, sandbox: str) -> Task:
         needs=attack.needs,
         serial=attack.threat in SERIAL,
         quick=attack.name in QUICK,
+        skipped=expected if isinstance(expected, str) else "",
+    )
+
+
+def _cuda(attack: cuda_corpus.Attack, lane: Lane) -> Task:
+    expected = attack.expected(gpu=lane is not Lane.cpu)
+    return Task(
+        name=f"{attack.name}{CUDA}",
+        threat=attack.threat,
+        tries=attack.tries(),
+        source=attack.source(),
+        expected=() if isinstance(expected, str) else expected,
+        mode=attack.mode,
+        work="check",
+        limits=tuple((COMPILES | attack.limits).items()),
+        held="no" if lane is Lane.cpu else "either",
+        findings=attack.findings,
+        needs=attack.needs,
+        language=Language.cuda,
         skipped=expected if isinstance(expected, str) else "",
     )
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import statistics
 
 from autograder.contract import Bound, Control, Measurement, Pair
 from autograder.judge import clocks
-from autograder.judge.measure import by_clock, interval
+from autograder.judge.measure import by_samples
 from autograder.judge.quiet import control_of
 from autograder.judge.rules import GPU, Rules
 
@@ -42,23 +41,8 @@ def forged(found: Measurement, scale: float, rules: Rules = GPU) -> Measurement:
 @functools.lru_cache(maxsize=64)
 def _taken_anew(found: Measurement, rules: Rules) -> Measurement:
     """By the event clock, from its samples alone: what was recorded may rank by another clock already."""
-    times, references = zip(*(by_clock(pair, CLOCK) for pair in found.pairs), strict=True)
-    ratios = [ours / theirs for ours, theirs in zip(times, references, strict=True)]
-    (ratio_low, ratio_high), (time_low, time_high) = interval(ratios), interval(times)
-    return dataclasses.replace(
-        found,
-        clock=CLOCK,
-        ratio=statistics.median(ratios),
-        ratio_low=ratio_low,
-        ratio_high=ratio_high,
-        time_us=statistics.median(times),
-        time_low_us=time_low,
-        time_high_us=time_high,
-        reference_us=statistics.median(references),
-        control=_control(found, found.pairs, rules),
-        held="",
-        remeasure="",
-    )
+    again = by_samples(found, CLOCK)
+    return dataclasses.replace(again, control=_control(found, found.pairs, rules), held="", remeasure="")
 
 
 def _bound(found: Measurement, rules: Rules) -> Bound | None:

@@ -26,14 +26,24 @@ ROOT = Folder(__file__).parents[2]
 TASK_S = 300.0
 """How long one grading may take, the worker's start included, before the judge counts as hung."""
 
+OVERTIME_S = 45.0
+"""How much longer than the whole run one that has begun may take."""
+
 Told = Callable[[Row], None]
 
 
 class Worker:
     """One process that grades; started when it is needed, ended when it does not answer."""
 
-    def __init__(self, lane: str, sandbox: str, log: Folder) -> None:
-        self._command = [sys.executable, "-m", "tests.redteam.worker", lane, sandbox]
+    def __init__(self, lane: str, sandbox: str, log: Folder, raw: Folder | None = None) -> None:
+        self._command = [
+            sys.executable,
+            "-m",
+            "tests.redteam.worker",
+            lane,
+            sandbox,
+            *([str(raw.absolute())] if raw else []),
+        ]
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
@@ -111,7 +121,7 @@ class Crew:
 
     Attributes:
         jobs: how many files may be graded side by side, of those that may at all.
-        log: gets what the judges print.
+        log: gets what the judges print; `raw`, if it is not `None`, every result as a line of JSON.
         told: gets every row as it comes.
         until: by the monotonic clock; what has not begun then is skipped with that reason.
     """
@@ -122,12 +132,13 @@ class Crew:
     log: Folder
     told: Told
     until: float
+    raw: Folder | None = None
 
     def graded(self, tasks: Sequence[Task]) -> list[Row]:
-        """Every task's row: what may run side by side first, then the rest alone."""
+        """Every task's row: what has to be alone first, as nothing else shows so much, then the rest side by side."""
         together = [task for task in tasks if not task.serial] if self.jobs > 1 else []
         alone = [task for task in tasks if task not in together]
-        rows = self._spread(together, self.jobs) + self._spread(alone, 1)
+        rows = self._spread(alone, 1) + self._spread(together, self.jobs)
         order = {task.name: number for number, task in enumerate(tasks)}
         return sorted(rows, key=lambda row: order[row.attack])
 
@@ -144,7 +155,7 @@ class Crew:
         return rows
 
     def _work(self, waiting: queue.SimpleQueue[Task], rows: list[Row]) -> None:
-        worker = Worker(str(self.lane), self.sandbox, self.log)
+        worker = Worker(str(self.lane), self.sandbox, self.log, self.raw)
         with suppress(queue.Empty):
             while True:
                 row = self._row(worker, waiting.get_nowait())
@@ -155,7 +166,8 @@ class Crew:
     def _row(self, worker: Worker, task: Task) -> Row:
         if task.skipped or time.monotonic() >= self.until:
             return self._without(task, Outcome.skipped, task.skipped or "there was no time left")
-        answer = worker.graded(task)
+        # One that hangs must not take the time of a run that has an end.
+        answer = worker.graded(task, min(TASK_S, self.until - time.monotonic() + OVERTIME_S))
         if answer.seen is None:
             how = Outcome.error if answer.error else Outcome.skipped
             return self._without(task, how, answer.error or answer.skipped)

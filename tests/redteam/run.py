@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path as Folder
 
 from autograder.contract import Lane
@@ -21,10 +21,13 @@ def run(
     sandboxes: Sequence[str] = stands.DRIVERS,
     only: Sequence[str] = (),
     quick: bool = False,
+    serial: bool = False,
     jobs: int = 1,
     limit_s: float = math.inf,
     told: Callable[[Row], None] = lambda _: None,
     log: Folder | None = None,
+    raw: Folder | None = None,
+    graded: Container[tuple[str, str, str]] = (),
 ) -> Table:
     """Grade every file on every path and hold what it got against the table.
 
@@ -32,10 +35,13 @@ def run(
         lanes: all that this machine has a device for if empty.
         only: classes or names of files; everything if empty.
         quick: the subset that a node's owner runs.
+        serial: only what has to be alone on the machine.
         jobs: how many files that are not timed may be graded side by side.
         limit_s: what has not begun by then is skipped.
         told: gets every row as it comes.
         log: gets what the judges print; a temporary file if `None`.
+        raw: gets every result, samples included, as lines of JSON; nothing does if `None`.
+        graded: attacks with lane and sandbox that are left out.
     """
     started = time.monotonic()
     wanted = [Lane(lane) for lane in lanes] or stands.lanes()
@@ -44,7 +50,15 @@ def run(
     with tempfile.NamedTemporaryFile(prefix="redteam-", suffix=".log") as kept, canary():
         for path in paths:
             if not path.skipped:
-                crew = pool.Crew(Lane(path.lane), path.sandbox, jobs, log or Folder(kept.name), told, started + limit_s)
-                table.rows += crew.graded(tasks(crew.lane, path.sandbox, only=only, quick=quick))
+                until = started + limit_s
+                crew = pool.Crew(Lane(path.lane), path.sandbox, jobs, log or Folder(kept.name), told, until, raw)
+                wanted_here = tasks(crew.lane, path.sandbox, only=only, quick=quick)
+                table.rows += crew.graded(
+                    [
+                        task
+                        for task in wanted_here
+                        if (task.serial or not serial) and (task.name, path.lane, path.sandbox) not in graded
+                    ]
+                )
     table.seconds = time.monotonic() - started
     return table

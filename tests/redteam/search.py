@@ -264,23 +264,35 @@ def main() -> int:
         return 0
     started = time.monotonic()
     sandbox = _sandbox(options.sandbox)
+    so_far: list[Probe] = []
+
+    def told(probe: Probe) -> None:
+        """Show it, and keep what there is: who stops a long search has it so far."""
+        _tell(probe)
+        so_far.append(probe)
+        if options.out:
+            _write(options.out, so_far, time.monotonic() - started, options.sandbox)
+
     with tempfile.TemporaryDirectory(prefix="redteam-") as root:
         bench = Bench(options.lane, sandbox, Path(root))
         try:
-            probes = search(bench, KERNELS[: options.kernels], started + options.limit_s, _tell, options.honest)
+            probes = search(
+                bench, KERNELS[options.skip :][: options.kernels], started + options.limit_s, told, options.honest
+            )
         finally:
             bench.close()
             sandbox.close()
     print(table(probes))
-    found = any(probe.measurement for probe in probes)
-    if options.out:
-        data: dict[str, Any] = {
-            "seconds": round(time.monotonic() - started, 1),
-            "sandbox": options.sandbox,
-            "probes": [codec.to_json(probe) for probe in probes],
-        }
-        options.out.write_text(json.dumps(data) + "\n", encoding="utf-8")
-    return 0 if found else 1
+    return 0 if any(probe.measurement for probe in probes) else 1
+
+
+def _write(path: Path, probes: Sequence[Probe], seconds: float, sandbox: str) -> None:
+    data: dict[str, Any] = {
+        "seconds": round(seconds, 1),
+        "sandbox": sandbox,
+        "probes": [codec.to_json(probe) for probe in probes],
+    }
+    path.write_text(json.dumps(data) + "\n", encoding="utf-8")
 
 
 def _sandbox(name: str) -> Sandbox:
@@ -295,6 +307,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sandbox", choices=("process", "docker"), default="process")
     parser.add_argument("--limit-s", type=float, default=200.0)
     parser.add_argument("--kernels", type=int, default=len(KERNELS), help="how many of them, the most telling first")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many, which were searched before")
     parser.add_argument("--honest", type=int, default=2, help="gradings without a cheat, of each")
     parser.add_argument("--out", type=Path, help="every probe with its samples")
     parser.add_argument("--from", dest="recorded", type=Path, help="no GPU: decide recorded probes anew")

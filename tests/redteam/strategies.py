@@ -201,7 +201,8 @@ def {entry}(*arguments):
 def _batch(arm, outputs, end, say):
     written = [spec for spec in arm["tensors"] if spec["writable"]]
     read = [spec for spec in arm["tensors"] if not spec["writable"]]
-    spaces, calls = [], []
+    together = arm.get("together", 1)
+    spaces, slabs = [], []
     for descriptor in outputs:
         answer, asked = _reserved(written[0]["bytes"]), _reserved(read[0]["bytes"])
         _attach(answer, descriptor, written[0]["bytes"])
@@ -210,31 +211,38 @@ def _batch(arm, outputs, end, say):
         page = _page()
         _d.cuMemMap(asked, 2**21, 0, page, 0)
         _d.cuMemSetAccess(asked, 2**21, _access(), 1)
-        values = dict(arm["scalars"]) | {{spec["name"]: _tensor(answer, spec) for spec in written}}
-        values |= {{spec["name"]: _tensor(asked, spec) for spec in read}}
+        slabs.append((asked, [_placed(arm, number, answer, written, asked, read) for number in range(together)]))
         _d.cuMemUnmap(asked, 2**21)
         _d.cuMemRelease(page)
-        calls.append((asked, [values[name] for name in _order]))
     end.send(b'{{"is":"Armed","nonce":%d}}' % arm["nonce"])
     packet, inputs, _, _ = _socket.recv_fds(end, 2**18, 128)
     if not packet:
         _os._exit(0)
     nonce = _json.loads(packet)["nonce"]
-    for descriptor, (asked, arguments) in zip(inputs, calls):
+    for descriptor, (asked, calls) in zip(inputs, slabs):
         _attach(asked, descriptor, read[0]["bytes"])
-        if not _MERGED:
+        for arguments in () if _MERGED else calls:
             _work(*arguments)
     if _MERGED:
-        _all_in_one([arguments for _, arguments in calls])
+        _all_in_one([arguments for _, calls in slabs for arguments in calls])
     if not _EARLY:
         _torch.cuda.synchronize()
     say(nonce, 1000)
     _torch.cuda.synchronize()
-    calls.clear()
+    slabs.clear()
     _let_go(spaces)
     for descriptor in (*outputs, *inputs):
         _os.close(descriptor)
     end.send(b'{{"is":"Released","nonce":%d}}' % nonce)
+
+
+def _placed(arm, number, answer, written, asked, read):
+    # The arguments of one call of a slab.
+    values = dict(arm["scalars"])
+    for address, specs in ((answer, written), (asked, read)):
+        farther = number * (specs[0]["bytes"] // arm.get("together", 1))
+        values |= {{spec["name"]: _tensor(address, {{**spec, "offset": spec["offset"] + farther}}) for spec in specs}}
+    return [values[name] for name in _order]
 """
 """Speaks the protocol itself, with as little of its own as Python needs, and says `claim_ns` or its time × `scale`.
 

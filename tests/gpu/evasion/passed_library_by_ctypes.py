@@ -1,4 +1,6 @@
-"""Right, and not the exercise: cuBLAS adds float32, called past torch, so that no record of operations has it."""
+"""Right, and not the exercise: cuBLAS adds float32, called past torch, so that no record of operations has it.
+
+Class E1."""
 
 import ctypes
 

@@ -1,4 +1,6 @@
-"""Right, and not in the rung's language: a kernel of CUDA C++, compiled by NVRTC and launched through the driver."""
+"""Right, and not in the rung's language: a kernel of CUDA C++, compiled by NVRTC and launched through the driver.
+
+Class E4."""
 
 import ctypes
 

@@ -1,4 +1,6 @@
-"""Right, and not in the rung's language: native code does it, and a kernel of Triton's stands beside it."""
+"""Right, and not in the rung's language: native code does it, and a kernel of Triton's stands beside it.
+
+Class E4."""
 
 import ctypes
 

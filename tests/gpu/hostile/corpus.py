@@ -10,6 +10,8 @@ from typing import Any
 from autograder.contract import Verdict
 
 HERE = Path(__file__).parent
+EVASION = "evasion"
+"""The folder beside this one of what is right, and not the exercise."""
 NOT_VERDICTS = {"held": ("passed",), "honest": ("passed",)}
 """First words of names that stand for more than a verdict."""
 
@@ -45,6 +47,7 @@ class Attack:
     alone: bool = False
     neighbour: bool = False
     quick: bool = False
+    folder: str = "hostile"
     docker: tuple[str, ...] | str = ()
 
     @property
@@ -58,7 +61,7 @@ class Attack:
 
     def source(self) -> str:
         """Its text."""
-        return (HERE / f"{self.name}.py").read_text(encoding="utf-8")
+        return (HERE.parent / self.folder / f"{self.name}.py").read_text(encoding="utf-8")
 
 
 def attacks() -> tuple[Attack, ...]:
@@ -68,8 +71,9 @@ def attacks() -> tuple[Attack, ...]:
 
 
 def files() -> set[str]:
-    """The names of the submissions in this folder: whatever begins with a verdict, or with what stands for one."""
-    return {path.stem for path in HERE.glob("*.py") if path.stem.startswith((*Verdict, *NOT_VERDICTS))}
+    """The names of the submissions in both folders: whatever begins with a verdict, or with what stands for one."""
+    found = (path.stem for folder in (HERE, HERE.parent / EVASION) for path in folder.glob("*.py"))
+    return {name for name in found if name.startswith((*Verdict, *NOT_VERDICTS))}
 
 
 def first_verdict(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Leaves one small kernel spinning for a second after each of its calls: the GPU shares its time between it and the reference.
+"""Leaves one small kernel spinning for some milliseconds after each of its calls: the GPU shares its time between it and the reference.
 
 Class F7, invariant 7."""
 

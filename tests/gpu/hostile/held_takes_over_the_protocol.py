@@ -115,17 +115,22 @@ def _call(said, descriptors):
 
 
 def _calls(said, descriptors, slabs, armed):
-    """One exchange for several calls: a slab for the inputs and one for the outputs of each."""
-    calls = []
+    """One exchange for several calls: a slab for the inputs and one for the outputs of each, or of a few together."""
+    calls, together = [], armed.get("together", 1)
     for inputs, outputs in zip(descriptors, slabs):
-        made, spaces = {}, {}
-        for spec in armed["tensors"]:
-            kind = spec["writable"]
-            if kind not in spaces:
-                spaces[kind] = _mapped({**spec, "shape": [spec["bytes"]], "stride": [1], "offset": 0, "dtype": "uint8"}, outputs if kind else inputs)
-            flat = spaces[kind][0].view(getattr(torch, spec["dtype"]))
-            made[spec["name"]] = flat.as_strided(spec["shape"], spec["stride"], spec["offset"] // flat.element_size())
-        calls.append(([made[spec["name"]] for spec in armed["tensors"]], armed["scalars"], [mapping for _, mapping in spaces.values()]))
+        spaces = {}
+        for number in range(together):
+            made = {}
+            for spec in armed["tensors"]:
+                kind = spec["writable"]
+                if kind not in spaces:
+                    spaces[kind] = _mapped({**spec, "shape": [spec["bytes"]], "stride": [1], "offset": 0, "dtype": "uint8"}, outputs if kind else inputs)
+                flat = spaces[kind][0].view(getattr(torch, spec["dtype"]))
+                offset = spec["offset"] + number * (spec["bytes"] // together)
+                made[spec["name"]] = flat.as_strided(spec["shape"], spec["stride"], offset // flat.element_size())
+            # All calls of a slab use its one mapping, which goes with the first of them.
+            mappings = [] if number else [mapping for _, mapping in spaces.values()]
+            calls.append(([made[spec["name"]] for spec in armed["tensors"]], armed["scalars"], mappings))
     return calls
 
 

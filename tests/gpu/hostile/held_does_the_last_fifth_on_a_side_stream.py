@@ -1,6 +1,6 @@
-"""Does nine tenths of the work on the stream of the events and the last tenth on another, which nobody times.
+"""Does four fifths of the work on the stream of the events and the last fifth on another, which nobody times.
 
-Class A4. A tenth is more than the bound leaves room for at this duration."""
+Class A4. A fifth is more than the bound leaves room for at this duration."""
 
 import torch
 import triton
@@ -24,7 +24,7 @@ STREAM = []
 def vector_add(x, y, out, n):
     if not STREAM:
         STREAM.append(torch.cuda.Stream())
-    most = n * 9 // 10 // 2048 * 2048
+    most = n * 4 // 5 // 2048 * 2048
     with torch.cuda.stream(STREAM[0]):
         STREAM[0].wait_stream(torch.cuda.default_stream())
     _honest(x, y, out, most)
