@@ -17,26 +17,20 @@ server or the pages names one. Standard library only: the server and the worker 
 from __future__ import annotations
 
 import ast
-import dataclasses
-import difflib
 import hashlib
 import io
 import math
 import operator
 import re
 import tarfile
-import tomllib
-import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
 
 from autograder.compile_checks.targets import LANES, TARGETS
-from autograder.contract import Lane, Language, Visibility
-from autograder.errors import ContractError, ManifestError
-
-T = TypeVar("T")
+from autograder.contract import Lane, Language, Verdict, Visibility
+from autograder.errors import ContractError
+from autograder.manifest import Reader
 
 EXTENSIONS: Mapping[Language, str] = {Language.triton: "py", Language.cuda: "cu"}
 DTYPE_BYTES: Mapping[str, int] = {
@@ -47,6 +41,8 @@ REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcge
 """What a requirement may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
+TOLERANCE_KINDS = ("exact", "bounded")
+MUTANT_VERDICTS = tuple(v.value for v in Verdict if v not in {Verdict.passed, Verdict.grader_error})
 
 
 @dataclass(frozen=True)
@@ -340,9 +336,9 @@ def load_assignment(folder: Path) -> Assignment:
     Raises:
         ManifestError: with the key, its line and the nearest key that exists.
     """
-    path = folder / "assignment.toml"
-    reader = _Reader(path)
-    assignment = reader.build(Assignment, _renamed(reader.data))
+    plurals = {"case": "cases", "argument": "arguments", "lane": "lanes", "requirement": "requirements"}
+    reader = Reader(folder / "assignment.toml", what="an assignment", plurals=plurals)
+    assignment = reader.read(Assignment)
     _check(assignment, reader)
     if assignment.slug != folder.name:
         raise reader.error("slug", f"says {assignment.slug!r}, the folder is {folder.name!r}")
@@ -351,19 +347,28 @@ def load_assignment(folder: Path) -> Assignment:
 
 def load_families(folder: Path) -> tuple[Family, ...]:
     """Read `folder/hidden.toml`, the families of hidden cases of `reference/<slug>`."""
-    reader = _Reader(folder / "hidden.toml")
-    families = reader.build(_Hidden, {"families": reader.data.get("family", [])}).families
-    for family in families:
-        for name, draw in [*family.size.items(), ("pad", family.pad), ("offset", family.offset)]:
-            if draw and sum(bool(way) for way in (draw.choose, draw.near, draw.between, draw.prime)) != 1:
-                raise reader.error(name, "give exactly one of choose, near, between and prime")
+    reader = Reader(folder / "hidden.toml", what="a family of hidden cases", plurals={"family": "families"})
+    families = reader.read(_Hidden).families
+    for index, family in enumerate(families):
+        _check_family(family, f"family[{index}]", reader)
     return families
 
 
 def load_mutants(folder: Path) -> tuple[Mutant, ...]:
     """Read `folder/mutants.toml`, the edits of the staff kernel of `reference/<slug>` that must fail."""
-    reader = _Reader(folder / "mutants.toml")
-    return reader.build(_Mutants, {"mutants": reader.data.get("mutant", [])}).mutants
+    reader = Reader(folder / "mutants.toml", what="a mutant", plurals={"mutant": "mutants"})
+    mutants = reader.read(_Mutants).mutants
+    names = [mutant.name for mutant in mutants]
+    for index, mutant in enumerate(mutants):
+        where = f"mutant[{index}]"
+        if mutant.name in names[:index]:
+            raise reader.error(f"{where}.name", f"two mutants have the name {mutant.name!r}")
+        if mutant.verdict not in MUTANT_VERDICTS:
+            hint = reader.nearest(mutant.verdict, MUTANT_VERDICTS)
+            raise reader.error(f"{where}.verdict", f"{mutant.verdict!r} is no verdict that a mutant can get", hint)
+        if not mutant.find:
+            raise reader.error(f"{where}.find", "is empty: say what of the staff kernel is replaced")
+    return mutants
 
 
 def slugs(root: Path) -> tuple[str, ...]:
@@ -439,18 +444,12 @@ def content_hash(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class _Hidden:
-    families: tuple[Family, ...]
+    families: tuple[Family, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Mutants:
-    mutants: tuple[Mutant, ...]
-
-
-def _renamed(data: dict[str, Any]) -> dict[str, Any]:
-    """TOML names a list of tables in the singular (`[[case]]`); the dataclass holds them in the plural."""
-    singular = {"case": "cases", "argument": "arguments", "lane": "lanes", "requirement": "requirements"}
-    return {singular.get(key, key): value for key, value in data.items()}
+    mutants: tuple[Mutant, ...] = ()
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -459,146 +458,94 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-class _Reader:
-    """A TOML file, built into dataclasses with errors an author can act on."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.text = path.read_text(encoding="utf-8")
-            self.data = tomllib.loads(self.text)
-        except OSError as error:
-            raise ManifestError(path, "", f"cannot be read ({error.strerror})") from None
-        except ValueError as error:
-            found = re.search(r"line (\d+)", str(error))
-            raise ManifestError(path, "", f"is not TOML: {error}", line=int(found[1]) if found else None) from None
-
-    def error(self, key: str, problem: str, suggestion: str = "") -> ManifestError:
-        """An error at the first line that sets the last part of `key`."""
-        name = re.escape(re.sub(r"\[\d+\]", "", key).rpartition(".")[2])
-        sets = rf"^\s*(?:\[+[^\]\n]*\b{name}\b[^\n]*\]+|\"?{name}\"?\s*=|.*[{{,]\s*{name}\s*=)"
-        found = re.search(sets, self.text, re.MULTILINE)
-        line = self.text[: found.start()].count("\n") + 1 if found else None
-        return ManifestError(self.path, key, problem, line=line, suggestion=suggestion)
-
-    def build(self, cls: type[T], data: Mapping[str, Any], where: str = "") -> T:
-        """Build `cls` from a table."""
-        return typing.cast("T", self._dataclass(cls, data, where))
-
-    def _dataclass(self, cls: Any, data: Any, where: str) -> Any:
-        if not isinstance(data, Mapping):
-            raise self.error(where, f"has to be a table, not {type(data).__name__}")
-        fields = {item.name: item for item in dataclasses.fields(cls)}
-        hints = typing.get_type_hints(cls)
-        for key in data:
-            if key not in fields:
-                near = difflib.get_close_matches(key, fields, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(sorted(fields))}."
-                raise self.error(_join(where, key), "is not a key that an assignment has", hint)
-        values = {}
-        for name, item in fields.items():
-            if name in data:
-                values[name] = self._value(hints[name], data[name], _join(where, name))
-            elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
-                raise self.error(where, f"{name!r} is missing")
-        return cls(**values)
-
-    def _value(self, kind: Any, data: Any, where: str) -> Any:
-        origin, items = typing.get_origin(kind), typing.get_args(kind)
-        if origin is tuple:
-            if not isinstance(data, list):
-                raise self.error(where, f"has to be a list, not {type(data).__name__}")
-            return tuple(self._value(items[0], item, f"{where}[{index}]") for index, item in enumerate(data))
-        if origin is dict:
-            if not isinstance(data, Mapping):
-                raise self.error(where, f"has to be a table, not {type(data).__name__}")
-            return {key: self._value(items[1], item, _join(where, key)) for key, item in data.items()}
-        if type(None) in items:
-            return self._value(items[0], data, where)
-        if dataclasses.is_dataclass(kind):
-            return self._dataclass(kind, data, where)
-        return self._scalar(kind, data, where)
-
-    def _scalar(self, kind: Any, data: Any, where: str) -> Any:
-        if issubclass(kind, Lane | Language | Visibility):
-            if data in list(kind):
-                return kind(data)
-            near = difflib.get_close_matches(str(data), list(kind), n=1)
-            hint = f"Did you mean {str(near[0])!r}?" if near else ""
-            raise self.error(where, f"{data!r} is none of {', '.join(kind)}", hint)
-        if kind is float and isinstance(data, int) and not isinstance(data, bool):
-            return float(data)
-        if isinstance(data, kind) and not (kind is int and isinstance(data, bool)):
-            return data
-        raise self.error(where, f"has to be {kind.__name__}, not {type(data).__name__}")
-
-
-def _join(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
-
-
-def _check(assignment: Assignment, reader: _Reader) -> None:
+def _check(assignment: Assignment, reader: Reader) -> None:
     """What types cannot say."""
     names = [argument.name for argument in assignment.arguments]
     tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
     sizes = {name for case in assignment.cases for name in case.size}
-    for argument in assignment.arguments:
-        _check_argument(argument, names, sizes, reader)
-    for case in assignment.cases:
-        if case.dtype not in DTYPE_BYTES:
-            raise reader.error("case.dtype", f"{case.dtype!r} is none of {', '.join(DTYPE_BYTES)}")
+    for index, argument in enumerate(assignment.arguments):
+        _check_argument(argument, f"argument[{index}]", names, sizes, reader)
+    for index, case in enumerate(assignment.cases):
+        where = f"case[{index}]"
+        _check_dtype(case.dtype, where, reader)
         if missing := sorted(sizes - set(case.size)):
-            raise reader.error("case.size", f"case {case.name!r} does not set {missing[0]!r}")
+            raise reader.error(f"{where}.size", f"case {case.name!r} does not set {missing[0]!r}")
         if unknown := sorted(set(case.layout) - tensors):
-            raise reader.error("case.layout", f"{unknown[0]!r} in `layout` is no tensor")
-    if len({case.name for case in assignment.cases}) != len(assignment.cases):
-        raise reader.error("case.name", "two cases have the same name")
-    if set(assignment.tolerance) != {argument.name for argument in assignment.outputs}:
-        raise reader.error("tolerance", "needs one entry per output and no other")
+            hint = reader.nearest(unknown[0], sorted(tensors))
+            raise reader.error(f"{where}.layout", f"{unknown[0]!r} in `layout` is no tensor", hint)
+        if case.name in {other.name for other in assignment.cases[:index]}:
+            raise reader.error(f"{where}.name", f"two cases have the same name, {case.name!r}")
+    _check_tolerance(assignment, reader)
     _check_lanes(assignment, reader)
     _check_requirements(assignment, reader)
     _check_cost(assignment, sizes, reader)
 
 
-def _check_requirements(assignment: Assignment, reader: _Reader) -> None:
-    for target in assignment.compile_for:
+def _check_dtype(dtype: str, where: str, reader: Reader) -> None:
+    if dtype not in DTYPE_BYTES:
+        hint = reader.nearest(dtype, DTYPE_BYTES)
+        raise reader.error(f"{where}.dtype", f"{dtype!r} is none of {', '.join(DTYPE_BYTES)}", hint)
+
+
+def _check_tolerance(assignment: Assignment, reader: Reader) -> None:
+    if set(assignment.tolerance) != {argument.name for argument in assignment.outputs}:
+        raise reader.error("tolerance", "needs one entry per output and no other")
+    for name, tolerance in assignment.tolerance.items():
+        if tolerance.kind not in TOLERANCE_KINDS:
+            hint = reader.nearest(tolerance.kind, TOLERANCE_KINDS)
+            raise reader.error(f"tolerance.{name}", f"{tolerance.kind!r} is no kind of tolerance", hint)
+        if tolerance.kind == "bounded" and tolerance.factor <= 0:
+            raise reader.error(f"tolerance.{name}", "is bounded and needs a `factor` above 0")
+
+
+def _check_family(family: Family, where: str, reader: Reader) -> None:
+    _check_dtype(family.dtype, where, reader)
+    for name, draw in [*family.size.items(), ("pad", family.pad), ("offset", family.offset)]:
+        if draw and sum(bool(way) for way in (draw.choose, draw.near, draw.between, draw.prime)) != 1:
+            raise reader.error(f"{where}.{name}", "give exactly one of choose, near, between and prime")
+
+
+def _check_requirements(assignment: Assignment, reader: Reader) -> None:
+    for index, target in enumerate(assignment.compile_for):
         if target not in TARGETS:
-            raise reader.error("compile_for", f"{target!r} is none of {', '.join(TARGETS)}")
+            hint = reader.nearest(target, TARGETS)
+            raise reader.error(f"compile_for[{index}]", f"{target!r} is none of {', '.join(TARGETS)}", hint)
     names = {case.name for case in assignment.cases}
-    for requirement in assignment.requirements:
+    for index, requirement in enumerate(assignment.requirements):
+        where = f"requirement[{index}]"
         if requirement.name in names:
-            raise reader.error("requirement.name", f"two cases or requirements have the name {requirement.name!r}")
+            raise reader.error(f"{where}.name", f"two cases or requirements have the name {requirement.name!r}")
         names.add(requirement.name)
-        _check_requirement(requirement, assignment, reader)
+        _check_requirement(requirement, where, assignment, reader)
 
 
-def _check_requirement(requirement: Requirement, assignment: Assignment, reader: _Reader) -> None:
+def _check_requirement(requirement: Requirement, where: str, assignment: Assignment, reader: Reader) -> None:
     if requirement.target not in assignment.compile_for:
-        raise reader.error("requirement.target", f"{requirement.target!r} is not in `compile_for`")
+        raise reader.error(f"{where}.target", f"{requirement.target!r} is not in `compile_for`")
     public = {case.name for lane in LANES[requirement.target] for case in assignment.cases_for(lane)}
     if requirement.case not in public:
-        raise reader.error(
-            "requirement.case", f"{requirement.case!r} is no public case of a lane of {requirement.target}"
-        )
+        problem = f"{requirement.case!r} is no public case of a lane of {requirement.target}"
+        raise reader.error(f"{where}.case", problem, reader.nearest(requirement.case, sorted(public)))
     for name in REQUIRED:
         text = getattr(requirement, name)
         if text and comparison(text) is None:
-            raise reader.error(f"requirement.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
+            raise reader.error(f"{where}.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
     if not requirement.bounds:
-        raise reader.error("requirement.name", f"{requirement.name!r} requires none of {', '.join(REQUIRED)}")
+        raise reader.error(f"{where}.name", f"{requirement.name!r} requires none of {', '.join(REQUIRED)}")
 
 
-def _check_lanes(assignment: Assignment, reader: _Reader) -> None:
+def _check_lanes(assignment: Assignment, reader: Reader) -> None:
     for lane, policy in assignment.lanes.items():
         if lane not in list(Lane):
-            raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}")
+            hint = reader.nearest(lane, list(Lane))
+            raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}", hint)
         if policy.r_full >= policy.r_zero:
             raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
         if policy.apart:
             _check_apart(assignment, Lane(lane), policy, reader)
 
 
-def _check_apart(assignment: Assignment, lane: Lane, policy: LanePolicy, reader: _Reader) -> None:
+def _check_apart(assignment: Assignment, lane: Lane, policy: LanePolicy, reader: Reader) -> None:
     """An attempt that only measures needs something to measure."""
     if not policy.ranks:
         raise reader.error(f"lane.{lane}.apart", "needs `ranks`: there is nothing to measure apart")
@@ -606,7 +553,7 @@ def _check_apart(assignment: Assignment, lane: Lane, policy: LanePolicy, reader:
         raise reader.error(f"lane.{lane}.apart", "needs a ranked case: there is nothing to measure apart")
 
 
-def _check_cost(assignment: Assignment, sizes: set[str], reader: _Reader) -> None:
+def _check_cost(assignment: Assignment, sizes: set[str], reader: Reader) -> None:
     for key, formula in (("cost.flops", assignment.cost.flops), ("cost.bytes", assignment.cost.bytes)):
         try:
             evaluate(formula, {**dict.fromkeys(sizes, 1.0), "e": 4.0})
@@ -614,20 +561,25 @@ def _check_cost(assignment: Assignment, sizes: set[str], reader: _Reader) -> Non
             raise reader.error(key, f"cannot be evaluated: {error}") from None
 
 
-def _check_argument(argument: Argument, names: list[str], sizes: set[str], reader: _Reader) -> None:
+def _check_argument(argument: Argument, where: str, names: list[str], sizes: set[str], reader: Reader) -> None:
     if argument.role not in ROLES:
-        raise reader.error("argument.role", f"{argument.role!r} is none of {', '.join(ROLES)}")
+        hint = reader.nearest(argument.role, ROLES)
+        raise reader.error(f"{where}.role", f"{argument.role!r} is none of {', '.join(ROLES)}", hint)
     if argument.role == "scalar" and (argument.dtype not in SCALAR_DTYPES or argument.shape):
-        raise reader.error(
-            "argument.dtype", f"the scalar {argument.name!r} needs {' or '.join(SCALAR_DTYPES)}, no shape"
-        )
+        problem = f"the scalar {argument.name!r} needs {' or '.join(SCALAR_DTYPES)}, no shape"
+        raise reader.error(f"{where}.dtype", problem)
+    if argument.role in {"input", "output"} and argument.dtype != "case":
+        _check_dtype(argument.dtype, where, reader)
     if argument.role == "size" and argument.name not in sizes:
-        raise reader.error("argument.name", f"{argument.name!r} is a size that no case sets")
+        hint = reader.nearest(argument.name, sorted(sizes))
+        raise reader.error(f"{where}.name", f"{argument.name!r} is a size that no case sets", hint)
     if argument.role == "stride" and argument.of not in names:
-        raise reader.error("argument.of", f"{argument.of!r} is not an argument")
+        hint = reader.nearest(argument.of, names)
+        raise reader.error(f"{where}.of", f"{argument.of!r} is not an argument", hint)
     for name in argument.shape:
         if not name.isdigit() and name not in sizes:
-            raise reader.error("argument.shape", f"{name!r} is a size that no case sets")
+            hint = reader.nearest(name, sorted(sizes))
+            raise reader.error(f"{where}.shape", f"{name!r} is a size that no case sets", hint)
 
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {

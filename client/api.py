@@ -128,6 +128,14 @@ class Api:
         parameters = {"lane": lane} if lane else {}
         return self._json("GET", f"{_assignment(course, slug)}/leaderboard", params=parameters)
 
+    def quiz(self, course: str, slug: str) -> Json:
+        """The questions of an assignment, with one's own answers."""
+        return self._json("GET", f"{_assignment(course, slug)}/quiz")
+
+    def answer(self, course: str, slug: str, question: str, response: Json) -> Json:
+        """Answer one of them with `{"value"}` or `{"options"}`; the question as it is then."""
+        return self._json("POST", f"{_assignment(course, slug)}/quiz/{quote(question)}/answers", json=response)
+
     def follow(self, public_id: str, *, pause_s: float = 1.0) -> Iterator[Json]:
         """Yield the submission each time it changes, until it does not change any more.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.commands import account, assignments, grading, local, node, receipt, staff
+from client.commands import account, assignments, grading, local, node, quiz, receipt, staff
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,6 +27,7 @@ for _command in (
     grading.cancel,
     assignments.status,
     assignments.board,
+    quiz.quiz,
     receipt.receipt,
     staff.admin,
     staff.assignments_group,

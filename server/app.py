@@ -22,7 +22,7 @@ from fastapi import Depends, FastAPI
 
 from autograder.contract import MAX_SOURCE_BYTES
 from server import pages
-from server.api import accounts, artefacts, courses, health, leaderboard, metrics, nodes, receipts, submissions
+from server.api import accounts, artefacts, courses, health, leaderboard, metrics, nodes, quizzes, receipts, submissions
 from server.config import Config
 from server.db import Database
 from server.grading.snapshots import Snapshots
@@ -68,7 +68,7 @@ def create_app(config: Config) -> FastAPI:
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)
     errors.install(app)
-    for module in (accounts, courses, submissions, receipts, leaderboard, nodes, artefacts):
+    for module in (accounts, courses, submissions, quizzes, receipts, leaderboard, nodes, artefacts):
         app.include_router(module.router, prefix=API)
     app.include_router(health.router)
     metrics.install(app)

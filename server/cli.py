@@ -255,7 +255,13 @@ def _asked_password(*, from_stdin: bool) -> str:
 
 def _say_changes(course: str, changes: list[sync.Change]) -> None:
     for change in changes:
-        click.echo(f"{course}: {change.slug} is at version {change.number} ({change.bundle[:19]}).")
+        if change.number is not None:
+            click.echo(f"{course}: {change.slug} is at version {change.number} ({change.bundle[:19]}).")
+        if change.quiz is not None:
+            again = "".join(
+                f" {count} answers to {name!r} are right now." for name, count in change.marked_right.items()
+            )
+            click.echo(f"{course}: {change.slug} has quiz {change.quiz}.{again}")
     if not changes:
         click.echo(f"{course}: nothing changed.")
 

@@ -19,6 +19,7 @@ from autograder.assignment import (
     load_mutants,
 )
 from autograder.contract import Lane, Language, Verdict
+from autograder.quiz import load_quiz
 
 SECTIONS = (
     "The idea",
@@ -39,8 +40,11 @@ STAFF_FILES = {
 WORDS = (800, 1500)
 MUTANTS = 6
 HONEST = 2
+QUESTIONS = (3, 6)
 _POINTED_OUT = 100
 """Smaller numbers stand in every text."""
+_TELLING = 40
+"""Characters: a shorter sentence may stand in two texts by chance."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def find(assignment_folder: Path, reference_folder: Path) -> tuple[Gap, ...]:
     families = load_families(reference_folder)
     return (
         *handout(assignment_folder),
+        *_quiz(assignment, assignment_folder, reference_folder),
         *_cases(assignment, families),
         *_files(assignment, assignment_folder, reference_folder),
         *_mutants(assignment, families, reference_folder),
@@ -121,6 +126,30 @@ def _numbers(family: Family) -> Iterator[int]:
 
 def _normal(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
+
+
+def _quiz(assignment: Assignment, assignment_folder: Path, reference_folder: Path) -> Iterator[Gap]:
+    quiz = load_quiz(assignment_folder, reference_folder)
+    if not QUESTIONS[0] <= (count := len(quiz.questions)) <= QUESTIONS[1]:
+        yield Gap("quiz.toml", f"has {count} questions; a quiz has {QUESTIONS[0]} to {QUESTIONS[1]}")
+    if quiz.questions and not assignment.points.quiz > 0:
+        yield Gap("assignment.toml", "the quiz is worth nothing: give points.quiz a small share")
+    published = {
+        path.relative_to(assignment_folder).as_posix(): _normal(path.read_text(encoding="utf-8"))
+        for path in sorted(assignment_folder.rglob("*"))
+        if path.suffix in {".md", ".py", ".cu", ".toml", ".svg"}
+    }
+    for key in quiz.keys:
+        for name, text in published.items():
+            if any(sentence in text for sentence in _sentences(key.explanation)):
+                yield Gap(name, f"repeats a sentence of the explanation of {key.question!r}")
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Those that are long enough to be the same by no chance."""
+    for sentence in re.split(r"(?<=[.?!])\s+", _normal(text)):
+        if len(sentence) >= _TELLING:
+            yield sentence
 
 
 def _cases(assignment: Assignment, families: tuple[Family, ...]) -> Iterator[Gap]:
@@ -217,5 +246,3 @@ def _mutant(mutant: Mutant, source: str, known: set[str]) -> Iterator[Gap]:
         yield Gap(where, f"what it looks for occurs {count} times in the staff kernel, not once")
     if mutant.killed_by not in known:
         yield Gap(where, f"{mutant.killed_by!r} is no public case and no family of hidden cases")
-    if mutant.verdict not in set(Verdict) - {Verdict.passed, Verdict.grader_error}:
-        yield Gap(where, f"{mutant.verdict!r} is no verdict that a mutant can get")

@@ -82,6 +82,11 @@ def user_by_email(session: Session, email: str) -> User:
     return user
 
 
+def lock_user(session: Session, user: User) -> User:
+    """Let what a person hands in go one by one, so that numbers and quotas hold; on SQLite all writers queue anyway."""
+    return session.scalars(select(User).where(User.id == user.id).with_for_update(key_share=True)).one()
+
+
 def set_password(session: Session, user: User, password: str, *, actor: User | None = None) -> None:
     """Give an account another password; its logins end, its tokens stay.
 

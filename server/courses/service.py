@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, joinedload
 from autograder import assignment as rungs
 from autograder import codec
 from autograder.contract import Lane
+from autograder.quiz import Question
 from server.audit import service as audit
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.models import Assignment, AssignmentVersion, Course, Enrolment, Role, User
@@ -68,6 +69,19 @@ def spec_of(version: AssignmentVersion) -> rungs.Assignment:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """Questions as they are stored; their digest says whether they are the same."""
+
+    digest: str
+    questions: list[Any] = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _questions(asked: _Asked) -> tuple[Question, ...]:
+    return tuple(codec.from_json(Question, item) for item in asked.questions)
+
+
+@dataclass(frozen=True)
 class AssignmentDetail:
     """An assignment in a course together with what its files say in the current version."""
 
@@ -98,6 +112,21 @@ class AssignmentDetail:
     def starters(self) -> dict[str, str]:
         """Language → source of the file to start from."""
         return self.version.starters
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Of its quiz, without the key; none where it has no quiz."""
+        return _questions(_Asked(self.row.quiz.digest, self.row.quiz.questions)) if self.row.quiz else ()
+
+    @property
+    def question_points(self) -> float:
+        """What one question of the quiz is worth: they share its points equally."""
+        return self.spec.points.quiz / len(self.questions) if self.questions else 0.0
+
+    @property
+    def quiz_points(self) -> float:
+        """What the quiz is worth; nothing where there are no questions."""
+        return self.spec.points.quiz if self.questions else 0.0
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -156,7 +185,7 @@ def assignments_of(session: Session, membership: Membership, now: datetime) -> l
     rows = session.scalars(
         select(Assignment)
         .where(Assignment.course_id == membership.course.id)
-        .options(joinedload(Assignment.version))
+        .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
         .order_by(Assignment.rung, Assignment.slug)
     )
     details = (AssignmentDetail(row, row.version) for row in rows if row.version is not None)
@@ -172,7 +201,7 @@ def assignment_of(session: Session, membership: Membership, slug: str, now: date
     row = session.scalar(
         select(Assignment)
         .where(Assignment.course_id == membership.course.id, Assignment.slug == slug)
-        .options(joinedload(Assignment.version))
+        .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
     )
     if row is not None and row.version is not None:
         detail = AssignmentDetail(row, row.version)

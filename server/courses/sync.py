@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from autograder import assignment as rungs
 from autograder import codec
 from autograder.contract import Language
 from autograder.errors import ManifestError
+from autograder.quiz import Quiz, load_quiz
 from server.audit import service as audit
 from server.config import Config
-from server.courses import content
+from server.courses import content, quizzes
 from server.courses.service import AssignmentDetail
 from server.errors import InvalidInputError
 from server.models import Assignment, AssignmentVersion, Bundle, Course, User
@@ -27,11 +29,19 @@ _LANGUAGES = {extension: language for language, extension in rungs.EXTENSIONS.it
 
 @dataclass(frozen=True)
 class Change:
-    """An assignment that got a new version."""
+    """What is new about an assignment.
+
+    Attributes:
+        number, bundle: of its new version; `None` and `""` where only the key to its quiz changed.
+        quiz: number of its new quiz; `None` where questions and key are as before.
+        marked_right: how many answers became right by a corrected key, by question.
+    """
 
     slug: str
-    number: int
-    bundle: str
+    number: int | None = None
+    bundle: str = ""
+    quiz: int | None = None
+    marked_right: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,7 @@ class _Folder:
     handout: str
     starters: dict[str, str]
     milestones: list[dict[str, str]]
+    quiz: Quiz
     bundle: bytes
     grading_hash: str
 
@@ -57,16 +68,26 @@ def sync_assignments(session: Session, config: Config, course: Course, actor: Us
         raise InvalidInputError(str(error)) from None
     if not folders:
         raise InvalidInputError(f"There is no assignment in {config.assignments}.")
-    changes = [change for folder in folders if (change := _store(session, course, folder)) is not None]
+    changes = [_store(session, course, folder) for folder in folders]
     for change in changes:
+        _record(session, course, change, actor)
+    return [change for change in changes if change.number is not None or change.quiz is not None]
+
+
+def _record(session: Session, course: Course, change: Change, actor: User | None) -> None:
+    said: dict[str, dict[str, object]] = {}
+    if change.number is not None:
+        said["assignment.versioned"] = {"version": change.number, "bundle": change.bundle}
+    if change.quiz is not None:
+        said["quiz.versioned"] = {"quiz": change.quiz, "marked_right": dict(change.marked_right)}
+    for action, detail in said.items():
         audit.record(
             session,
-            action="assignment.versioned",
+            action=action,
             subject=f"course:{course.slug}",
             actor=actor,
-            detail={"assignment": change.slug, "version": change.number, "bundle": change.bundle},
+            detail={"assignment": change.slug, **detail},
         )
-    return changes
 
 
 def archive(session: Session, detail: AssignmentDetail) -> bytes:
@@ -98,6 +119,7 @@ def _read(config: Config, slug: str) -> _Folder:
         handout=_text(public / "README.md"),
         starters={language.value: _text(_starter(public, language)) for language in spec.languages},
         milestones=_milestones(public),
+        quiz=load_quiz(public, staff),
         bundle=content.bundle(slug, public, staff),
         grading_hash=content.grading_hash(spec, public, staff),
     )
@@ -124,8 +146,21 @@ def _text(path: Path) -> str:
         raise InvalidInputError(f"{path} is not UTF-8.") from None
 
 
-def _store(session: Session, course: Course, folder: _Folder) -> Change | None:
+def _store(session: Session, course: Course, folder: _Folder) -> Change:
     row = _assignment(session, course, folder.spec)
+    version = _store_version(session, row, folder)
+    asked = quizzes.store(session, row, folder.quiz)
+    return Change(
+        row.slug,
+        number=version.number if version else None,
+        bundle=version.bundle_hash if version else "",
+        quiz=asked[0].number if asked else None,
+        marked_right=asked[1] if asked else {},
+    )
+
+
+def _store_version(session: Session, row: Assignment, folder: _Folder) -> AssignmentVersion | None:
+    """The new version; `None` where the files are those of the current one."""
     digest = rungs.content_hash(folder.bundle)
     current = session.get(AssignmentVersion, row.version_id) if row.version_id else None
     if current is not None and current.bundle_hash == digest:
@@ -144,7 +179,7 @@ def _store(session: Session, course: Course, folder: _Folder) -> Change | None:
     session.add(version)
     session.flush()
     row.version_id, row.title, row.rung = version.id, folder.spec.title, folder.spec.rung
-    return Change(row.slug, version.number, digest)
+    return version
 
 
 def _assignment(session: Session, course: Course, spec: rungs.Assignment) -> Assignment:

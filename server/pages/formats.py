@@ -39,6 +39,11 @@ def plural(value: int, one: str, many: str = "") -> str:
     return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
+def number(value: float) -> str:
+    """`7`, `0.75`, `134,217,728`: a number that somebody typed, as it is."""
+    return f"{value:,.12g}"
+
+
 def ordinal(value: int) -> str:
     """`1st`, `2nd`, `13th`."""
     teen = value % 100 in {11, 12, 13}

@@ -26,6 +26,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "duration": formats.duration,
     "figure": formats.figure,
     "microseconds": formats.microseconds,
+    "number": formats.number,
     "ordinal": formats.ordinal,
     "plural": formats.plural,
     "points": formats.points,

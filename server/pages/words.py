@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Throttle, Verdict
 from server.models import ChangeReason, Line, Role
+from server.quizzes.service import Standing
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,14 @@ CONDITIONS: Mapping[str, Label] = {
     "disabled": Label("Disabled", "dash"),
 }
 """Of a node, `server.operations.overview.NodeNow.condition`."""
+QUIZ: Mapping[Standing, Label] = {
+    Standing.open: Label("Open", "dash"),
+    Standing.right: Label("Right", "check", "good"),
+    Standing.used_up: Label("No tries left", "cross", "bad"),
+    Standing.closed: Label("Closed", "clock"),
+}
+"""Of a question, for one person."""
+MARKS: Mapping[bool, Label] = {True: Label("Right", "check", "good"), False: Label("Wrong", "cross", "bad")}
 PHASES: Mapping[Phase, str] = {
     Phase.preparing: "Preparing",
     Phase.compiling: "Compiling",

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, joinedload, undefer
 
 from autograder.assignment import content_hash
 from server import ids
+from server.accounts import service as accounts
 from server.config import Config
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
@@ -80,7 +81,7 @@ def submit(
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
     _check_choice(detail, lane, language)
-    user = _lock(session, membership.user)
+    user = accounts.lock_user(session, membership.user)
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
@@ -134,7 +135,7 @@ def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Su
     found = find(session, user, public_id)
     if found.user_id != user.id:
         raise ForbiddenError("Only who handed a submission in can cancel it.")
-    _lock(session, user)
+    accounts.lock_user(session, user)
     row = lock_submission(session, found.id)
     if row is None or row.state not in WAITING:
         raise ConflictError(f"There is nothing to cancel: this {_noun(found)} {_WHERE[found.state]}.")
@@ -247,11 +248,6 @@ def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, no
     raise InvalidInputError(
         f"{detail.title} closed on {closed:%d %B %Y at %H:%M} UTC. Practice runs still work.", field="mode"
     )
-
-
-def _lock(session: Session, user: User) -> User:
-    """Let a person's submissions in one by one, so that numbers and quotas hold; on SQLite all writers queue anyway."""
-    return session.scalars(select(User).where(User.id == user.id).with_for_update(key_share=True)).one()
 
 
 def _stored(session: Session, user: User, request_key: str | None) -> Submission | None:

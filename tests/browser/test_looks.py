@@ -45,6 +45,7 @@ def addresses(a_stage: Stage) -> dict[str, str]:
         "course": a_stage.course_url,
         "assignment": here,
         "history": f"{here}/submissions",
+        "quiz": f"{here}/quiz",
         "leaderboard": f"{here}/leaderboard",
         "empty leaderboard": f"{here}/leaderboard?lane=b200",
         "account": f"{a_stage.url}/account",

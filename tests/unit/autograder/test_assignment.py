@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -28,6 +29,20 @@ from autograder.errors import ContractError, ManifestError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DOUBLE = FIXTURES / "assignments" / "double"
+FAMILY = """[[family]]
+category = "odd"
+size = { n = { prime = [3, 99] } }
+dtype = "float32"
+
+"""
+MUTANT = """[[mutant]]
+name = "m"
+language = "triton"
+find = "a"
+replace = "b"
+killed_by = "one"
+why = "w"
+"""
 
 
 @pytest.fixture
@@ -101,6 +116,9 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ('flops = "m * n"', 'flops = "m / (n - n)"', "cannot be evaluated"),
         ('slug = "double"', 'slug = "twice"', "says 'twice', the folder is 'double'"),
         ("rung = 1", "rung =", "is not TOML"),
+        ("[[case]]", "[[cases]]", "cases: is not a key that an assignment has. Did you mean 'case'?"),
+        ('dtype = "float32"\n', 'dtype = "flot32"\n', "Did you mean 'float32'?"),
+        ('kind = "exact"', 'kind = "exakt"', "is no kind of tolerance. Did you mean 'exact'?"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, old: str, new: str, words: str) -> None:
@@ -133,6 +151,43 @@ def test_the_line_of_a_wrong_element_of_a_list_is_given(folder: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         load_assignment(folder)
     assert (caught.value.key, caught.value.line) == ("languages[0]", 7)
+
+
+def test_the_line_is_that_of_the_case_that_is_wrong(folder: Path) -> None:
+    """Every case sets `dtype`; the third is wrong, not the first."""
+    text = (folder / "assignment.toml").read_text(encoding="utf-8")
+    third = [place.start() for place in re.finditer(r"^\[\[case\]\]", text, re.MULTILINE)][2]
+    wrong = text[:third] + text[third:].replace('dtype = "float32"', 'dtype = "float"', 1)
+    (folder / "assignment.toml").write_text(wrong, encoding="utf-8")
+    with pytest.raises(ManifestError) as caught:
+        load_assignment(folder)
+    assert (caught.value.key, caught.value.line) == ("case[2].dtype", wrong[: wrong.index('"float"')].count("\n") + 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words", "line"),
+    [
+        (
+            "hidden.toml",
+            "[[famly]]\n",
+            "famly: is not a key that a family of hidden cases has. Did you mean 'family'?",
+            1,
+        ),
+        ("hidden.toml", FAMILY + FAMILY.replace('"float32"', '"floot32"'), "family[1].dtype: 'floot32' is none of", 9),
+        ("hidden.toml", FAMILY + FAMILY.replace("category", "categry"), "Did you mean 'category'?", 7),
+        ("mutants.toml", "[[mutants]]\n", "mutants: is not a key that a mutant has. Did you mean 'mutant'?", 1),
+        ("mutants.toml", MUTANT + MUTANT, "mutant[1].name: two mutants have the name 'm'", 9),
+        ("mutants.toml", MUTANT + 'verdict = "wrong_anwser"', "Did you mean 'wrong_answer'?", 8),
+        ("mutants.toml", MUTANT + 'verdict = "passed"', "is no verdict that a mutant can get", 8),
+        ("mutants.toml", MUTANT.replace('find = "a"', 'find = ""'), "is empty", 4),
+    ],
+)
+def test_what_is_wrong_in_the_staffs_files_is_said(tmp_path: Path, file: str, text: str, words: str, line: int) -> None:
+    (tmp_path / file).write_text(text, encoding="utf-8")
+    with pytest.raises(ManifestError) as caught:
+        (load_families if file == "hidden.toml" else load_mutants)(tmp_path)
+    assert words in str(caught.value)
+    assert (caught.value.path.name, caught.value.line) == (file, line)
 
 
 def test_a_missing_manifest_is_said_to_be_missing(tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{RUNG}/leaderboard"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard.csv"): member(200),
     ("POST", f"{API}{RUNG}/submissions"): member(201),
+    ("GET", f"{API}{RUNG}/quiz"): member(200),
+    ("POST", f"{API}{RUNG}/quiz/{{question}}/answers"): member(201),
     ("GET", f"{API}/submissions/{{public_id}}"): owner_or_staff(200),
     ("GET", f"{API}/submissions/{{public_id}}/source"): owner_or_staff(200),
     ("GET", f"{API}/submissions/{{public_id}}/events"): owner_or_staff(200),
@@ -128,8 +130,11 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{RUNG}/submissions"): member(200, 303),
     ("POST", f"{RUNG}/submissions"): {**member(303), **FORM},
     ("GET", f"{RUNG}/leaderboard"): member(200, 303),
+    ("GET", f"{RUNG}/quiz"): member(200, 303),
+    ("POST", f"{RUNG}/quiz/{{question}}"): {**member(303), **FORM},
     ("GET", "/submissions/{public_id}"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/source"): owner_or_staff(200, 303),
+    ("GET", "/submissions/{public_id}/diff"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/receipt"): owner_or_staff(409, 303),
     ("GET", "/submissions/{public_id}/live"): owner_or_staff(200, 303),
     # There is nothing to decide about before there is a result.
@@ -141,6 +146,8 @@ _LOGIN = {"email": "alice@example.org", "password": "a long enough password"}
 BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{API}/tokens"): {"json": _LOGIN},
     ("POST", f"{API}{RUNG}/submissions"): {"json": {"mode": "run", "source": _SOURCE}},
+    ("POST", f"{API}{RUNG}/quiz/{{question}}/answers"): {"json": {"value": 3}},
+    ("POST", f"{RUNG}/quiz/{{question}}"): {"data": {"value": "3"}},
     ("POST", f"{API}/nodes/join"): {"json": {"name": "none", "code": "none"}},
     ("GET", f"{API}/attempts/{{attempt}}"): {"params": {"fence": 1}},
     ("PUT", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): {
@@ -211,6 +218,7 @@ def fill(*, database, people, submit, config) -> Callable[[str], str]:
         return path.format(
             course="gpu",
             slug="add_one",
+            question="waves",
             public_id=made.public_id,
             token_id=token.id,
             session_id=login_id,

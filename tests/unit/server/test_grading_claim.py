@@ -327,3 +327,18 @@ def test_nothing_waits_in_a_circle(postgres_url, tmp_path):
     assert set(left) <= {State.done, State.cancelled, State.failed}
     assert sum(left.values()) == 36
     world.database.dispose()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("low", [Line.confirm, Line.regrade, Line.superseded])
+def test_who_waits_for_a_first_answer_is_not_overtaken_while_its_row_is_held(postgres_url, tmp_path, low):
+    """A look passes over a row that somebody writes to; the slot then waits for the next look, not for a low line."""
+    world = World.make(postgres_url, tmp_path)
+    people(world, 2)
+    again, first = world.submit("P0", line=low), world.submit("P1")
+    with world.database.transaction() as session:
+        session.scalars(select(Submission).where(Submission.public_id == first).with_for_update()).one()
+        assert fill(world, "anvil") == {"anvil": []}
+    assert fill(world, "anvil") == {"anvil": [trace(world, first)]}
+    assert world.submission(again).state is State.queued
+    world.database.dispose()
