@@ -1,0 +1,179 @@
+"""Two versions of a kernel side by side, with what became of each ranked case: which edit made it faster."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from fastapi import APIRouter, Request
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from autograder.contract import Measurement
+from server.errors import InvalidInputError
+from server.http.identity import Someone
+from server.http.work import Work
+from server.models import AssignmentVersion, Submission, User
+from server.pages.highlight import Line, listing
+from server.pages.rendering import render
+from server.submissions import service as submissions
+
+router = APIRouter(include_in_schema=False)
+
+CONTEXT = 4
+"""Lines shown around a change."""
+
+MOST_VERSIONS = 200
+"""Offered to choose from, newest first."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the older version beside one of the newer; `None` where there is none."""
+
+    old: Line | None
+    new: Line | None
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines that belong together; `skipped` equal ones before them are not shown."""
+
+    skipped: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What changed; `left_out` equal lines follow the last hunk, `cut`: a source was too long to show whole."""
+
+    hunks: tuple[Hunk, ...]
+    added: int
+    removed: int
+    left_out: int
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """One ranked case in both versions.
+
+    Attributes:
+        factor: the newer ratio to the reference over the older one; below 1 is faster. `None` where one is missing.
+        noise: their intervals overlap, so that the factor says nothing.
+    """
+
+    case: str
+    old: Measurement | None
+    new: Measurement | None
+    factor: float | None
+    noise: bool
+
+
+@router.get("/submissions/{public_id}/diff")
+def diff_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
+    """This version against `from`, or against the one before it."""
+    new = submissions.find(work, who.user, public_id)
+    versions = _versions(work, new)
+    asked = request.query_params.get("from")
+    old = submissions.find(work, who.user, asked) if asked else _before(versions, new)
+    if old is not None and (old.user_id, old.assignment_id) != (new.user_id, new.assignment_id):
+        raise InvalidInputError("These are not two versions of one person's kernel for one assignment.", field="from")
+    assignment = new.assignment
+    return render(
+        request,
+        "diff.html",
+        old=old,
+        new=new,
+        versions=versions,
+        assignment=assignment,
+        course=assignment.course,
+        author=work.get_one(User, new.user_id),
+        diff=_diff(work, old, new) if old else None,
+        changes=_changes(work, who.user, old, new) if old else (),
+    )
+
+
+def compare(old: str, new: str, old_language: str, new_language: str) -> Diff:
+    """What is other in `new`: lines in order, changed ones beside each other, equal ones further away left out."""
+    before, after = listing(old, old_language), listing(new, new_language)
+    # Compared as text: the same line is coloured otherwise inside a string.
+    matcher = difflib.SequenceMatcher(None, _texts(old, before.lines), _texts(new, after.lines))
+    hunks, at = [], 0
+    for group in matcher.get_grouped_opcodes(CONTEXT):
+        first, last = group[0], group[-1]
+        rows = tuple(row for opcode in group for row in _rows(opcode, before.lines, after.lines))
+        hunks.append(Hunk(first[1] - at, rows))
+        at = last[2]
+    changed = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
+    return Diff(
+        tuple(hunks),
+        added=sum(to - start for _, _, _, start, to in changed),
+        removed=sum(to - start for _, start, to, _, _ in changed),
+        left_out=len(before.lines) - at,
+        cut=bool(before.left_out or after.left_out),
+    )
+
+
+def _texts(source: str, lines: Sequence[Line]) -> list[str]:
+    rows = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return rows[: len(lines)]
+
+
+def _rows(opcode: tuple[str, int, int, int, int], before: Sequence[Line], after: Sequence[Line]) -> list[Row]:
+    kind, old_from, old_to, new_from, new_to = opcode
+    pairs = zip_longest(before[old_from:old_to], after[new_from:new_to])
+    return [Row(old, new, changed=kind != "equal") for old, new in pairs]
+
+
+def _diff(session: Session, old: Submission, new: Submission) -> Diff:
+    before, after = (submissions.source_of(session, one).decode("utf-8", "replace") for one in (old, new))
+    return compare(before, after, old.language.value, new.language.value)
+
+
+def _versions(session: Session, submission: Submission) -> list[Submission]:
+    """All of its student's for this assignment, runs too, newest first."""
+    query = (
+        select(Submission)
+        .where(Submission.user_id == submission.user_id, Submission.assignment_id == submission.assignment_id)
+        .order_by(Submission.id.desc())
+        .limit(MOST_VERSIONS)
+    )
+    return list(session.scalars(query))
+
+
+def _before(versions: Sequence[Submission], new: Submission) -> Submission | None:
+    """The one before it of the same kind; a run may follow a submission."""
+    older = [one for one in versions if one.id < new.id]
+    return next((one for one in older if one.mode is new.mode), older[0] if older else None)
+
+
+def _changes(session: Session, viewer: User, old: Submission, new: Submission) -> tuple[Change, ...]:
+    """What became of every ranked case; ratios on two lanes, or to two references, are not held against each other."""
+    hashes = {_version(session, one).grading_hash for one in (old, new)}
+    if old.lane is not new.lane or len(hashes) > 1:
+        return ()
+    before, after = _measured(session, viewer, old), _measured(session, viewer, new)
+    cases = dict.fromkeys([*before, *after])
+    return tuple(_change(case, before.get(case), after.get(case)) for case in cases)
+
+
+def _measured(session: Session, viewer: User, submission: Submission) -> dict[str, Measurement]:
+    staff = submissions.is_staff_of(session, viewer, submission)
+    found = submissions.view(session, submission, staff=staff, max_attempts=1, wait=None)
+    return {item.case: item for item in found.measurements}
+
+
+def _change(case: str, old: Measurement | None, new: Measurement | None) -> Change:
+    if old is None or new is None:
+        return Change(case, old, new, None, noise=False)
+    noise = old.ratio_low <= new.ratio_high and new.ratio_low <= old.ratio_high
+    return Change(case, old, new, new.ratio / old.ratio, noise)
+
+
+def _version(session: Session, submission: Submission) -> AssignmentVersion:
+    return session.get_one(AssignmentVersion, submission.version_id)
