@@ -1,0 +1,10 @@
+K, G = "fa_kern", "fa_gluon"
+add(G, ragged=True); add(G, PING=False); add(G, HOLD=False); add(G, LATE=False); add(G, BN=64, STAGES=4); add(G, PING=False, HOLD=False)
+add1(G, True, GROUP=1); add1(G, True, GROUP=4); add1(G, True, GROUP=16); add1(G, True, GROUP=64)
+add(K, BM=128, BN=128, warps=8, stages=2, ragged=True)
+add(K, BM=128, BN=64, warps=8, stages=3); add(K, BM=128, BN=64, warps=8, stages=4)
+add(K, BM=64, BN=64, warps=4, stages=2); add(K, BM=64, BN=64, warps=4, stages=3); add(K, BM=64, BN=128, warps=4, stages=2); add(K, BM=128, BN=64, warps=4, stages=2)
+add(K, BM=128, BN=128, warps=8, stages=2, POLY=1); add(K, BM=128, BN=128, warps=8, stages=2, POLY=2)
+add(K, BM=128, BN=128, warps=8, stages=2, DEFER=1); add(K, BM=128, BN=128, warps=8, stages=2, DEFER=2)
+add(K, BM=128, BN=128, warps=8, stages=2, PERSIST=1); add(K, BM=128, BN=128, warps=8, stages=2, LATE=1); add(K, BM=128, BN=128, warps=8, stages=2, TMA=False)
+add1(K, True, BM=128, BN=128, warps=8, stages=2, GROUP=1); add1(K, True, BM=128, BN=128, warps=8, stages=2, GROUP=64)
