@@ -1,24 +1,30 @@
 """Check and time the staff kernels and milestones on this machine, outside the judge.
 
-    python reference/measure.py h200 [SLUG …]
-    TRITON_INTERPRET=1 python reference/measure.py cpu [SLUG …]
+    python reference/measure.py h200 [--also FILE …] [SLUG …]
+    TRITON_INTERPRET=1 python reference/measure.py cpu [--also FILE …] [SLUG …]
 
 For the authors' notes only: one process, its own clock, no opponent. For every case of the lane's own it compares each
-kernel with the oracle, and times ranked cases, those in float16 in bfloat16 too. On a GPU: device events, 5 calls to
-warm up, the median of 30 with a cold L2, all kernels taking turns, because clocks drift; beside them torch's own
-operator and a copy of as many bytes as the case has to move. On a CPU: the interpreter's processor time, one thread,
-the least of 7 calls.
+kernel with the oracle, and times ranked cases, those in float16 in bfloat16 too. CUDA C++ is compiled as on the lane:
+by nvcc for the GPU, by g++ and the emulator for the CPU. `--also` adds files that are no part of a rung: candidates. On
+a GPU: device events, 5 calls to warm up, the median of 30 with a cold L2, all kernels taking turns, because clocks
+drift; beside them torch's own operator and a copy of as many bytes as the case has to move. On a CPU: the interpreter's
+processor time, one thread, the least of 7 calls.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
 import importlib.util
+import itertools
+import os
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -28,8 +34,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autograder.assignment import Assignment, Case, load_assignment, slugs  # noqa: E402 - after the path is known
-from autograder.contract import Lane  # noqa: E402
+from autograder.contract import Lane, Language  # noqa: E402
 from autograder.judge.compare import compare  # noqa: E402
+from autograder.protocol import Load  # noqa: E402
+from autograder.runner.languages import cuda_entry, cuda_gpu  # noqa: E402
+from autograder.runner.languages.cuda import CudaLoader  # noqa: E402
+from autograder.runner.languages.cuda_library import Library  # noqa: E402
 
 Call = Callable[[], object]
 COLD_BYTES = 2**28
@@ -120,17 +130,53 @@ def wrong_elements(
     )
 
 
-def kernels_of(slug: str, entry: str) -> dict[str, Callable[..., object]]:
-    """The milestones, slowest first, the staff kernel, and torch's operator."""
-    paths = sorted((ROOT / "assignments" / slug / "milestones").glob("*.py"))
-    found = {path.stem: getattr(load(path), entry) for path in paths}
-    found["staff"] = getattr(load(ROOT / "reference" / slug / "solutions" / "triton.py"), entry)
+def kernels_of(assignment: Assignment, lane: Lane, also: Sequence[Path]) -> dict[str, Callable[..., object]]:
+    """The milestones, slowest first, the staff kernels, candidates, and torch's operator."""
+    slug, solutions = assignment.slug, ROOT / "reference" / assignment.slug / "solutions"
+    paths = [*sorted((ROOT / "assignments" / slug / "milestones").iterdir()), *sorted(solutions.iterdir()), *also]
+    found: dict[str, Callable[..., object]] = {}
+    with ThreadPoolExecutor(8 if lane is not Lane.cpu else 1) as pool:
+        binaries = {path: pool.submit(binary_of, path, assignment, lane) for path in paths if path.suffix == ".cu"}
+    for path in paths:
+        name = f"staff {path.suffix}" if path.parent == solutions else path.name
+        try:
+            found[name] = binaries[path].result() if path in binaries else getattr(load(path), assignment.entry)
+        except Exception as error:  # noqa: BLE001 - a file that this machine cannot compile is a line in the notes
+            say(f"  {name:28} refused: {str(error).splitlines()[0][:90]}")
     found["torch"] = load(ROOT / "reference" / slug / "facts.py").library
     return found
 
 
-def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None:
+def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., object]:
+    """Compile a `.cu` file; what its launcher is called by."""
+    source = path.read_text(encoding="utf-8-sig")
+    arguments = tuple(argument.name for argument in assignment.arguments)
+    signatures = tuple(dict.fromkeys(itertools.chain(*(assignment.signatures(one) for one in Lane))))
+    ask = Load(source, path.name, Language.cuda, assignment.entry, arguments, signatures=signatures)
+    if lane is Lane.cpu:
+        emulated = emulator().load(ask)
+        return lambda *values: emulated.call(list(values), record=False)
+    major, minor = torch.cuda.get_device_capability()
+    folder = Path(tempfile.mkdtemp())
+    binary = cuda_gpu.compiled(ask, folder, cuda_gpu.find_nvcc(), f"sm_{major}{minor}a")
+    library = Library(binary, ask, prefix="kernel_ladder")
+    words = cuda_entry.Words(ask, cuda_entry.taken(ask, library.takes))
+    return lambda *values: library.call(words.of(values))
+
+
+@functools.cache
+def emulator() -> CudaLoader:
+    """CUDA C++ for the CPU, ready to load files."""
+    os.environ.setdefault("TMPDIR", tempfile.mkdtemp())
+    made = CudaLoader()
+    made.warm()
+    made.begin()
+    return made
+
+
+def one_case(assignment: Assignment, case: Case, device: str, kernels: Mapping[str, Callable[..., object]]) -> None:
     """Check every kernel in this case, and time it where it is ranked."""
+    slug = assignment.slug
     problem = load(ROOT / "assignments" / slug / "problem.py")
     generator = torch.Generator(device=device)
     generator.seed()
@@ -140,7 +186,7 @@ def one_case(slug: str, assignment: Assignment, case: Case, device: str) -> None
     values, outputs = arguments(assignment, case, inputs)
     say(f"{slug} {case.name} {case.size} {case.dtype}: {moved / 1e9:.3f} GB, {flops / 1e9:.1f} Gflop")
     calls: dict[str, Call] = {}
-    for kernel, entry in kernels_of(slug, assignment.entry).items():
+    for kernel, entry in kernels.items():
         poison(outputs)
         call = functools.partial(entry, *values)
         try:
@@ -179,20 +225,26 @@ def say(line: str) -> None:
 
 def main() -> None:
     """Measure the rungs named on the command line, or all."""
-    lane = Lane(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lane", type=Lane)
+    parser.add_argument("slugs", nargs="*")
+    parser.add_argument("--also", type=Path, action="append", default=[])
+    options = parser.parse_args()
+    lane: Lane = options.lane
     import triton  # noqa: PLC0415 - its version belongs to the notes
 
     torch.set_num_threads(1)
     device = "cpu" if lane is Lane.cpu else "cuda"
     name = torch.cuda.get_device_name() if device == "cuda" else "interpreter"
     say(f"{name}, torch {torch.__version__}, triton {triton.__version__}")
-    for slug in sys.argv[2:] or slugs(ROOT / "assignments"):
+    for slug in options.slugs or slugs(ROOT / "assignments"):
         assignment = load_assignment(ROOT / "assignments" / slug)
+        kernels = kernels_of(assignment, lane, options.also)
         for case in assignment.cases_for(lane):
             if lane in case.lanes:
-                one_case(slug, assignment, case, device)
+                one_case(assignment, case, device, kernels)
             if lane in case.lanes and case.ranked and device == "cuda" and case.dtype == "float16":
-                one_case(slug, assignment, dataclasses.replace(case, dtype="bfloat16"), device)
+                one_case(assignment, dataclasses.replace(case, dtype="bfloat16"), device, kernels)
 
 
 if __name__ == "__main__":
