@@ -17,7 +17,7 @@ from starlette.types import Scope
 from server.http.identity import Identity, form_token, keep_form_token
 from server.http.templates import Templates
 from server.http.work import database_of, writer_slot
-from server.pages import formats, words
+from server.pages import formats, navigation, words
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": formats.byte_size,
@@ -46,7 +46,13 @@ def templates_of(web: Path) -> Templates:
     return Templates(
         web,
         filters=_FILTERS,
-        names={"words": words, "interval": formats.interval, "estimate": formats.estimate, "share": formats.share},
+        names={
+            "words": words,
+            "places": navigation,
+            "interval": formats.interval,
+            "estimate": formats.estimate,
+            "share": formats.share,
+        },
     )
 
 

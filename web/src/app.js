@@ -3,12 +3,14 @@ import { startCopying } from "./parts/copy.js";
 import { startElapsed } from "./parts/elapsed.js";
 import { startKeys } from "./parts/keys.js";
 import { startLive } from "./parts/live.js";
+import { startMenus } from "./parts/menus.js";
 import { startThemeToggle } from "./parts/theme-toggle.js";
 import { startTimes } from "./parts/times.js";
 
 startThemeToggle();
 startKeys();
 startCopying();
+startMenus();
 startTimes(document);
 startElapsed();
 for (const region of document.querySelectorAll("[data-live]")) startLive(region);

@@ -142,7 +142,8 @@ def test_get_brings_nothing_of_the_staff(alice: str, ladder: Ladder) -> None:
     ladder("get", "vector_add")
     names = {path.relative_to("vector_add").parts[0] for path in Path("vector_add").rglob("*")}
     assert names <= {
-        "README.md", "assignment.toml", "problem.py", "starters", "milestones", "vector_add.py", ".ladder.toml",
+        "README.md", "assignment.toml", "problem.py", "quiz.toml", "starters", "milestones", "vector_add.py",
+        ".ladder.toml",
     }  # fmt: skip
 
 

@@ -48,20 +48,25 @@ def test_a_name_says_the_verdict(script: Any, path: str, expected: str, held: bo
 
 
 def seen(**changed: object) -> dict[str, object]:
-    return {"state": "running", "phase": None, "verdict": None, "measurements": (), "is_final": False, **changed}
+    state = {"state": "running", "phase": None, "verdict": None, "is_final": False}
+    return {**state, "cases": (), "cases_passed": False, "measurements": (), **changed}
 
 
 def test_times_are_those_of_the_first_look_that_shows_it(script: Any) -> None:
     handed = script.Handed(script.Step("alice", "softmax", "held_x.py"), "id", script.time.monotonic() - 10)
     handed.note(seen())
+    handed.note(seen(cases=({"case": "one"},), cases_passed=True))
+    said = handed.cases_s
+    assert said is not None
     assert not handed.check_s
     handed.note(seen(state="queued", verdict="passed"))
     checked = handed.check_s
     handed.note(seen(verdict="passed", measurements=({"case": "one"},)))
     handed.note(seen(state="done", verdict="passed", measurements=({"case": "one"},), is_final=True, review="held"))
     assert checked is not None
-    assert 10 <= checked == handed.check_s < handed.measured_s < handed.final_s
-    assert [state for _, state in handed.seen] == ["running", "queued/passed", "running/passed", "done/passed"]
+    assert 10 <= said == handed.cases_s < checked == handed.check_s < handed.measured_s < handed.final_s
+    states = ["running 0", "running 1", "queued/passed 0", "running/passed 0", "done/passed 0"]
+    assert [state for _, state in handed.seen] == states
     assert handed.is_expected
     handed.final = {**handed.final, "review": "none"}
     assert not handed.is_expected

@@ -83,7 +83,7 @@ def test_a_student_finds_the_assignment_and_everything_public_about_it(site, peo
     (course,) = client.get("/api/v1/courses").json()
     assert (course["slug"], course["role"]) == ("gpu", "student")
     (summary,) = client.get("/api/v1/courses/gpu/assignments").json()
-    assert summary["points"] == {"correctness": 60.0, "speed": 40.0, "quiz": 0.0}
+    assert summary["points"] == {"correctness": 60.0, "speed": 40.0, "quiz": 6.0}
     read = client.get("/api/v1/courses/gpu/assignments/add_one").json()
     assert read["signature"] == "add_one(x, out, n)"
     assert [case["name"] for case in read["cases"]] == ["small", "ranked"]

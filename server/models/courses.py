@@ -1,0 +1,109 @@
+"""Courses, who is in them, and their assignments as the files say and as staff decide."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, LargeBinary, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from server.models.base import Base
+from server.models.people import User
+from server.models.quizzes import Quiz
+from server.models.words import Role
+
+
+class Course(Base):
+    """A course in one term."""
+
+    __tablename__ = "courses"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    slug: Mapped[str] = mapped_column(String(60), unique=True)
+    title: Mapped[str] = mapped_column(String(200))
+    timezone: Mapped[str] = mapped_column(String(60), default="UTC")
+    """IANA name; due dates are shown in it beside the viewer's own."""
+    created_at: Mapped[datetime]
+
+
+class Enrolment(Base):
+    """A person in a course."""
+
+    __tablename__ = "enrolments"
+    __table_args__ = (UniqueConstraint("course_id", "user_id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    role: Mapped[Role]
+    section: Mapped[str] = mapped_column(String(60), default="")
+    show_name: Mapped[bool] = mapped_column(default=False)
+    """The student chose to stand on leaderboards by name."""
+    created_at: Mapped[datetime]
+    dropped_at: Mapped[datetime | None]
+
+    course: Mapped[Course] = relationship(lazy="raise")
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class Bundle(Base):
+    """An assignment's files as one tar, named by its content hash; nodes fetch it by that name."""
+
+    __tablename__ = "bundles"
+
+    hash: Mapped[str] = mapped_column(String(80), primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
+    size: Mapped[int]
+    created_at: Mapped[datetime]
+
+
+class Assignment(Base):
+    """A rung in a course. What the files say stands in its versions; what staff decide stands here."""
+
+    __tablename__ = "assignments"
+    __table_args__ = (UniqueConstraint("course_id", "slug"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    course_id: Mapped[int] = mapped_column(ForeignKey("courses.id", ondelete="CASCADE"))
+    slug: Mapped[str] = mapped_column(String(60))
+    rung: Mapped[int]
+    title: Mapped[str] = mapped_column(String(200))
+    open_at: Mapped[datetime | None]
+    due_at: Mapped[datetime | None]
+    late_until: Mapped[datetime | None]
+    published: Mapped[bool] = mapped_column(default=True)
+    version_id: Mapped[int | None] = mapped_column(
+        ForeignKey("assignment_versions.id", use_alter=True, name="fk_assignments_version_id_assignment_versions")
+    )
+    quiz_id: Mapped[int | None] = mapped_column(
+        ForeignKey("quizzes.id", use_alter=True, name="fk_assignments_quiz_id_quizzes")
+    )
+    """Its questions as they are now; `None` where it never had any."""
+    created_at: Mapped[datetime]
+
+    course: Mapped[Course] = relationship(lazy="raise")
+    version: Mapped[AssignmentVersion | None] = relationship(lazy="raise", foreign_keys=[version_id], post_update=True)
+    quiz: Mapped[Quiz | None] = relationship(lazy="raise", foreign_keys=[quiz_id], post_update=True)
+
+
+class AssignmentVersion(Base):
+    """What an assignment's files said at one time. Submissions keep the version they were handed in against."""
+
+    __tablename__ = "assignment_versions"
+    __table_args__ = (UniqueConstraint("assignment_id", "number"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    bundle_hash: Mapped[str] = mapped_column(ForeignKey("bundles.hash"))
+    grading_hash: Mapped[str] = mapped_column(String(80))
+    """Of what decides verdicts and ratios: results of versions that share it are ranked together."""
+    manifest: Mapped[dict[str, Any]]
+    """`codec.to_json(autograder.assignment.Assignment)`."""
+    handout: Mapped[str]
+    """Markdown."""
+    starters: Mapped[dict[str, Any]]
+    """Language → source."""
+    milestones: Mapped[list[Any]]
+    created_at: Mapped[datetime]
