@@ -1,7 +1,7 @@
 """What judge and runner say to each other, over one `SOCK_SEQPACKET` unix socket.
 
     judge → runner     Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
-    runner → judge     Ready, Loaded, Returned, Raised; Armed and Released around a batch
+    runner → judge     Ready, Loaded, Returned, Released, Raised; Armed before a batch
 
 Each packet is one JSON object with its class's name under `"is"` (`autograder.packets` writes and reads it). The judge
 treats every packet from a runner as hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing
@@ -179,7 +179,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Released:
-    """The memory of a batch is unmapped. Whoever never says so is missing the memory itself."""
+    """The memory of a call or a batch that returned is unmapped; the judge waits for it (`Conversation`)."""
 
     nonce: int
 

@@ -137,6 +137,7 @@ class Conversation:
         self._judge_word = ControlWord(judge_writes=True)
         self._runner_word = ControlWord(judge_writes=False)
         self._source: str | None = None
+        self._broken: Failure | None = None
         self.versions: dict[str, str] = {}
 
     def hello(self) -> None:
@@ -175,6 +176,8 @@ class Conversation:
         The interval begins when nothing of the filling is left to do, and ends when the outputs' copy is complete.
         Inputs are copied after it: what stands in them says nothing about the speed.
         """
+        if self._broken:
+            return self._broken
         nonce = self._nonces.next()
         for tensor in tensors:
             tensor.fill()
@@ -197,7 +200,12 @@ class Conversation:
         self._device.settle()
         sealed_us = (time.monotonic() - start) * 1e6
         snapshots = tuple(outputs.get(id(tensor)) or tensor.snapshot() for tensor in tensors)
-        return self._limits_kept("the call") or self._finished(answer, snapshots, sealed_us)
+        # While it lets go of its memory it may write it again: what is believed was copied while it was frozen.
+        finished = self._finished(answer, snapshots, sealed_us)
+        if failed := self._limits_kept("the call"):
+            return failed
+        self._let_go(nonce)
+        return finished
 
     def batch(
         self, memory: BatchMemory, scalars: dict[str, int | float], drawn: Sequence[dict[str, int | float]] = ()
@@ -212,6 +220,8 @@ class Conversation:
             scalars: the same for all calls.
             drawn: by call, those that are its own; revealed with the inputs.
         """
+        if self._broken:
+            return self._broken
         nonce = self._nonces.next()
         memory.fill()
         arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together)
@@ -235,10 +245,29 @@ class Conversation:
         memory.take()
         self._device.settle()
         sealed_us = (time.monotonic() - start) * 1e6
-        self._receive(Released, nonce, time.monotonic() + _RELEASE_S, "a batch of calls")
         event_us = self._runner_word.read()[1] / 1e3
+        self._broken = self._released(nonce)
         self._runner.freeze()
         return self._limits_kept("a batch of calls") or FinishedBatch(memory.snapshots(), sealed_us, event_us)
+
+    def _let_go(self, nonce: int) -> None:
+        """Thaw the runner until a call's memory is free: what it frees later, it frees in a call that is timed.
+
+        The call stands whatever becomes of it; a runner that breaks the protocol then has no further call.
+        """
+        self._runner.thaw()
+        self._broken = self._released(nonce)
+        if not (self._broken and self._broken.ended):
+            self._runner.freeze()
+
+    def _released(self, nonce: int) -> Failure | None:
+        """Wait until the runner says that it has; it has had its answer in, so this is nobody's measured time."""
+        start = time.monotonic()
+        answer = self._receive(Released, nonce, start + _RELEASE_S, "letting go of memory")
+        self._budget.left_s -= time.monotonic() - start
+        if answer is None:
+            return out_of_time("letting go of memory", _RELEASE_S)
+        return answer if isinstance(answer, Failure) else None
 
     def _cool(self) -> None:
         """Have nothing in the caches and nothing left to do."""

@@ -86,6 +86,7 @@ class Session:
         words.finish(call.nonce, event_ns[0])
         self._line.send("Returned", {"nonce": call.nonce, **seen})
         self._let_go(mapped, descriptors)
+        self._line.send("Released", {"nonce": call.nonce})
 
     def _called(self, entry: Entry, arguments: list[Any], call: Call, ran: list[dict[str, Any]]) -> int:
         """Call once; a traced call adds to `ran`. As a batch of one, for then nothing of ours runs on the device."""
@@ -118,7 +119,7 @@ class Session:
         self._line.send("Released", {"nonce": reveal.nonce})
 
     def _let_go(self, mapped: list[Mapped], descriptors: list[int]) -> None:
-        """The judge has its answer: nothing is waited for."""
+        """The judge has its answer; it waits until the memory is free, for then no later call pays for it."""
         wire.close(descriptors)
         for one in mapped:
             one.close()

@@ -64,6 +64,7 @@ def vector_add(x, y, out, n):
         mine[8:16] = (1).to_bytes(8, "little")
         mine[:8] = nonce.to_bytes(8, "little")
         end.send(json.dumps({"is": "Returned", "nonce": nonce, **ABSURD}).encode())
+        end.send(json.dumps({"is": "Released", "nonce": nonce}).encode())
         packet, descriptors, _, _ = socket.recv_fds(end, 2**18, 16)
         if not packet:
             os._exit(0)

@@ -56,6 +56,7 @@ def vector_add(x, y, out, n):
         mine[8:16] = (1).to_bytes(8, "little")
         mine[:8] = nonce.to_bytes(8, "little")
         end.send(b'{"is":"Returned","nonce":%d}' % nonce)
+        end.send(b'{"is":"Released","nonce":%d}' % nonce)
         packet, descriptors, _, _ = socket.recv_fds(end, 2**18, 16)
         if not packet:
             os._exit(0)

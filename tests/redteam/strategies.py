@@ -167,7 +167,9 @@ def {entry}(*arguments):
         mine[:8] = nonce.to_bytes(8, "little")
         end.send(b'{{"is":"Returned","nonce":%d}}' % nonce)
 
-    say(int.from_bytes(bytes(judge[:8]), "little"), 1000)
+    nonce = int.from_bytes(bytes(judge[:8]), "little")
+    say(nonce, 1000)
+    end.send(b'{{"is":"Released","nonce":%d}}' % nonce)
     while True:
         packet, descriptors, _, _ = _socket.recv_fds(end, 2**18, 128)
         if not packet:
@@ -196,6 +198,7 @@ def {entry}(*arguments):
         _let_go(spaces)
         for descriptor in descriptors:
             _os.close(descriptor)
+        end.send(b'{{"is":"Released","nonce":%d}}' % nonce)
 
 
 def _batch(arm, outputs, end, say):

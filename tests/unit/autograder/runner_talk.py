@@ -111,8 +111,11 @@ class Talk:
         return self._nonce
 
     def call(self, *tensors: Tensor, record: bool = True, **scalars: int) -> Any:
-        self.send_call(*tensors, record=record, **scalars)
-        return self.receive()
+        nonce = self.send_call(*tensors, record=record, **scalars)
+        answer = self.receive()
+        if isinstance(answer, protocol.Returned):
+            assert self.receive() == protocol.Released(nonce)
+        return answer
 
     def word(self) -> tuple[int, int]:
         nonce, event_ns = protocol.WORD.unpack(self._runners_view[: protocol.WORD.size])

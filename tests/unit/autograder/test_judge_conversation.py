@@ -8,6 +8,7 @@ import mmap
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,6 +166,7 @@ def returned(nonce: int, **more: Any) -> dict[str, Any]:
 def honest(script: Script, nonce: int) -> None:
     script.finish(nonce)
     script.say(returned(nonce, launches=[{"kernel": "k", "grid": [4], "calls": 1}], operations={"aten.add": 2}))
+    script.say({"is": "Released", "nonce": nonce})
 
 
 def test_an_honest_call_ends_with_snapshots_and_claims(talk: Talk) -> None:
@@ -231,6 +233,7 @@ def test_a_word_that_runs_ahead_ends_a_call_only_where_nonces_can_be_guessed(tal
     def ahead(script: Script, nonce: int) -> None:
         script.finish(nonce + 1)
         script.say(returned(nonce))
+        script.say({"is": "Released", "nonce": nonce})
 
     for guessable, kind in ((False, Failure), (True, Finished)):
         conversation = talk(answering(ahead), defences=dataclasses.replace(ALL_ON, nonce=not guessable))
@@ -345,6 +348,7 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
         script.finish(nonce)
         kernels = [{"kernel": "\ud800\x1b" * 300, "grid": [1, 2, 3, 4, 5], "calls": 1}] * 9
         script.say(returned(nonce, launches=kernels, operations={f"\ud800{number}": 1 for number in range(99)}))
+        script.say({"is": "Released", "nonce": nonce})
 
     conversation = talk(answering(boast))
     opened(conversation)
@@ -435,10 +439,39 @@ def test_a_batch_without_an_end_reaches_its_limit(talk: Talk) -> None:
     assert found.verdict is Verdict.time_limit
 
 
-def test_memory_that_is_never_released_does_not_hold_the_judge_up(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def unreleased(script: Script, nonce: int) -> None:
+    script.finish(nonce)
+    script.say(returned(nonce))
+
+
+@pytest.mark.parametrize("in_one", [False, True], ids=["a call", "a batch"])
+def test_whoever_never_lets_go_of_memory_has_no_further_call(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch, in_one: bool
+) -> None:
     monkeypatch.setattr(conversations, "_RELEASE_S", 0.1)
-    conversation = talk(
-        in_batch(says("Armed"), lambda script, nonce: (script.finish(nonce), script.say(returned(nonce))))
-    )
+    conversation = talk(in_batch(says("Armed"), unreleased) if in_one else answering(unreleased))
     opened(conversation)
-    assert isinstance(batched(conversation), FinishedBatch)
+    assert isinstance(batched(conversation) if in_one else called(conversation), FinishedBatch if in_one else Finished)
+    for again in (called(conversation), batched(conversation)):
+        assert isinstance(again, Failure)
+        assert again.verdict is Verdict.time_limit
+        assert again.message.startswith("Letting go of memory")
+
+
+def test_a_runner_is_awake_while_it_lets_go_and_that_is_no_calls_time(talk: Talk) -> None:
+    seen: list[int] = []
+
+    def slow(script: Script, nonce: int) -> None:
+        unreleased(script, nonce)
+        time.sleep(0.3)
+        seen.append(runner.frozen)
+        script.say({"is": "Released", "nonce": nonce})
+
+    conversation = talk(answering(slow))
+    runner: Any = conversation._runner
+    opened(conversation)
+    before = runner.frozen
+    found = called(conversation)
+    assert isinstance(found, Finished)
+    assert found.sealed_us < 0.3e6
+    assert (seen, runner.frozen) == ([before - 1], before)
