@@ -19,6 +19,7 @@ from autograder.contract import (
     Mode,
     Verdict,
     Visibility,
+    Work,
 )
 from autograder.judge import References, grade
 from autograder.sandbox import Sandbox
@@ -102,8 +103,14 @@ def run(
     reference_folder: Path,
     sandbox: Sandbox,
     references: References | None = None,
+    *,
+    work: Work = Work.all,
 ) -> Outcome:
-    """Grade a trial as a submission on the CPU lane. Starters meet the public cases only: they are wrong at once."""
+    """Grade a trial as a submission on the CPU lane. Starters meet the public cases only: they are wrong at once.
+
+    Args:
+        work: `Work.check` leaves the times out, which say nothing about a verdict.
+    """
     request = GradeRequest(
         slug=trial.slug,
         bundle="",
@@ -112,6 +119,7 @@ def run(
         mode=Mode.run if trial.kind is Kind.starter else Mode.submission,
         source=trial.source,
         filename=f"{trial.slug}.{EXTENSIONS[trial.language]}",
+        work=work,
     )
     started = time.monotonic()
     result = grade(
