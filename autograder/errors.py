@@ -40,6 +40,10 @@ class ProtocolError(HarnessError):
     """The judge itself broke the protocol; a runner that breaks it gets a verdict instead."""
 
 
+class ScaffoldError(HarnessError):
+    """A new rung cannot be begun like that."""
+
+
 class ManifestError(HarnessError):
     """An assignment's files are wrong.
 

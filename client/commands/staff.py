@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,6 +141,29 @@ def assignments_group() -> None:
     """Rungs as their authors see them."""
 
 
+@assignments_group.command("new")
+@click.argument("slug")
+@click.option("--rung", type=click.IntRange(1), required=True, help="Its place on the ladder.")
+@click.option("--title", help="For people; made from the slug unless given.")
+@click.option(
+    "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
+)
+@_reference
+def new_rung(*, slug: str, rung: int, title: str | None, assignments: Path, reference: Path) -> None:
+    """Begin a rung: two folders with a small exercise that works, to make another one of."""
+    harness.require_harness()
+    title = title or slug.replace("_", " ").capitalize()
+    try:
+        written = load("autograder.verify.scaffold", "harness").write(
+            assignments, reference, slug=slug, title=title, rung=rung
+        )
+    except HarnessError as error:
+        raise UsageError(str(error)) from None
+    for path in written:
+        click.echo(path)
+    click.echo(f"Next: ladder assignments verify {slug}, and docs/authoring.md.")
+
+
 @assignments_group.command()
 @click.argument("slugs", nargs=-1)
 @click.option(
@@ -177,9 +201,23 @@ def _verify_one(assignment: Path, reference: Path, sandbox: Any, as_json: bool) 
         return bool(report.complete)
     for gap in report.gaps:
         click.echo(f"  missing   {gap.where}: {gap.problem}")
+    click.echo(f"  {_tally(report.outcomes)}")
     kernels = len(report.outcomes)
     click.echo(f"  {kernels} kernels in {report.seconds:.0f} s: {'complete' if report.complete else 'NOT COMPLETE'}")
     return bool(report.complete)
+
+
+def _tally(outcomes: Sequence[Any]) -> str:
+    """How many of each kind went as planned, and which cases killed how many mutants."""
+    kinds = dict.fromkeys(outcome.trial.kind.value for outcome in outcomes)
+    counts = [
+        f"{kind} {sum(one.as_planned for one in mine)}/{len(mine)}"
+        for kind in kinds
+        if (mine := [outcome for outcome in outcomes if outcome.trial.kind.value == kind])
+    ]
+    killers = Counter(outcome.trial.killed_by for outcome in outcomes if outcome.trial.killed_by and outcome.as_planned)
+    killed = ", ".join(f"{show.clean(case)} ({count})" for case, count in killers.most_common())
+    return f"{', '.join(counts)}; mutants killed by {killed or 'none'}"
 
 
 def _tell_outcome(outcome: Any) -> None:
