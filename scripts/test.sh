@@ -45,14 +45,14 @@ $names"
 }
 
 # shellcheck disable=SC2086  # lists of folders
-look --numprocesses 2 --dist worksteal $ignored tests
+look --numprocesses 2 --dist worksteal --durations 40 --durations-min 5 $ignored tests
 # One daemon for all tests that need Docker; where there can be none, they say why they are skipped.
 if docker_host=$(sh scripts/get_docker.sh); then
     export DOCKER_HOST="$docker_host"
     trap 'sh scripts/get_docker.sh stop' EXIT
 fi
 # shellcheck disable=SC2086
-look --numprocesses 0 $alone
+look --numprocesses 0 --durations 40 --durations-min 5 $alone
 
 if [ -n "$unsure" ]; then
     echo "── passed only the second time; find out why:$unsure"

@@ -9,16 +9,19 @@ from typing import Any
 
 import pytest
 import torch
-from rungs import ASSIGNMENTS, REFERENCE, SLUGS, facts, folders
+from rungs import ASSIGNMENTS, REFERENCE, ROOT, SLUGS, facts, folders
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, load_assignment
-from autograder.contract import Lane
+from autograder.contract import Lane, Language
 from autograder.judge import seeds
 from autograder.judge.problem import Tensors, load_problem
 from autograder.verify import gaps, shortcuts
 from server.pages.markdown import handout_html
+
+_LISTED = r"^\| (\d+) \| `(\w+)` \| ([^|]*) \| ([\d, ]*) ?\|$"
+"""A row of the table of rungs: number, slug, languages, numbers of the prerequisites."""
 
 
 def _small_cases() -> Iterator[tuple[str, Case]]:
@@ -60,6 +63,24 @@ def test_prerequisites_are_rungs_below(slug: str) -> None:
     assignment = load_assignment(ASSIGNMENTS / slug)
     below = [load_assignment(ASSIGNMENTS / other) for other in assignment.prerequisites]
     assert all(other.rung < assignment.rung for other in below)
+
+
+def test_the_page_of_the_ladder_lists_the_rungs_that_there_are() -> None:
+    text = (ROOT / "docs" / "ladder.md").read_text(encoding="utf-8")
+    listed = re.findall(_LISTED, text[text.index("## Rungs") :], re.MULTILINE)
+    rungs = {slug: load_assignment(ASSIGNMENTS / slug) for slug in SLUGS}
+    number = {slug: str(one.rung) for slug, one in rungs.items()}
+    names = {Language.triton: "Triton", Language.cuda: "CUDA C++"}
+    there = {
+        (
+            number[slug],
+            slug,
+            ", ".join(names[one] for one in rung.languages),
+            ", ".join(number[one] for one in rung.prerequisites),
+        )
+        for slug, rung in rungs.items()
+    }
+    assert {(rung, slug, languages.strip(), below.strip()) for rung, slug, languages, below in listed} == there
 
 
 @each_rung
