@@ -103,7 +103,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """One unit of work: committed at the end, rolled back by an exception.
+        """One unit of work: committed at the end, after what `before_commit` asked for; rolled back by an exception.
 
         Then runs what `after_commit` collected, or, in a transaction of its own, what `after_rollback` did.
         """
@@ -111,6 +111,7 @@ class Database:
             try:
                 with session.begin(), _fresh_after_error(session):
                     yield session
+                    _finish(session)
             except BaseException:
                 self._write_what_stays(session)
                 raise
@@ -165,6 +166,17 @@ def _fresh_after_error(session: Session) -> Iterator[None]:
         raise
 
 
+def before_commit(session: Session, key: str, act: Callable[[Session], object]) -> None:
+    """Do `act` when everything else of the transaction is done, as its last part; once for each key."""
+    session.info.setdefault("before_commit", {})[key] = act
+
+
+def _finish(session: Session) -> None:
+    while acts := session.info.pop("before_commit", {}):
+        for act in acts.values():
+            act(session)
+
+
 def after_commit(session: Session, message: Callable[[], object]) -> None:
     """Run `message` once the transaction is committed; a rollback forgets it."""
     session.info.setdefault("after_commit", []).append(message)
@@ -178,9 +190,25 @@ def after_rollback(session: Session, write: Callable[[Session], object]) -> None
 def now(session: Session) -> datetime:
     """The one clock that the queue decides by: PostgreSQL's own; on SQLite everything is one host, whose clock it is.
 
-    It runs on within a transaction, so that a wait for a lock is part of what it shows.
+    It runs on within a transaction, so that a wait for a lock is part of what it shows. A session that only reads may
+    be shown another time (`show_at`).
     """
+    shown: datetime | None = session.info.get("shown_at")
+    if shown is not None:
+        return shown
     if session.get_bind().dialect.name == "postgresql":
         theirs: datetime = session.scalars(select(func.clock_timestamp())).one()
         return theirs.astimezone(UTC)
     return datetime.now(UTC)
+
+
+def is_reading(session: Session) -> bool:
+    """Whether the session is one of `Database.reading`."""
+    return bool(session.get_bind().get_execution_options().get("read_only", False))
+
+
+def show_at(session: Session, at: datetime) -> None:
+    """Have `now` say `at` in this session, for who looks at how things will be then; it may only read."""
+    if not is_reading(session):
+        raise ValueError("only what is read can be looked at as at another time")
+    session.info["shown_at"] = at

@@ -7,7 +7,8 @@
     ├── InvalidInputError       422   what you sent cannot be taken; `field` says which part
     ├── ConflictError           409   somebody or something was there before you
     ├── TooLargeError           413
-    └── TooManyError            429   a rate limit or a quota; `retry_after_s` says when
+    ├── TooManyError            429   a rate limit or a quota; `retry_after_s` says when
+    └── ProviderError           502   an identity provider did not answer as it has to (`server.accounts.oidc`)
 
 `server.http.errors` renders them.
 """

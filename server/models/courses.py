@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, LargeBinary, String, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from server.models.base import Base
@@ -24,6 +24,28 @@ class Course(Base):
     title: Mapped[str] = mapped_column(String(200))
     timezone: Mapped[str] = mapped_column(String(60), default="UTC")
     """IANA name; due dates are shown in it beside the viewer's own."""
+    late_days: Mapped[int] = mapped_column(default=5)
+    """What every student has for the term."""
+    late_days_per_assignment: Mapped[int | None] = mapped_column(default=2)
+    """So many of them can be used in one; `None`: all."""
+    late_penalty: Mapped[float] = mapped_column(default=0.2)
+    """The share of the points, 0 to 1, that a day late costs for which no late day is left."""
+    slack_s: Mapped[int] = mapped_column(default=0)
+    """An upload so soon after the due date, or after the end, is still in time."""
+    locks_rungs: Mapped[bool] = mapped_column(default=True)
+    """A rung takes submissions only from who has passed its prerequisites; otherwise that is advice."""
+    public_leaderboards: Mapped[bool] = mapped_column(default=False)
+    """Its leaderboards can be looked at without an account."""
+    keeps_erased_work: Mapped[bool] = mapped_column(default=True)
+    """Who has their account deleted leaves their work behind, under a pseudonym; otherwise only its points."""
+    retained_days: Mapped[int | None]
+    """So long after it was archived, who was in it is forgotten; `None`: for ever."""
+    revision: Mapped[int] = mapped_column(default=0)
+    """Raised with every change of what stands here."""
+    archived_at: Mapped[datetime | None]
+    """Since then it can be read only."""
+    purged_at: Mapped[datetime | None]
+    """Its retention ended: its people's personal data is gone."""
     created_at: Mapped[datetime]
 
 
@@ -38,6 +60,8 @@ class Enrolment(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     role: Mapped[Role]
     section: Mapped[str] = mapped_column(String(60), default="")
+    student_number: Mapped[str] = mapped_column(String(60), default="")
+    """What the university's own systems know them by."""
     show_name: Mapped[bool] = mapped_column(default=False)
     """The student chose to stand on leaderboards by name."""
     created_at: Mapped[datetime]
@@ -73,6 +97,24 @@ class Assignment(Base):
     due_at: Mapped[datetime | None]
     late_until: Mapped[datetime | None]
     published: Mapped[bool] = mapped_column(default=True)
+    grades_published_at: Mapped[datetime | None]
+    """From then on students read their grades as final, with what staff set; `None`: not yet, or no more."""
+    weight: Mapped[float] = mapped_column(default=1.0)
+    """What its points weigh in the course's sum."""
+    submissions_per_day: Mapped[int | None]
+    """Of one student, from midnight to midnight on the course's clock; `None`: any number."""
+    runs_per_hour: Mapped[int | None]
+    """Of one student, in any hour; `None`: any number."""
+    lanes: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    """The lanes it is offered on, of those that its files have; `None`: all of them."""
+    group_size: Mapped[int] = mapped_column(default=1)
+    """How many students may hand it in together."""
+    solutions_released_at: Mapped[datetime | None]
+    """From then on students may read the staff's solutions."""
+    leaderboard_freeze_at: Mapped[datetime | None]
+    """From then until it is due its leaderboard shows students what it was."""
+    revision: Mapped[int] = mapped_column(default=0)
+    """Raised with every change of what staff decide."""
     version_id: Mapped[int | None] = mapped_column(
         ForeignKey("assignment_versions.id", use_alter=True, name="fk_assignments_version_id_assignment_versions")
     )

@@ -26,6 +26,10 @@ class Submission(Base):
         Index("ix_submissions_queue", "state", "lane", "line", "place_at"),
         Index("ix_submissions_own", "user_id", "assignment_id", "lane", "state"),
         Index("ix_submissions_assignment_id_lane", "assignment_id", "lane", "mode"),
+        Index("ix_submissions_list", "course_id", "id"),
+        Index("ix_submissions_list_assignment", "assignment_id", "id"),
+        Index("ix_submissions_list_verdict", "course_id", "verdict", "id"),
+        Index("ix_submissions_list_review", "course_id", "review", "id"),
         CheckConstraint("number > 0", name="number"),
     )
 
@@ -155,6 +159,8 @@ class Result(Base):
     """Of how many attempts the samples are counted."""
     correctness_points: Mapped[float]
     speed_points: Mapped[float]
+    speed_floor: Mapped[float | None]
+    """Speed points that a regrade left standing although the formula gives fewer; `speed_points` are never below."""
     formula_version: Mapped[int] = mapped_column(default=1)
     """By which formula the points are."""
     scored_version_id: Mapped[int | None] = mapped_column(ForeignKey("assignment_versions.id"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from server.models.base import BIG, Base
@@ -75,10 +76,88 @@ class LoginAttempt(Base):
     at: Mapped[datetime]
 
 
+class LinkPurpose(StrEnum):
+    """What a link that lets somebody set a password is for."""
+
+    reset = "reset"
+    invitation = "invitation"
+
+
+class PasswordLink(Base):
+    """A link that lets whoever has it set this account's password, once; the table holds only its hash."""
+
+    __tablename__ = "password_links"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    purpose: Mapped[LinkPurpose]
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class LinkRequest(Base):
+    """Somebody asked for a new password, for the rate limit; rows older than a day are swept."""
+
+    __tablename__ = "link_requests"
+    __table_args__ = (
+        Index("ix_link_requests_email_at", "email", "at"),
+        Index("ix_link_requests_address_at", "address", "at"),
+    )
+
+    id: Mapped[int] = mapped_column(BIG, primary_key=True)
+    address: Mapped[str] = mapped_column(String(64))
+    email: Mapped[str] = mapped_column(String(254))
+    at: Mapped[datetime] = mapped_column(index=True)
+
+
+class OutsideIdentity(Base):
+    """Who a person is to an identity provider: its issuer and its own, unchanging name for them."""
+
+    __tablename__ = "outside_identities"
+    __table_args__ = (UniqueConstraint("issuer", "subject"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    issuer: Mapped[str] = mapped_column(String(300))
+    subject: Mapped[str] = mapped_column(String(255))
+    email: Mapped[str] = mapped_column(String(254), default="")
+    """What the provider said when it was linked, so that its owner can tell identities apart."""
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class OutsideLogin(Base):
+    """Somebody was sent to an identity provider and has not come back; used once, swept after minutes."""
+
+    __tablename__ = "outside_logins"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    state_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    browser_hash: Mapped[str] = mapped_column(String(64))
+    """Of a cookie: who comes back is the browser that left."""
+    provider: Mapped[str] = mapped_column(String(40))
+    nonce: Mapped[str] = mapped_column(String(64))
+    verifier: Mapped[str] = mapped_column(String(128))
+    """PKCE's."""
+    target: Mapped[str] = mapped_column(String(500))
+    """Where they wanted to go."""
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    """Whose account the identity is to be linked with; `None` for a log-in."""
+    address: Mapped[str] = mapped_column(String(64), index=True)
+    """Where from, for the rate limit."""
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
 class AuditEntry(Base):
     """Who changed what, when and why. Rows are only added."""
 
     __tablename__ = "audit_entries"
+    __table_args__ = (Index("ix_audit_entries_course_id_id", "course_id", "id"),)
 
     id: Mapped[int] = mapped_column(BIG, primary_key=True)
     at: Mapped[datetime] = mapped_column(index=True)
@@ -88,5 +167,10 @@ class AuditEntry(Base):
     """A verb and a noun, `user.created`."""
     subject: Mapped[str] = mapped_column(String(120), index=True)
     """What it was done to, `submission:01J…`."""
+    course_id: Mapped[int | None]
+    """Where it belongs to one, with the assignment and the person that it is about: what the audit log is filtered by.
+    No foreign keys: an entry outlives what it is about."""
+    assignment_id: Mapped[int | None] = mapped_column(index=True)
+    about_id: Mapped[int | None] = mapped_column(index=True)
     detail: Mapped[dict[str, Any]]
     reason: Mapped[str] = mapped_column(default="")

@@ -50,6 +50,8 @@ class AlertKind(StrEnum):
     """A measurement waits for a person."""
     confirmation_failed = "confirmation_failed"
     """It had passed, and did not when it was graded once more."""
+    mail_failed = "mail_failed"
+    """The mail server takes nothing, or a mail was given up."""
 
 
 class ChangeReason(StrEnum):
@@ -60,6 +62,10 @@ class ChangeReason(StrEnum):
     """The same source was measured again: its samples were added."""
     rescored = "rescored"
     """Staff had it worked out anew by another formula."""
+    regraded = "regraded"
+    """Staff applied a regrade."""
+    rolled_back = "rolled_back"
+    """Staff rolled one back."""
     reviewed = "reviewed"
     """Staff held, cleared or rejected it; or it was held until they look."""
 

@@ -1,0 +1,87 @@
+"""What leaderboards keep beside submissions: baselines of ours, and nights in which the best are graded once more."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from autograder.contract import Lane, Language
+from server.models.base import BIG, Base
+from server.models.grading import Result, Submission
+
+
+class MilestoneKind(StrEnum):
+    """Where a milestone's source comes from."""
+
+    published = "published"
+    """`milestones/` of the assignment: a step on the road that students may read."""
+    staff = "staff"
+    """The staff kernel, which is the reference."""
+    library = "library"
+    """A library does the exercise: what people use instead of writing it."""
+
+
+class Milestone(Base):
+    """A baseline on a leaderboard: a submission of ours, graded as everybody's is. Rows are only added."""
+
+    __tablename__ = "milestones"
+    __table_args__ = (
+        UniqueConstraint("version_id", "lane", "language", "name"),
+        Index("ix_milestones_assignment_id_lane", "assignment_id", "lane"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id", ondelete="CASCADE"))
+    version_id: Mapped[int] = mapped_column(ForeignKey("assignment_versions.id", ondelete="CASCADE"))
+    """With which it was handed in; it stands as long as what grades is the same."""
+    lane: Mapped[Lane]
+    language: Mapped[Language]
+    kind: Mapped[MilestoneKind]
+    name: Mapped[str] = mapped_column(String(60))
+    """Of its file, `2_one_kernel_three_passes`."""
+    submission_id: Mapped[int] = mapped_column(BIG, ForeignKey("submissions.id", ondelete="CASCADE"), unique=True)
+    created_at: Mapped[datetime]
+
+
+class ConfirmNight(Base):
+    """One night's round over the leaderboards: what stands on top is graded once more, once."""
+
+    __tablename__ = "confirm_nights"
+
+    night_at: Mapped[datetime] = mapped_column(primary_key=True)
+    """When the night began."""
+    queued: Mapped[int] = mapped_column(default=0)
+    """So many went into the queue."""
+    finished_at: Mapped[datetime | None]
+    """When nothing was left to queue; `None` while the round goes on."""
+
+
+# A ranking looks at everything that was handed in on a board, and needs little of each row: both indexes hold all that
+# it needs. The rows themselves are wide, and SQLite reads past a source or a payload to get at what stands behind it.
+Index(
+    "ix_submissions_ranked",
+    Submission.assignment_id,
+    Submission.lane,
+    Submission.mode,
+    Submission.user_id,
+    Submission.review,
+    Submission.uploaded_at,
+    Submission.version_id,
+    Submission.language,
+    Submission.result_id,
+    Submission.course_id,
+)
+Index(
+    "ix_results_ranked",
+    Result.submission_id,
+    Result.id,
+    Result.verdict,
+    Result.settled,
+    Result.ratio,
+    Result.ratio_low,
+    Result.ratio_high,
+    Result.time_us,
+)
