@@ -18,7 +18,9 @@ from autograder import assignment as rungs
 from autograder import codec
 from autograder.contract import Lane
 from autograder.quiz import Question
+from server import db, stale
 from server.audit import service as audit
+from server.courses.deadlines import Deadlines, deadlines_in, deadlines_of, own_dates
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.models import Assignment, AssignmentVersion, Course, Enrolment, Role, User
 
@@ -48,6 +50,11 @@ class Membership:
         """Raise `ForbiddenError` for a student."""
         if not self.is_staff:
             raise ForbiddenError("Only the staff of this course may do that.")
+
+    def require_instructor(self) -> None:
+        """Raise `ForbiddenError` for anybody but an instructor or an admin."""
+        if not self.is_instructor:
+            raise ForbiddenError("Only an instructor of this course may do that.")
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,8 @@ class AssignmentDetail:
 
     row: Assignment
     version: AssignmentVersion
+    dates: Deadlines | None = None
+    """As they are for the person who is asking; `None`: the assignment's own."""
 
     @property
     def spec(self) -> rungs.Assignment:
@@ -129,9 +138,48 @@ class AssignmentDetail:
         return self.spec.points.quiz if self.questions else 0.0
 
     @property
+    def speed_points(self) -> float:
+        """What there is for speed; nothing where no lane that is offered gives speed points."""
+        policies = (self.spec.policy(lane) for lane in self.lanes)
+        return self.spec.points.speed if any(policy and policy.speed_points for policy in policies) else 0.0
+
+    @property
+    def writeup_points(self) -> float:
+        """What its write-up is worth; nothing where it asks for none."""
+        return self.spec.writeup.points if self.spec.writeup else 0.0
+
+    @property
+    def submission_points(self) -> float:
+        """What a submission can give."""
+        return self.spec.points.correctness + self.speed_points
+
+    @property
+    def maximum_points(self) -> float:
+        """What it can give in all."""
+        return self.submission_points + self.quiz_points + self.writeup_points
+
+    @property
     def lanes(self) -> tuple[Lane, ...]:
-        """Where it is graded, in the order of the enum."""
-        return tuple(lane for lane in Lane if self.spec.policy(lane) is not None)
+        """Where it is graded, in the order of the enum: what its files have, less what staff do not offer."""
+        offered = self.row.lanes
+        return tuple(
+            lane for lane in Lane if self.spec.policy(lane) is not None and (offered is None or lane.value in offered)
+        )
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """When it opens, is due and closes for the person who is asking."""
+        return self.dates or own_dates(self.row, 0)
+
+    @property
+    def due_at(self) -> datetime | None:
+        """For the person who is asking: their extension applied."""
+        return self.deadlines.due_at
+
+    @property
+    def late_until(self) -> datetime | None:
+        """For the person who is asking: their extension applied."""
+        return self.deadlines.late_until
 
     def is_open(self, now: datetime) -> bool:
         """Whether it has begun."""
@@ -139,22 +187,26 @@ class AssignmentDetail:
 
     def is_late(self, now: datetime) -> bool:
         """Whether a submission uploaded now would be late."""
-        return self.row.due_at is not None and now > self.row.due_at
+        return self.deadlines.is_late(now)
 
     def is_closed(self, now: datetime) -> bool:
         """Whether submissions are over; practice runs go on."""
-        return self.row.late_until is not None and now > self.row.late_until
+        return self.deadlines.is_closed(now)
 
     def is_visible(self, now: datetime, *, staff: bool) -> bool:
         """Staff see everything, students what is published and has begun."""
         return staff or (self.row.published and self.is_open(now))
 
 
-def membership(session: Session, user: User, course_slug: str) -> Membership:
+def membership(session: Session, user: User, course_slug: str, *, even_archived: bool = False) -> Membership:
     """What `user` is in the course.
+
+    Args:
+        even_archived: the caller may change an archived course.
 
     Raises:
         NotFoundError: there is no such course, or they may not know of it (not enrolled, or dropped).
+        ConflictError: it is archived, and this is a transaction that may write.
     """
     row = session.execute(
         select(Course, Enrolment)
@@ -166,7 +218,19 @@ def membership(session: Session, user: User, course_slug: str) -> Membership:
     found = _membership(row[0], user, row[1])
     if found is None:
         raise NotFoundError("There is no such course.")
+    if not even_archived:
+        refuse_archived(session, found.course)
     return found
+
+
+def refuse_archived(session: Session, course: Course) -> None:
+    """Let nobody change what belongs to an archived course.
+
+    Raises:
+        ConflictError: it is archived, and this is a transaction that may write.
+    """
+    if course.archived_at is not None and not db.is_reading(session):
+        raise ConflictError(f"{course.title} is archived: it can be read, and nothing in it changes any more.")
 
 
 def courses_of(session: Session, user: User) -> list[Membership]:
@@ -188,7 +252,12 @@ def assignments_of(session: Session, membership: Membership, now: datetime) -> l
         .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
         .order_by(Assignment.rung, Assignment.slug)
     )
-    details = (AssignmentDetail(row, row.version) for row in rows if row.version is not None)
+    extended = deadlines_in(session, membership.course.id, [membership.user.id])
+    details = (
+        AssignmentDetail(row, row.version, _dates(membership, row, extended.get((membership.user.id, row.id))))
+        for row in rows
+        if row.version is not None
+    )
     return [detail for detail in details if detail.is_visible(now, staff=membership.is_staff)]
 
 
@@ -204,8 +273,8 @@ def assignment_of(session: Session, membership: Membership, slug: str, now: date
         .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
     )
     if row is not None and row.version is not None:
-        detail = AssignmentDetail(row, row.version)
-        if detail.is_visible(now or datetime.now(UTC), staff=membership.is_staff):
+        detail = AssignmentDetail(row, row.version, deadlines_of(session, row, membership.user.id))
+        if detail.is_visible(now or db.now(session), staff=membership.is_staff):
             return detail
     raise NotFoundError("There is no such assignment.")
 
@@ -236,7 +305,7 @@ def create_course(
             "A slug has 1 to 60 of a-z, 0-9, - and _, and starts with one of a-z, 0-9.", field="slug"
         )
     course = Course(
-        slug=slug, title=_checked_title(title), timezone=_checked_zone(timezone), created_at=datetime.now(UTC)
+        slug=slug, title=checked_title(title), timezone=checked_zone(timezone), created_at=datetime.now(UTC)
     )
     try:
         with session.begin_nested():
@@ -265,6 +334,8 @@ def set_dates(
     if given != sorted(given):
         raise InvalidInputError("An assignment opens before it is due, and is due before it closes.", field="due_at")
     row.open_at, row.due_at, row.late_until = open_at, due_at, late_until
+    stale.grades(session, row.course_id)
+    row.revision += 1
     names = {"open_at": open_at, "due_at": due_at, "late_until": late_until}
     audit.record(
         session,
@@ -285,6 +356,7 @@ def enrol(
         session.add(enrolment)
     enrolment.role, enrolment.section, enrolment.dropped_at = role, section[:60], None
     session.flush()
+    stale.grades(session, course.id, user.id)
     audit.record(
         session,
         action="enrolment.set",
@@ -306,6 +378,10 @@ def set_show_name(session: Session, membership: Membership, *, show: bool) -> No
     session.get_one(Enrolment, membership.enrolment.id).show_name = show
 
 
+def _dates(membership: Membership, row: Assignment, extended: Deadlines | None) -> Deadlines:
+    return extended or own_dates(row, membership.course.slack_s)
+
+
 def _membership(course: Course, user: User, enrolment: Enrolment | None) -> Membership | None:
     if user.is_admin:
         return Membership(course, user, None, Role.instructor)
@@ -314,14 +390,24 @@ def _membership(course: Course, user: User, enrolment: Enrolment | None) -> Memb
     return Membership(course, user, enrolment, enrolment.role)
 
 
-def _checked_title(title: str) -> str:
+def checked_title(title: str) -> str:
+    """A course's title as it is stored.
+
+    Raises:
+        InvalidInputError: it is empty, too long, or has characters that nobody sees.
+    """
     title = " ".join(title.split())
     if not title or len(title) > 200 or not title.isprintable():  # noqa: PLR2004  # the column's width
         raise InvalidInputError("A title has 1 to 200 printable characters.", field="title")
     return title
 
 
-def _checked_zone(name: str) -> str:
+def checked_zone(name: str) -> str:
+    """The name of a time zone, if it is one.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -17,6 +17,7 @@ from autograder import codec
 from autograder.contract import Language
 from autograder.errors import ManifestError
 from autograder.quiz import Quiz, load_quiz
+from server import stale
 from server.audit import service as audit
 from server.config import Config
 from server.courses import content, quizzes
@@ -71,6 +72,7 @@ def sync_assignments(session: Session, config: Config, course: Course, actor: Us
     changes = [_store(session, course, folder) for folder in folders]
     for change in changes:
         _record(session, course, change, actor)
+    stale.grades(session, course.id)
     return [change for change in changes if change.number is not None or change.quiz is not None]
 
 

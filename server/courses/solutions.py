@@ -1,0 +1,66 @@
+"""The staff's solutions of an assignment, from the version that stands in the database; never from a folder."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, undefer
+
+from autograder.assignment import EXTENSIONS
+from autograder.contract import Language
+from server.courses.service import AssignmentDetail, Membership
+from server.errors import NotFoundError
+from server.models import Bundle
+
+MAX_BYTES = 2**20
+_LANGUAGES = {f".{extension}": language for language, extension in EXTENSIONS.items()}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One file."""
+
+    filename: str
+    language: Language
+    source: str
+
+
+def are_shown(member: Membership, detail: AssignmentDetail, now: datetime) -> bool:
+    """Whether the member may read them: staff always; a student once they are released and their own time is over."""
+    if member.is_staff:
+        return True
+    released, last = detail.row.solutions_released_at, detail.late_until or detail.due_at
+    return released is not None and released <= now and (last is None or now > last)
+
+
+def solutions(session: Session, member: Membership, detail: AssignmentDetail, now: datetime) -> Sequence[Solution]:
+    """The solutions, by name.
+
+    Raises:
+        NotFoundError: the member may not read them yet, or there are none.
+    """
+    if not are_shown(member, detail, now):
+        raise NotFoundError("The solutions of this assignment are not shown.")
+    query = select(Bundle).where(Bundle.hash == detail.version.bundle_hash).options(undefer(Bundle.data))
+    found = _read(session.scalars(query).one().data, f"reference/{detail.slug}/solutions/")
+    if not found:
+        raise NotFoundError("This assignment has no solutions.")
+    return found
+
+
+def _read(bundle: bytes, prefix: str) -> list[Solution]:
+    found = []
+    with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
+        for member in archive.getmembers():
+            name = member.name.removeprefix(prefix)
+            language = _LANGUAGES.get(PurePosixPath(name).suffix)
+            file = archive.extractfile(member) if member.isfile() and member.name.startswith(prefix) else None
+            if file is not None and language is not None and member.size <= MAX_BYTES:
+                found.append(Solution(name, language, file.read().decode("utf-8", "replace")))
+    return sorted(found, key=lambda solution: solution.filename)

@@ -1,0 +1,113 @@
+"""See the course as one of its students does, at a chosen time."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from server import db
+from server.courses import clock
+from server.courses import service as courses
+from server.courses.service import Membership
+from server.errors import ForbiddenError, InvalidInputError
+from server.http.identity import PREVIEW_END, Someone, clear_preview_cookie, set_preview_cookie
+from server.http.work import Settings, Work, database_of
+from server.pages import forms
+from server.pages.rendering import Slot, render, write
+from server.previews import service as previews
+from server.roster import service as roster
+
+router = APIRouter(include_in_schema=False)
+PATH = "/courses/{course}/preview"
+
+
+@router.get(PATH)
+def preview_page(request: Request, course: str, who: Someone, work: Work, student: str = "") -> Response:
+    """The form; `student` is one who is chosen already."""
+    return _page(request, work, courses.membership(work, who.user, course), typed={"student": student, "at": ""})
+
+
+@router.post(PATH, dependencies=[Slot])
+def start(
+    *,
+    request: Request,
+    course: str,
+    who: Someone,
+    config: Settings,
+    student: Annotated[str, Form()] = "",
+    at: Annotated[str, Form()] = "",
+) -> Response:
+    """Begin to look, and go to the ladder as the student sees it."""
+    login = who.login
+    if login is None:
+        raise ForbiddenError("Only a browser that is logged in can look at a course as somebody else.")
+
+    def act(session: Session) -> str:
+        member = courses.membership(session, who.user, course, even_archived=True)
+        member.require_staff()
+        if not forms.whole(student, 0):
+            raise InvalidInputError("Choose a student.", field="student")
+        shown_at = clock.read(at, member.course.timezone, field="at")
+        _row, token = previews.start(
+            session, member, login, student_id=forms.whole(student), shown_at=shown_at, now=db.now(session)
+        )
+        return token
+
+    try:
+        token = write(request, act)
+    except InvalidInputError as error:
+        with database_of(request).reading() as session:
+            member = courses.membership(session, who.user, course)
+            return _page(request, session, member, typed={"student": student, "at": at}, problem=error)
+    response = forms.back(forms.course_path(course))
+    set_preview_cookie(response, config, token)
+    return response
+
+
+@router.post(PREVIEW_END)
+def end(who: Someone, work: Work, config: Settings) -> Response:
+    """See everything as oneself again."""
+    slug = previews.end(work, who.login) if who.login is not None else None
+    target = forms.course_path(slug, "/preview") if slug else "/"
+    response = RedirectResponse(target, status_code=HTTPStatus.SEE_OTHER)
+    clear_preview_cookie(response, config)
+    return response
+
+
+def _page(
+    request: Request,
+    session: Session,
+    member: Membership,
+    *,
+    typed: dict[str, str],
+    problem: InvalidInputError | None = None,
+) -> Response:
+    member.require_staff()
+    zone = member.course.timezone
+    details = courses.assignments_of(session, member, db.now(session))
+    return render(
+        request,
+        "preview.html",
+        status=problem.status if problem else HTTPStatus.OK,
+        member=member,
+        course=member.course,
+        students=roster.students(session, member.course.id),
+        moments=[
+            (f"{detail.title} {word}", clock.typed(at, zone))
+            for detail in details
+            for word, at in (
+                ("opens", detail.row.open_at),
+                ("is due", detail.row.due_at),
+                ("closes", detail.row.late_until),
+            )
+            if at is not None
+        ],
+        typed=typed,
+        problems={problem.field: problem.message} if problem else {},
+        minutes=int(previews.LASTS.total_seconds() // 60),
+    )

@@ -1,0 +1,102 @@
+"""The schedule of a course: every rung's dates, quotas and weight in one table that is edited in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from sqlalchemy.orm import Session
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from server import db
+from server.courses import service as courses
+from server.courses.service import Membership
+from server.http.identity import Someone
+from server.http.work import Work, database_of
+from server.pages import forms
+from server.pages.forms import SentForm, WhatWasDone
+from server.pages.rendering import Slot, render, write
+from server.schedule import service as schedule
+from server.schedule import typed
+from server.schedule.service import Edit, ScheduleRefusedError
+from server.surge import service as surge
+
+router = APIRouter(include_in_schema=False)
+PATH = "/courses/{course}/schedule"
+_SAID = {"saved": "Saved. Rungs that changed: {}.", "unchanged": "Nothing was changed."}
+
+
+@router.get(PATH)
+def schedule_page(
+    *, request: Request, course: str, who: Someone, work: Work, done: WhatWasDone, rung: str = ""
+) -> Response:
+    """The page; `rung` is one whose wait at the due date is estimated."""
+    return _page(request, work, courses.membership(work, who.user, course), done=done.said(_SAID), rung=rung)
+
+
+@router.post(PATH, dependencies=[Slot], form_limits={"max_fields": forms.MOST_FIELDS})
+def change_schedule(request: Request, course: str, who: Someone, form: SentForm) -> Response:
+    """Save the rungs that were edited, all or none; what is refused comes back as it was typed."""
+    edits = [_edit(form, slug) for slug in forms.texts(form, "rung")]
+    reason = forms.text(form, "reason")
+
+    def act(session: Session) -> list[str]:
+        member = courses.membership(session, who.user, course)
+        return [row.slug for row in schedule.change(session, member, edits, reason=reason)]
+
+    try:
+        slugs = write(request, act)
+    except ScheduleRefusedError as error:
+        with database_of(request).reading() as session:
+            member = courses.membership(session, who.user, course)
+            return _page(request, session, member, edits=edits, refused=error, reason=reason)
+    only = {"rung": slugs[0]} if len(slugs) == 1 else {}
+    done = "saved" if slugs else "unchanged"
+    return forms.back(forms.course_path(course, "/schedule"), done, count=len(slugs), **only)
+
+
+def _edit(form: FormData, slug: str) -> Edit:
+    texts = {name: forms.text(form, f"{name}.{slug}", 100) for name in typed.FIELDS}
+    texts["lanes"] = " ".join(forms.texts(form, f"lanes.{slug}"))
+    return Edit(
+        slug=slug,
+        revision=forms.whole(forms.text(form, f"revision.{slug}")),
+        seen=forms.text(form, f"seen.{slug}"),
+        texts=texts,
+    )
+
+
+def _page(
+    request: Request,
+    session: Session,
+    member: Membership,
+    *,
+    edits: Sequence[Edit] = (),
+    refused: ScheduleRefusedError | None = None,
+    done: str = "",
+    rung: str = "",
+    reason: str = "",
+) -> Response:
+    found = schedule.rows(session, member)
+    sentences = [
+        expected.sentence(lane.value)
+        for one in found
+        if one.row.slug == rung
+        for lane, expected in surge.expectations(session, one.row, now=db.now(session))
+    ]
+    problems: Mapping[str, Mapping[str, str]] = refused.problems if refused else {}
+    return render(
+        request,
+        "schedule.html",
+        status=refused.status if refused else HTTPStatus.OK,
+        member=member,
+        course=member.course,
+        rows=schedule.shown_again(found, edits, problems),
+        refused=refused,
+        done=done,
+        rung=next((one.row for one in found if one.row.slug == rung), None),
+        sentences=sentences,
+        reason=reason,
+    )

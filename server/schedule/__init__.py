@@ -1,0 +1,1 @@
+"""What staff decide about each rung of a course, on top of what its files say."""
