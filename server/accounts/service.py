@@ -16,7 +16,8 @@ from server.audit import service as audit
 from server.config import Config
 from server.db import after_rollback
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
-from server.models import ApiToken, LoginAttempt, LoginSession, User
+from server.messages import service as messages
+from server.models import ApiToken, LoginAttempt, LoginSession, PasswordLink, User
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 _NAME_CHARS = 120
@@ -36,12 +37,12 @@ def create_user(
     *,
     email: str,
     name: str,
-    password: str,
+    password: str | None,
     is_admin: bool = False,
     handle: str | None = None,
     actor: User | None = None,
 ) -> User:
-    """Make an account.
+    """Make an account. Without a password somebody logs in from elsewhere, or sets one by an invitation's link.
 
     Raises:
         InvalidInputError: e-mail address, name or password cannot be taken.
@@ -51,7 +52,7 @@ def create_user(
         email=_checked_email(email),
         name=_checked_text(name, "name", _NAME_CHARS),
         handle=handle or handles.new_handle(session),
-        password_hash=passwords.hash_password(password),
+        password_hash=None if password is None else passwords.hash_password(password),
         is_admin=is_admin,
         created_at=datetime.now(UTC),
     )
@@ -87,15 +88,43 @@ def lock_user(session: Session, user: User) -> User:
     return session.scalars(select(User).where(User.id == user.id).with_for_update(key_share=True)).one()
 
 
-def set_password(session: Session, user: User, password: str, *, actor: User | None = None) -> None:
-    """Give an account another password; its logins end, its tokens stay.
+def set_password(
+    session: Session, user: User, password: str, *, keep: LoginSession | None = None, actor: User | None = None
+) -> None:
+    """Give an account another password; its logins end, but for `keep`, and links to a new password; its tokens stay.
 
     Raises:
         InvalidInputError: the password is too short or too long.
     """
     user.password_hash = passwords.hash_password(password)
-    session.execute(delete(LoginSession).where(LoginSession.user_id == user.id))
+    revoke_other_sessions(session, user, keep=keep)
+    session.execute(delete(PasswordLink).where(PasswordLink.user_id == user.id))
     audit.record(session, action="user.password_set", subject=f"user:{user.id}", actor=actor)
+
+
+def change_password(
+    session: Session, who: LoginSession, *, current: str, password: str, address: str, config: Config
+) -> None:
+    """Give oneself another password; everybody else who is logged in is logged out, and the mailbox is told.
+
+    Raises:
+        InvalidInputError: the current password is another, or the new one cannot be taken.
+        TooManyError: too many wrong ones.
+    """
+    user = session.get_one(User, who.user_id)
+    try:
+        authenticate(session, email=user.email, password=current, address=address, config=config)
+    except UnauthenticatedError:
+        raise InvalidInputError("That is not your current password.", field="current") from None
+    set_password(session, user, password, keep=who, actor=user)
+    messages.send_mail(
+        session,
+        user,
+        subject="Your password was changed",
+        body="The password of your account was changed on its page, and everybody else who was logged in was logged"
+        " out. If it was not you, ask for a new one at once and tell the staff of your course.",
+        url="/account",
+    )
 
 
 def authenticate(session: Session, *, email: str, password: str, address: str, config: Config) -> User:
@@ -107,10 +136,7 @@ def authenticate(session: Session, *, email: str, password: str, address: str, c
         UnauthenticatedError: there is no such person, or the password is another.
         TooManyError: too many failures from this address for this e-mail address, or for either of them in all.
     """
-    email, now = email.strip().lower()[:254], datetime.now(UTC)
-    if not email.isprintable():
-        # A zero byte or half a surrogate pair is in nobody's address, and no database can be asked for it.
-        email = ""
+    email, now = plain_email(email), datetime.now(UTC)
     from_here, for_them = LoginAttempt.address == address, LoginAttempt.email == email
     _refuse_too_many(session, and_(from_here, for_them), config.login_quota_per_minute, now)
     _refuse_too_many(session, from_here, config.login_quota_per_minute * _PER_ADDRESS, now)
@@ -123,6 +149,15 @@ def authenticate(session: Session, *, email: str, password: str, address: str, c
     if passwords.is_outdated(stored):
         user.password_hash = passwords.hash_password(password)
     return user
+
+
+def plain_email(typed: str) -> str:
+    """An address as it is stored, `""` for what is in nobody's: a zero byte, or half a surrogate pair.
+
+    No database can be asked for those.
+    """
+    email = typed.strip().lower()[:254]
+    return email if email.isprintable() else ""
 
 
 def log_in(
@@ -192,14 +227,22 @@ def revoke_session(session: Session, user: User, session_id: int) -> None:
     session.delete(login)
 
 
+def revoke_other_sessions(session: Session, user: User, *, keep: LoginSession | None) -> None:
+    """End a person's logins, but for this one."""
+    theirs = delete(LoginSession).where(LoginSession.user_id == user.id)
+    session.execute(theirs.where(LoginSession.id != keep.id) if keep else theirs)
+
+
 def create_token(
     session: Session, user: User, *, name: str, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
     """Make a token for the command line: its row, and the text, which is shown once and stored nowhere.
 
     Raises:
-        InvalidInputError: the name is empty or too long.
+        InvalidInputError: the name is empty or too long, or it would have ended already.
     """
+    if expires_at is not None and expires_at <= datetime.now(UTC):
+        raise InvalidInputError("A token ends in the future.", field="expires")
     text = ids.api_token()
     token = ApiToken(
         user_id=user.id,
@@ -262,6 +305,24 @@ def mark_seen(session: Session, *, login_id: int | None = None, token_id: int | 
         login.last_seen_at = now
     if token_id is not None and (token := session.get(ApiToken, token_id)) is not None:
         token.last_used_at = now
+
+
+def checked_email(email: str) -> str:
+    """An address as an account would have it.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    return _checked_email(email)
+
+
+def checked_name(name: str) -> str:
+    """A person's name as an account would have it.
+
+    Raises:
+        InvalidInputError: it is empty, too long, or has characters that nobody sees.
+    """
+    return _checked_text(name, "name", _NAME_CHARS)
 
 
 def _checked_email(email: str) -> str:

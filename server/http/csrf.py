@@ -2,7 +2,7 @@
 
     bearer token       nothing: a browser never adds one by itself
     login's cookie     the login's synchroniser token, as the form field `csrf_token` or the header `X-CSRF-Token`
-    stranger's form    the value of the form's own cookie in the same field; the log-in page is the only such form
+    stranger's form    the value of the form's own cookie in the same field: a log-in, a new password, an account
     stranger's JSON    nothing: there is nothing of theirs to abuse
 
 And for all but bearers: an `Origin`, where the browser sends one, that is ours.

@@ -12,27 +12,45 @@ from typing import Annotated
 
 from fastapi import Depends, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.orm import Session
 
 from server import ids
 from server.accounts import service as accounts
 from server.config import Config
+from server.db import now
 from server.errors import ForbiddenError, UnauthenticatedError
-from server.http.work import config_of, database_of
-from server.models import ApiToken, LoginSession, User
+from server.http.work import SAFE_METHODS, config_of, database_of
+from server.messages import service as messages
+from server.models import ApiToken, LoginSession, Preview, User
+from server.previews import service as previews
+
+PREVIEW_END = "/preview/end"
+PREVIEW_FORM = "preview-"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """A person, and by what they were recognised: exactly one of `login` and `token` is set."""
+    """A person, and by what they were recognised: exactly one of `login` and `token` is set.
+
+    Attributes:
+        unread: how many notifications a browser's person has not read; pages show it.
+        preview: `user` is a student whom the login's owner looks as; they only read.
+    """
 
     user: User
     login: LoginSession | None = None
     token: ApiToken | None = None
+    unread: int = 0
+    preview: Preview | None = None
 
     @property
     def csrf_token(self) -> str:
-        """What a form of theirs has to carry; `""` for a token's bearer, who needs none."""
-        return self.login.csrf_token if self.login else ""
+        """What a form of theirs has to carry; `""` for a token's bearer, who needs none.
+
+        A page that is looked at as somebody else has another one: its forms do nothing once that look is over.
+        """
+        token = self.login.csrf_token if self.login else ""
+        return token if self.preview is None else f"{PREVIEW_FORM}{token}"
 
 
 def identify(request: Request) -> Identity | None:
@@ -40,10 +58,13 @@ def identify(request: Request) -> Identity | None:
 
     Raises:
         UnauthenticatedError: a bearer token was sent and is not valid; a cookie does not stand in for it.
+        ForbiddenError: a course is looked at as a student, and this is no reading of that course.
     """
     header = request.headers.get("authorization")
     found = _by_header(request, header) if header is not None else _by_cookie(request)
     request.state.identity = found
+    if found is not None and found.preview is not None:
+        _check_preview(request, found.preview)
     return found
 
 
@@ -93,9 +114,34 @@ def login_cookie(config: Config) -> str:
     return "__Host-ladder_login" if is_secure(config) else "ladder_login"
 
 
+def outside_cookie(config: Config) -> str:
+    """The name of the cookie that ties a log-in elsewhere to the browser that began it."""
+    return "__Host-ladder_outside" if is_secure(config) else "ladder_outside"
+
+
+def set_outside_cookie(response: Response, config: Config, value: str, *, max_age: int) -> None:
+    """Remember that this browser is on its way; it comes back by a link from another site, which `lax` allows."""
+    _set_cookie(response, config, outside_cookie(config), value, max_age=max_age)
+
+
 def form_cookie(config: Config) -> str:
     """The name of the cookie that a stranger's form is tied to."""
     return "__Host-ladder_form" if is_secure(config) else "ladder_form"
+
+
+def preview_cookie(config: Config) -> str:
+    """The name of the cookie that says as whom a course is looked at."""
+    return "__Host-ladder_preview" if is_secure(config) else "ladder_preview"
+
+
+def set_preview_cookie(response: Response, config: Config, token: str) -> None:
+    """Have this browser look at a course as somebody else, for as long as that lasts."""
+    _set_cookie(response, config, preview_cookie(config), token, max_age=int(previews.LASTS.total_seconds()))
+
+
+def clear_preview_cookie(response: Response, config: Config) -> None:
+    """Have this browser see everything as its own person again."""
+    response.delete_cookie(preview_cookie(config), path="/", secure=is_secure(config), httponly=True, samesite="lax")
 
 
 def set_login_cookie(response: Response, config: Config, token: str) -> None:
@@ -159,12 +205,44 @@ def _by_cookie(request: Request) -> Identity | None:
         return None
     with database_of(request).reading() as session:
         login = accounts.session_of(session, text)
+        # Here, where there is a connection: a page that asked for a second one while it holds its own could wait for
+        # others that do the same.
+        is_page = not request.url.path.startswith("/api/")
+        unread = messages.unread(session, login.user_id) if login is not None and is_page else 0
+        preview = _preview_of(request, session, login)
         session.expunge_all()
     if login is None:
         return None
     if accounts.is_stale(login.last_seen_at):
         _mark_seen(request, login_id=login.id)
-    return Identity(login.user, login=login)
+    if preview is not None:
+        return Identity(preview.student, login=login, preview=preview)
+    return Identity(login.user, login=login, unread=unread)
+
+
+def _preview_of(request: Request, session: Session, login: LoginSession | None) -> Preview | None:
+    """What this browser looks at as somebody else; whether this request belongs to it is noted for `_check_preview`."""
+    token = request.cookies.get(preview_cookie(config_of(request)))
+    found = previews.opened(session, login, token, now=now(session)) if login is not None and token else None
+    if found is not None:
+        request.state.shown_at = found.shown_at
+        request.state.in_preview = previews.may_open(session, found, request.url.path)
+    return found
+
+
+def _check_preview(request: Request, preview: Preview) -> None:
+    if request.url.path == PREVIEW_END and request.method == "POST":
+        return
+    if request.method not in SAFE_METHODS:
+        raise ForbiddenError(
+            f"You look at this course as {preview.student.name} does, and nothing can be changed. "
+            "Leave this view first."
+        )
+    if not request.state.in_preview:
+        raise ForbiddenError(
+            f"You look at {preview.course.title} as {preview.student.name} does, and at nothing else. "
+            "Leave this view first."
+        )
 
 
 def _mark_seen(request: Request, *, login_id: int | None = None, token_id: int | None = None) -> None:

@@ -17,7 +17,7 @@ from fastapi import Depends, Path, Request
 from sqlalchemy.orm import Session
 
 from server.config import Config
-from server.db import Database, now
+from server.db import Database, now, show_at
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_WRITERS = 8
@@ -59,7 +59,15 @@ async def unit_of_work(
     database = database_of(request)
     begin = database.reading if request.method in SAFE_METHODS else database.transaction
     async with _ended_in_a_thread(begin()) as session:
+        if (at := shown_at(request)) is not None and request.method in SAFE_METHODS:
+            show_at(session, at)
         yield session
+
+
+def shown_at(request: Request) -> datetime | None:
+    """The time that this request's pages show, where somebody looks at how things will be then; `None`: as it is."""
+    at: datetime | None = getattr(request.state, "shown_at", None)
+    return at
 
 
 @asynccontextmanager

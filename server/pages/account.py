@@ -1,7 +1,9 @@
-"""One's own account: tokens for the command line, where one is logged in, and the name on leaderboards."""
+"""One's own account: password, ways to log in, where one is, tokens, and the name on leaderboards."""
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -10,35 +12,87 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from server import db
+from server.accounts import outside
 from server.accounts import service as accounts
+from server.accounts.passwords import MAX_CHARS, MIN_CHARS
 from server.courses import service as courses
-from server.errors import InvalidInputError
-from server.http.identity import Identity, Someone, clear_login_cookie
+from server.errors import InvalidInputError, LadderError, TooManyError, UnauthenticatedError
+from server.http.identity import Identity, Someone, clear_login_cookie, client_address
+from server.http.outside import asking, party_of, providers_of
 from server.http.work import RowId, Settings, Work, database_of
-from server.models import ApiToken
+from server.models import ApiToken, LoginSession
+from server.pages.forms import WhatWasDone, back
+from server.pages.login import departure
 from server.pages.rendering import Slot, render, write
 
 router = APIRouter(include_in_schema=False)
 
+TOKEN_DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "0": "until revoked"}
+"""How long a new token may live, as the form says it."""
+DONE = {
+    "password": "Your password is changed. Everybody else who was logged in is logged out.",
+    "others": "Every other browser is logged out.",
+    "linked": "From now on you can log in there too.",
+    "unlinked": "It does not log in to your account any more.",
+}
+
 
 @router.get("/account")
-def account_page(request: Request, who: Someone, work: Work) -> Response:
+def account_page(request: Request, who: Someone, work: Work, done: WhatWasDone) -> Response:
     """The page."""
-    return _page(request, work, who)
+    return _page(request, work, who, said=done.said(DONE))
+
+
+@router.post("/account/password", dependencies=[Slot])
+def change_password(
+    *,
+    request: Request,
+    who: Someone,
+    config: Settings,
+    current: Annotated[str, Form()] = "",
+    password: Annotated[str, Form()] = "",
+    again: Annotated[str, Form()] = "",
+) -> Response:
+    """Change one's password; this browser stays logged in, all others do not."""
+
+    def act(session: Session) -> None:
+        if who.login is None:
+            raise UnauthenticatedError("A password is changed in a browser that is logged in.")
+        if password != again:
+            raise InvalidInputError("These are two different passwords.", field="again")
+        accounts.change_password(
+            session,
+            session.get_one(LoginSession, who.login.id),
+            current=current,
+            password=password,
+            address=client_address(request),
+            config=config,
+        )
+
+    try:
+        write(request, act)
+    except (InvalidInputError, TooManyError) as error:
+        return _again(request, who, error, form="password")
+    return back("/account", "password", anchor="password")
 
 
 @router.post("/account/tokens", dependencies=[Slot])
-def create_token(*, request: Request, who: Someone, name: Annotated[str, Form()] = "") -> Response:
+def create_token(
+    *, request: Request, who: Someone, name: Annotated[str, Form()] = "", days: Annotated[str, Form()] = "0"
+) -> Response:
     """Make a token; this answer is the only place where its text ever stands."""
 
     def act(session: Session) -> tuple[ApiToken, str]:
-        return accounts.create_token(session, who.user, name=name)
+        if days not in TOKEN_DAYS:
+            raise InvalidInputError("Choose how long it may live.", field="days")
+        ends = db.now(session) + timedelta(days=int(days)) if int(days) else None
+        return accounts.create_token(session, who.user, name=name, expires_at=ends)
 
     try:
         _, text = write(request, act)
     except InvalidInputError as error:
-        with database_of(request).reading() as session:
-            return _page(request, session, who, status=error.status, problem=error.message, name=name)
+        return _again(request, who, error, form="token", name=name, days=days)
     with database_of(request).reading() as session:
         return _page(request, session, who, status=HTTPStatus.CREATED, secret=text)
 
@@ -47,7 +101,14 @@ def create_token(*, request: Request, who: Someone, name: Annotated[str, Form()]
 def revoke_token(token_id: RowId, who: Someone, work: Work) -> Response:
     """End one of one's own tokens."""
     accounts.revoke_token(work, who.user, token_id)
-    return _back("tokens")
+    return back("/account", anchor="tokens")
+
+
+@router.post("/account/sessions/revoke-others")
+def revoke_other_sessions(who: Someone, work: Work) -> Response:
+    """End all of one's own logins but this one."""
+    accounts.revoke_other_sessions(work, who.user, keep=who.login)
+    return back("/account", "others", anchor="sessions")
 
 
 @router.post("/account/sessions/{session_id}/revoke")
@@ -55,31 +116,59 @@ def revoke_session(session_id: RowId, who: Someone, work: Work, config: Settings
     """End one of one's own logins; ending this one logs out."""
     accounts.revoke_session(work, who.user, session_id)
     if who.login is None or who.login.id != session_id:
-        return _back("sessions")
+        return back("/account", anchor="sessions")
     response = RedirectResponse("/login", status_code=HTTPStatus.SEE_OTHER)
     clear_login_cookie(response, config)
     return response
+
+
+@router.post("/account/identities/{provider}")
+async def link_identity(request: Request, provider: str, who: Someone) -> Response:
+    """Go to an identity provider; who one is there then logs in here too."""
+    party = party_of(request, provider)
+    return await asking(request, lambda: departure(request, party, target="/account", link_to=who.user))
+
+
+@router.post("/account/identities/{identity_id}/unlink")
+def unlink_identity(identity_id: RowId, who: Someone, work: Work) -> Response:
+    """Let it log in no more."""
+    outside.unlink(work, who.user, identity_id)
+    return back("/account", "unlinked", anchor="identities")
 
 
 @router.post("/account/courses/{course}/name")
 def set_shown_name(course: str, who: Someone, work: Work, shown: Annotated[str, Form()] = "") -> Response:
     """Stand on a course's leaderboards by name, or by the pseudonym."""
     courses.set_show_name(work, courses.membership(work, who.user, course), show=shown == "name")
-    return _back("names")
+    return back("/account", anchor="names")
 
 
-def _back(section: str) -> Response:
-    return RedirectResponse(f"/account#{section}", status_code=HTTPStatus.SEE_OTHER)
+def _again(request: Request, who: Identity, error: LadderError, **given: Any) -> Response:
+    """The page with what was refused, and why."""
+    with database_of(request).reading() as session:
+        response = _page(request, session, who, status=error.status, error=error, **given)
+    if isinstance(error, TooManyError):
+        response.headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    return response
 
 
 def _page(request: Request, session: Session, who: Identity, *, status: int = HTTPStatus.OK, **given: Any) -> Response:
+    providers, identities = providers_of(request), outside.identities_of(session, who.user)
+    linked = {identity.issuer for identity in identities}
     return render(
         request,
         "account.html",
         status=status,
-        **{"secret": "", "problem": "", "name": "", **given},
+        **{"secret": "", "error": None, "form": "", "name": "", "days": "90", "said": "", **given},
+        token_days=TOKEN_DAYS,
+        least=MIN_CHARS,
+        most=MAX_CHARS,
+        has_password=who.user.password_hash is not None,
         tokens=accounts.tokens_of(session, who.user),
         sessions=accounts.sessions_of(session, who.user),
         current=who.login.id if who.login else None,
+        identities=identities,
+        provider_names=outside.named(identities, providers),
+        unlinked=[provider for provider in providers if provider.issuer not in linked],
         memberships=[member for member in courses.courses_of(session, who.user) if member.enrolment is not None],
     )

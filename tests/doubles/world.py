@@ -32,6 +32,7 @@ from autograder.contract import (
     Visibility,
 )
 from broker.envelope import Message, seal
+from server import stale
 from server.config import Config, load_config
 from server.courses.content import grading_hash
 from server.db import Database
@@ -195,6 +196,7 @@ class World:
         session.flush()
         course_id = session.scalars(select(Course.id)).one()
         session.add(Enrolment(course_id=course_id, user_id=user.id, role=role, created_at=START, **changes))
+        stale.grades(session, course_id, user.id)
         return user
 
     def publish(self, session: Session, content: Manifest) -> AssignmentVersion:
@@ -226,6 +228,7 @@ class World:
         session.add(version)
         session.flush()
         row.version_id = version.id
+        stale.grades(session, course_id)
         return version
 
     def add_node(self, name: str, lanes: tuple[Lane, ...] = (Lane.cpu,), slots: int = 1) -> None:

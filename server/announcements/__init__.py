@@ -1,0 +1,1 @@
+"""Announcements: what the staff of a course tell everybody in it."""
