@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, TypeVar
 
@@ -14,39 +15,37 @@ from starlette.responses import Response
 from autograder.assignment import EXTENSIONS
 from autograder.contract import Lane, Language, Mode
 from server import db
+from server.courses import quotas
 from server.courses import service as courses
+from server.courses.quotas import Left
 from server.courses.service import AssignmentDetail, Membership
+from server.drafts import service as drafts
 from server.errors import InvalidInputError, LadderError, NotFoundError
+from server.gradebook import service as gradebook
+from server.gradebook.service import Charge
+from server.groups import views
 from server.http.identity import Someone
 from server.http.work import Settings, Work, arrived_at, database_of
-from server.models import Submission, User
+from server.models import User
 from server.nodes import service as nodes
+from server.pages import begun_with
 from server.pages.markdown import handout_html
-from server.pages.progress import climb
+from server.pages.progress import climb, late_days
 from server.pages.rendering import Slot, render, write
 from server.submissions import service as submissions
 
 router = APIRouter(include_in_schema=False)
 ASSIGNMENT = "/courses/{course}/assignments/{slug}"
-HISTORY_ROWS = 50
 _WORD = TypeVar("_WORD", Lane, Language, Mode)
 
 
 @dataclass(frozen=True)
-class Draft:
-    """What stands in the form.
+class Allowance:
+    """How much may be handed in: the limits per minute, and what is left of the assignment's own; staff have none."""
 
-    Attributes:
-        at: when the text was handed in, in seconds; a draft in the browser that is newer wins. 0 for a starter.
-        kept: the text was sent and refused, or asked for by name: no draft may replace it.
-    """
-
-    language: Language
-    lane: Lane
-    source: str
-    origin: str
-    at: float = 0.0
-    kept: bool = False
+    runs_per_minute: int
+    submissions_per_minute: int
+    left: Left | None
 
 
 @router.get(ASSIGNMENT)
@@ -62,7 +61,7 @@ def assignment_page(
     """The page; `version` is a submission whose text to begin with."""
     member = courses.membership(work, who.user, course)
     detail = courses.assignment_of(work, member, slug)
-    return _page(request, work, member, detail, _first_draft(work, member, detail, version))
+    return _page(request, work, member, detail, begun_with.first(work, member, detail, version))
 
 
 @router.post(ASSIGNMENT + "/submissions", dependencies=[Slot])
@@ -110,25 +109,6 @@ def submit(
     return RedirectResponse(f"/submissions/{public_id}", status_code=HTTPStatus.SEE_OTHER)
 
 
-@router.get(ASSIGNMENT + "/submissions")
-def history_page(
-    *, request: Request, course: str, slug: str, who: Someone, work: Work, before: str | None = None
-) -> Response:
-    """Submissions and runs, newest first; a student's own, everybody's for staff."""
-    member = courses.membership(work, who.user, course)
-    detail = courses.assignment_of(work, member, slug)
-    rows = submissions.history(work, member, assignment=slug, before=before, limit=HISTORY_ROWS + 1)
-    return render(
-        request,
-        "history.html",
-        member=member,
-        course=member.course,
-        detail=detail,
-        rows=rows[:HISTORY_ROWS],
-        before=rows[HISTORY_ROWS - 1].public_id if len(rows) > HISTORY_ROWS else None,
-    )
-
-
 def _encoded(text: str) -> bytes:
     try:
         return text.encode()
@@ -150,15 +130,15 @@ def _refused(request: Request, user: User, problem: LadderError, sent: tuple[str
     with database_of(request).reading() as session:
         member = courses.membership(session, user, request.path_params["course"])
         detail = courses.assignment_of(session, member, request.path_params["slug"])
-        first = _first_draft(session, member, detail, None)
-        draft = Draft(
+        first = begun_with.first(session, member, detail, None)
+        begun = begun_with.Begun(
             language=Language(language) if language in list(Language) else first.language,
             lane=Lane(lane) if lane in list(Lane) else first.lane,
             source=text,
             origin="",
             kept=bool(text),
         )
-        return _page(request, session, member, detail, draft, problem=problem)
+        return _page(request, session, member, detail, begun, problem=problem)
 
 
 def _page(
@@ -166,12 +146,13 @@ def _page(
     session: Session,
     member: Membership,
     detail: AssignmentDetail,
-    draft: Draft,
+    begun: begun_with.Begun,
     *,
     problem: LadderError | None = None,
 ) -> Response:
     now = db.now(session)
-    config = request.app.state.config
+    stored = drafts.drafts_of(session, member.user, detail)
+    standing = gradebook.standing(session, member.course, member.user.id)
     response = render(
         request,
         "assignment.html",
@@ -181,50 +162,34 @@ def _page(
         detail=detail,
         spec=detail.spec,
         handout=handout_html(detail.handout),
-        draft=draft,
+        draft=begun_with.newest(begun, stored),
+        texts=begun_with.texts(detail, begun, stored),
         problem=problem,
-        rung=climb(session, member, [detail], now)[0],
+        rung=climb(session, member, [detail], now, standing)[0],
         in_service=nodes.lanes_in_service(session, now=now),
         is_late=detail.is_late(now),
         is_closed=detail.is_closed(now) and not member.is_staff,
-        run_quota=config.run_quota_per_minute,
-        submit_quota=config.submit_quota_per_minute,
-        last=next(iter(_own(session, member, detail, limit=1)), None),
+        late=_late(session, member, detail, now),
+        late_days=late_days(standing),
+        allowance=_allowance(request, session, member, detail, now),
+        group=views.view(session, detail, member.user) if detail.row.group_size > 1 else None,
+        last=next(iter(begun_with.newest_of(session, member, detail, limit=1)), None),
     )
     if retry_after_s := getattr(problem, "retry_after_s", None):
         response.headers["retry-after"] = str(round(retry_after_s + 0.5))
     return response
 
 
-def _own(session: Session, member: Membership, detail: AssignmentDetail, *, limit: int) -> list[Submission]:
-    return submissions.history(session, member, assignment=detail.slug, user=member.user, limit=limit)
+def _late(session: Session, member: Membership, detail: AssignmentDetail, now: datetime) -> Charge | None:
+    """What submitting now would cost; `None` while it costs nothing."""
+    if member.is_staff or not detail.is_late(now):
+        return None
+    return gradebook.would_charge(session, detail.row, member.user.id, now)
 
 
-def _first_draft(session: Session, member: Membership, detail: AssignmentDetail, version: str | None) -> Draft:
-    """What to begin with: the version that was asked for, else what was last handed in, else the starter."""
-    if version is not None:
-        return _draft_of(session, submissions.find(session, member.user, version), kept=True)
-    for submission in _own(session, member, detail, limit=1):
-        return _draft_of(session, submission, kept=False)
-    language = detail.spec.languages[0]
-    return Draft(language, _first_lane(session, detail), detail.starters.get(language.value, ""), "the starter")
-
-
-def _draft_of(session: Session, submission: Submission, *, kept: bool) -> Draft:
-    source = submissions.source_of(session, submission).decode("utf-8", "replace")
-    word = "run" if submission.mode is Mode.run else "submission"
-    return Draft(
-        submission.language,
-        submission.lane,
-        source,
-        f"{word} {submission.number}",
-        at=submission.uploaded_at.timestamp(),
-        kept=kept,
-    )
-
-
-def _first_lane(session: Session, detail: AssignmentDetail) -> Lane:
-    """The first lane on which something could be graded now, else the first that there is."""
-    in_service = nodes.lanes_in_service(session, now=db.now(session))
-    available = [lane for lane in detail.lanes if lane in in_service]
-    return next(iter([*available, *detail.lanes]), Lane.cpu)
+def _allowance(
+    request: Request, session: Session, member: Membership, detail: AssignmentDetail, now: datetime
+) -> Allowance:
+    config = request.app.state.config
+    left = None if member.is_staff else quotas.left(session, detail.row, member.user.id, now)
+    return Allowance(config.run_quota_per_minute, config.submit_quota_per_minute, left)

@@ -1,10 +1,9 @@
 // The assignment page's form: the text area becomes an editor, drafts are kept, files open into it, runs show beside it.
 import { drafts } from "./editor/drafts.js";
+import { noticeOf } from "./editor/notice.js";
+import { startOpening } from "./editor/files.js";
 import { runPanel } from "./editor/run-panel.js";
 import { makeEditor } from "./editor/view.js";
-
-const SAVE_AFTER_MS = 400;
-const MAX_BYTES = 2 ** 20;
 
 const form = document.querySelector("form[data-editor]");
 if (form) start(form);
@@ -13,51 +12,73 @@ function start(form) {
   const area = form.querySelector("textarea[name=source]");
   const host = form.querySelector("[data-editor-host]");
   const language = form.elements.language;
-  const starters = JSON.parse(document.getElementById("starters").textContent);
-  const store = drafts(form.dataset.editor);
+  const { starters, stored, begun } = JSON.parse(document.getElementById("texts").textContent);
   const notice = noticeOf(form.querySelector("[data-draft-notice]"));
+  const store = drafts({
+    scope: form.dataset.editor,
+    address: form.dataset.drafts,
+    token: form.elements.csrf_token.value,
+    stored,
+    onState: stateOf(form.querySelector("[data-draft-state]")),
+    onBehind: behind,
+  });
   const panel = runPanel(document.querySelector("[data-run-panel]"), {
     onEnd: (frames) => editor.mark(frames),
     onLine: (line) => editor.goTo(line),
   });
-  let saving = 0;
 
-  const draft = store.read(language.value);
   const kept = "kept" in form.dataset;
+  const { draft, other } = store.read(language.value);
   // What was handed in after the draft was written, perhaps from another machine, is newer than it.
-  const restored = !kept && draft !== null && draft.text !== area.value && draft.at > Number(form.dataset.sourceAt);
+  const restored = !kept && draft !== null && draft.text !== begun.text && draft.at > begun.at;
   const editor = makeEditor(host, {
     text: restored ? draft.text : area.value,
     language: language.value,
     label: "Source code",
     description: "Escape, then Tab leaves the editor.",
-    onChange: (text) => {
-      clearTimeout(saving);
-      saving = setTimeout(() => save(text), SAVE_AFTER_MS);
-    },
+    onChange: (text) => store.change(language.value, text),
     onRun: () => run(),
     onSubmit: () => submit(),
   });
   area.hidden = true;
   host.hidden = false;
   form.querySelector("[data-source-label]").hidden = true;
-  if (restored) notice.show(`Your draft of ${moment(draft.at)} was restored.`, "Discard it", () => startAgain());
-
-  function save(text) {
-    if (text === starters[language.value]) store.forget(language.value);
-    else if (!store.write(language.value, text)) notice.show("This browser keeps no drafts: its storage is full or switched off.");
+  if (other && other.text !== editor.text()) offer(other);
+  else if (restored) {
+    notice.show(`Your draft of ${moment(draft.at)} was restored.`, { "Discard it": () => startAgain(draft.text) });
+    if (stored[language.value]?.text !== draft.text) store.change(language.value, draft.text);
   }
 
-  function flush() {
-    clearTimeout(saving);
-    save(editor.text());
-    area.value = editor.text();
+  function startAgain(text) {
+    editor.setText(begun.text);
+    notice.show("The draft was discarded.", { Undo: () => editor.setText(text) });
   }
 
-  function startAgain() {
-    editor.setText(area.defaultValue);
-    store.forget(language.value);
-    notice.show("The draft was discarded.", "Undo", () => editor.setText(draft.text));
+  /** A text that another window had, or that never reached the server: nothing that was written is lost. */
+  function offer(other) {
+    const before = editor.text();
+    notice.show(`Another text of ${moment(other.at)} is kept in this browser.`, {
+      "Show it": () => {
+        editor.setText(other.text);
+        notice.show("That text is in the editor now.", { Undo: () => editor.setText(before) });
+      },
+      "Forget it": () => store.forgetOther(language.value),
+    });
+  }
+
+  function behind(name, newer, mine) {
+    if (name !== language.value) return;
+    notice.show(`Another window saved a newer draft at ${moment(newer.at)}. Yours is still here and is not saved.`, {
+      "Show the newer one": () => {
+        store.settle(name, newer);
+        editor.setText(newer.text);
+        notice.show("The newer draft is in the editor.", { "Back to mine": () => editor.setText(mine) });
+      },
+      "Keep mine": () => {
+        store.settle(name, newer);
+        store.change(name, editor.text());
+      },
+    });
   }
 
   function run() {
@@ -66,17 +87,24 @@ function start(form) {
     panel.run(form);
   }
 
+  function flush() {
+    area.value = editor.text();
+    return store.flush();
+  }
+
   function submit() {
     flush();
-    form.requestSubmit(form.querySelector("button[value=submission]"));
+    const button = form.querySelector("button[value=submission]");
+    if (button.disabled) notice.show(document.getElementById("terms").firstElementChild.textContent.trim());
+    else form.requestSubmit(button);
   }
 
   let before = language.value;
   language.addEventListener("change", () => {
-    store.write(before, editor.text());
+    store.flush();
     before = language.value;
     editor.setLanguage(before);
-    editor.setText(store.read(before)?.text ?? starters[before] ?? "");
+    editor.setText(store.read(before).draft?.text ?? starters[before] ?? "");
   });
 
   form.addEventListener("submit", (event) => {
@@ -96,51 +124,33 @@ function start(form) {
   form.querySelector("[data-reset]").addEventListener("click", () => {
     const text = editor.text();
     editor.setText(starters[language.value] ?? "");
-    notice.show("The starter is back.", "Undo", () => editor.setText(text));
+    notice.show("The starter is back.", { Undo: () => editor.setText(text) });
   });
 
   form.querySelector("[data-open-file]").addEventListener("click", () => form.elements.file.click());
   startOpening(form.elements.file, (text, name) => {
     const old = editor.text();
     editor.setText(text);
-    notice.show(`${name} is in the editor.`, "Undo", () => editor.setText(old));
+    notice.show(`${name} is in the editor.`, { Undo: () => editor.setText(old) });
   }, notice);
-  addEventListener("pagehide", () => save(editor.text()));
-}
-
-/** A chosen file opens into the editor instead of being sent on its own. */
-function startOpening(input, open, notice) {
-  input.addEventListener("change", async () => {
-    const file = input.files[0];
-    if (!file) return;
-    input.value = "";
-    if (file.size > MAX_BYTES) return notice.show(`${file.name} is larger than 1 MiB, which is the most that is accepted.`);
-    try {
-      const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      if (text.includes("\0")) throw new TypeError("binary");
-      open(text, file.name);
-    } catch {
-      notice.show(`${file.name} is not text in UTF-8.`);
-    }
+  addEventListener("pagehide", () => store.part());
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") store.look(language.value, editor.text());
   });
 }
 
-function noticeOf(element) {
-  const text = element.querySelector("[data-notice-text]");
-  const action = element.querySelector("button");
-  let act = () => {};
-  action.addEventListener("click", () => {
-    element.hidden = true;
-    act();
-  });
-  return {
-    show(message, label = "", does = () => {}) {
-      text.textContent = message;
-      action.textContent = label;
-      action.hidden = label === "";
-      act = does;
-      element.hidden = false;
-    },
+/** Says in one line whether the text is safe, and where. */
+function stateOf(element) {
+  const words = {
+    saved: (at) => `Draft saved ${new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}`,
+    saving: () => "Saving the draft …",
+    offline: () => "Not saved yet: kept in this browser, tried again",
+    refused: (message) => message,
+    behind: () => "Not saved: another window is ahead",
+  };
+  return (state, detail) => {
+    element.textContent = words[state](detail);
+    element.dataset.state = state;
   };
 }
 

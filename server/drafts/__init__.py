@@ -1,0 +1,1 @@
+"""What students wrote and have not handed in."""

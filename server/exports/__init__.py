@@ -1,0 +1,1 @@
+"""Everything that the course has of one person, as one file for them."""

@@ -1,0 +1,113 @@
+"""Which tables have lines about a person, and which of their columns are for that person to have.
+
+A table is named here with the column that says whose a line is. What others wrote for the staff alone, what would tell
+of hidden cases, and every secret is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table, select
+from sqlalchemy.orm import Session
+
+from server.models import (
+    ApiToken,
+    Base,
+    Course,
+    Enrolment,
+    LoginSession,
+    User,
+)
+
+
+@dataclass(frozen=True)
+class About:
+    """A table with lines about people.
+
+    Attributes:
+        whose: its column that names the person.
+        without: its columns that are not for them.
+    """
+
+    name: str
+    whose: str = "user_id"
+    without: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """As the models have it."""
+        return Base.metadata.tables[self.name]
+
+
+ABOUT_PEOPLE = (
+    About("quiz_answers"),
+    About("extensions", without=("reason", "actor_id", "withdrawn_by_id")),
+    About("late_day_grants", without=("reason", "actor_id")),
+    About("active_choices"),
+    About("group_members"),
+    About("group_invites", without=("invited_by_id",)),
+    About("notifications"),
+    About("notification_settings"),
+    About("announcement_reads"),
+    About("outside_identities"),
+    About("regrade_requests", without=("retime", "regrade_id", "answered_by_id")),
+)
+"""One file for each that has a line about them."""
+NOT_THEIRS = {
+    "comments": "staff's, some of them not shown yet; on the submission's page",
+    "rubric_sheets": "as above; its points are among the grades once they are published",
+    "grade_overrides": "among the grades once they are published",
+    "regrade_items": "what staff try before they decide",
+    "mail_outbox": "what notifications say already",
+    "password_links": "secrets",
+    "outside_logins": "secrets of a login that is under way",
+    "data_exports": "when this copy was made",
+}
+"""Tables that name people and are left out, and why."""
+MOST_LINES = 20_000
+
+
+def lines(session: Session, about: About, user_id: int) -> list[dict[str, Any]]:
+    """A table's lines about this person, oldest first."""
+    table = about.table
+    columns = [column for column in table.c if column.name not in about.without]
+    query = select(*columns).where(table.c[about.whose] == user_id).order_by(*table.primary_key.columns)
+    return [dict(row) for row in session.execute(query.limit(MOST_LINES)).mappings()]
+
+
+def account(session: Session, user: User) -> dict[str, Any]:
+    """The account, where it is logged in and which tokens it has; no secret, and nothing to make one from."""
+    logins = session.scalars(select(LoginSession).where(LoginSession.user_id == user.id).order_by(LoginSession.id))
+    tokens = session.scalars(select(ApiToken).where(ApiToken.user_id == user.id).order_by(ApiToken.id))
+    return {
+        "email": user.email,
+        "name": user.name,
+        "handle": user.handle,
+        "created_at": user.created_at,
+        "logins": [_some(row, "created_at", "last_seen_at", "agent", "address") for row in logins],
+        "tokens": [_some(row, "name", "created_at", "last_used_at", "revoked_at") for row in tokens],
+    }
+
+
+def enrolments(session: Session, user: User) -> list[dict[str, Any]]:
+    """The courses that they are or were in."""
+    query = (
+        select(Course, Enrolment)
+        .join(Enrolment, Enrolment.course_id == Course.id)
+        .where(Enrolment.user_id == user.id)
+        .order_by(Enrolment.id)
+    )
+    return [
+        {
+            "course": course.slug,
+            "title": course.title,
+            **_some(row, "role", "section", "show_name", "created_at", "dropped_at"),
+        }
+        for course, row in session.execute(query)
+    ]
+
+
+def _some(row: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}

@@ -1,0 +1,71 @@
+"""Staff put people together, or apart, with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from server import stale
+from server.audit import service as audit
+from server.courses.service import AssignmentDetail, Membership
+from server.errors import ConflictError, InvalidInputError
+from server.groups import rows
+
+REASON_CHARS = 1000
+
+
+def change(
+    session: Session,
+    staff: Membership,
+    detail: AssignmentDetail,
+    *,
+    group_id: int | None,
+    who: Sequence[str],
+    was: str,
+    reason: str,
+    now: datetime,
+) -> None:
+    """Let staff say who is in a group, whatever was handed in; with nobody left in it, it is gone.
+
+    Everybody's grade whom it concerns is worked out anew, and they are told.
+
+    Args:
+        group_id: `None` makes a new one.
+        who: handles or e-mail addresses, of everybody who is to be in it.
+        was: `views.GroupView.was` of what the change was made from.
+
+    Raises:
+        InvalidInputError: no reason, or somebody is no student of the course.
+        ConflictError: somebody else changed it meanwhile, or somebody is in another group.
+    """
+    staff.require_staff()
+    if not reason.strip() or len(reason) > REASON_CHARS:
+        raise InvalidInputError(f"A reason of 1 to {REASON_CHARS} characters is kept with the change.", field="reason")
+    if group_id is None and not who:
+        raise InvalidInputError("Name whom to put together.", field="who")
+    wanted = list(dict.fromkeys(rows.student(session, staff, one).id for one in who))
+    group = (
+        rows.new_group(session, staff, detail, now) if group_id is None else rows.group_with(session, detail, group_id)
+    )
+    rows.lock_group(session, group.id, wanted)
+    before = rows.member_ids(session, group.id)
+    if ",".join(map(str, before)) != was:
+        raise ConflictError("Somebody else changed this group meanwhile. Look at it again.")
+    for user_id in wanted:
+        if user_id not in before:
+            rows.add(session, group, user_id, now)
+    rows.remove(session, group.id, [user_id for user_id in before if user_id not in wanted])
+    concerned = sorted({*before, *wanted})
+    audit.record(
+        session,
+        action="group.changed",
+        subject=f"assignment:{detail.row.id}",
+        actor=staff.user,
+        detail={"group": group.id, "before": before, "after": wanted},
+        reason=reason.strip(),
+    )
+    for user_id in concerned:
+        stale.grades(session, staff.course.id, user_id)
+    rows.tell(session, staff, detail, concerned, f"Staff changed your group for {detail.title}")

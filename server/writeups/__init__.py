@@ -1,0 +1,1 @@
+"""Write-ups: texts that a rung asks for beside the kernel."""
