@@ -2,7 +2,6 @@
 
 states      which changes of state are legal: pure
 policy      the order of the queue: pure
-lateness    late days: pure
 plausible   whether a source plausibly compiles: pure
 scores      points, from a result and the assignment's formula: pure
 halves      a check and a measurement put together: pure

@@ -26,6 +26,7 @@ from server.grading.looks import look_at
 from server.grading.policy import LINES, LOW, Queue, Slot, Waiting
 from server.grading.states import LIVE, WAITING, after_an_end_without_result, submission_moves
 from server.grading.supersede import give_back
+from server.grading.trials import give_up, open_item
 from server.ids import public_id
 from server.models import (
     AlertKind,
@@ -35,8 +36,10 @@ from server.models import (
     AttemptState,
     Mode,
     Node,
+    RegradeItem,
     State,
     Submission,
+    Trial,
     Verdict,
     Work,
 )
@@ -174,14 +177,15 @@ def _alone(session: Session, lane: Lane) -> bool:
 
 def _task_of(claims: _Round, submission: Submission) -> GradeTask | None:
     """Claim it; where it cannot become a task it never will, and has failed: nobody behind it waits for that."""
+    item = open_item(claims.session, submission)
     try:
-        request = _request(claims.session, submission)
+        request = _request(claims.session, submission, item.version_id if item else submission.version_id)
         task = _task(submission, request, public_id(), _next_fence(claims.session, submission), claims.config)
         codec.dumps(task)
     except (ContractError, ValueError) as error:
-        _fail(claims, submission, f"it cannot be sent to a node: {error}"[:500])
+        _fail(claims, submission, item, f"it cannot be sent to a node: {error}"[:500])
         return None
-    _claim(claims, submission, task)
+    _claim(claims, submission, item, task)
     return task
 
 
@@ -190,11 +194,11 @@ def _next_fence(session: Session, submission: Submission) -> int:
     return (last or 0) + 1
 
 
-def _request(session: Session, submission: Submission) -> GradeRequest:
+def _request(session: Session, submission: Submission, version_id: int) -> GradeRequest:
     version = session.execute(
         select(AssignmentVersion.bundle_hash, AssignmentVersion.grading_hash, Assignment.slug)
         .join(Assignment, Assignment.id == AssignmentVersion.assignment_id)
-        .where(AssignmentVersion.id == submission.version_id)
+        .where(AssignmentVersion.id == version_id)
     ).one_or_none()
     if version is None:
         raise ContractError("its version of the assignment is gone")
@@ -224,30 +228,34 @@ def _task(submission: Submission, request: GradeRequest, attempt: str, fence: in
     )
 
 
-def _claim(claims: _Round, submission: Submission, task: GradeTask) -> None:
-    claims.session.add(
-        Attempt(
-            public_id=task.attempt,
-            submission_id=submission.id,
-            node_id=claims.node.id,
-            fence=task.fence,
-            lane=submission.lane,
-            line=submission.line,
-            work=submission.work,
-            state=AttemptState.dispatched,
-            dispatched_at=claims.now,
-            lease_expires_at=claims.now + timedelta(seconds=claims.config.lease_s),
-        )
+def _claim(claims: _Round, submission: Submission, item: RegradeItem | None, task: GradeTask) -> None:
+    attempt = Attempt(
+        public_id=task.attempt,
+        submission_id=submission.id,
+        node_id=claims.node.id,
+        fence=task.fence,
+        lane=submission.lane,
+        line=submission.line,
+        work=submission.work,
+        state=AttemptState.dispatched,
+        dispatched_at=claims.now,
+        lease_expires_at=claims.now + timedelta(seconds=claims.config.lease_s),
     )
+    claims.session.add(attempt)
     submission.state = submission_moves(submission.state, State.running)
     submission.phase = None
     submission.attempts_made += 1
     submission.revision += 1
     claims.session.flush()
+    if item is not None:
+        claims.session.add(Trial(attempt_id=attempt.id, item_id=item.id))
 
 
-def _fail(claims: _Round, submission: Submission, reason: str) -> None:
+def _fail(claims: _Round, submission: Submission, item: RegradeItem | None, reason: str) -> None:
     """It has failed, which is ours; without an attempt, which would count against the node that was asked."""
+    if item is not None:
+        give_up(item, submission, reason, now=claims.now)
+        return
     most = claims.config.max_attempts
     after = after_an_end_without_result(most, most, superseded=False, graded_before=submission.result_id is not None)
     submission.state = submission_moves(submission_moves(submission.state, State.running), after)

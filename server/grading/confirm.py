@@ -1,44 +1,107 @@
 """Grading once more what counts, on another node where there is one, when nobody else waits.
 
-Who would count with a speed is confirmed once; whoever stands on top of a leaderboard more often, on other days. What a
-node measured while it was sick is graded once more as well. All of it has its grade meanwhile: the new samples are
-added to the pool, and if it does not pass it is held until a person has looked (`server.grading.onward`).
+Who would count with a speed is confirmed once. Every night there is a round over the leaderboards: whoever stands on
+top is graded once more, with fresh seeds, until that has happened often enough. A round is a row of `confirm_nights`;
+whom it has queued already says `confirmed_at`, so that one that was broken off goes on where it was. What a node
+measured while it was sick is graded once more as well. All of it has its grade meanwhile: the new samples are added to
+the pool, and if it does not pass it is held until a person has looked (`server.grading.onward`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import groupby
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from autograder.contract import Lane, Mode, Review, State, Verdict
 from server.grading.lock import lock_submission
 from server.grading.onward import measuring_work
+from server.grading.ranked import EVERYTHING, best, ranks
 from server.grading.requeue import back_in_line, first_work
 from server.grading.results import manifest_of
-from server.models import Assignment, AssignmentVersion, Attempt, Line, Node, Result, Sampling, Submission
+from server.models import Assignment, AssignmentVersion, Attempt, ConfirmNight, Line, Node, Result, Sampling, Submission
 
 CONFIRM_LIMIT = 20
 """So many at once stand in the queue to be confirmed; the rest is the next look's."""
 AGAIN_AFTER = timedelta(hours=20)
-"""Between two confirmations of one submission: another day, another hour of it."""
+"""Between a first confirmation that no node ended and the next try."""
+NIGHT_BEGINS = timedelta(hours=2)
+"""After midnight, UTC."""
 HEARD_AFTER = timedelta(minutes=1)
 """A result counts as finished when it is recorded, a little after its node sent it."""
-TOP = 3
+TOP = 5
 TOP_CONFIRMATIONS = 3
-"""Who stands on the first places of a leaderboard is confirmed so often."""
+"""Who has one of the first ranks of a leaderboard is confirmed so often, once in a night."""
+MOST_OF_A_BOARD = 10
+"""So many of a board at most in one night: any number may share a rank."""
 
 
 def confirm_due(session: Session, *, now: datetime) -> int:
-    """Put into the queue what is to be confirmed; how many."""
-    waiting = select(func.count()).where(Submission.line == Line.confirm, Submission.state != State.done)
-    room = CONFIRM_LIMIT - session.scalars(waiting.select_from(Submission)).one()
+    """Put into the queue what is to be confirmed for the first time, then what is tonight's; how many."""
+    room = _room(session)
     if room <= 0:
         return 0
     found = session.scalars(_due(now).limit(room)).all()
-    return sum(_confirm(session, item, now, check_too=True) for item in found)
+    first = sum(_confirm(session, item, now, check_too=True) for item in found)
+    return first + _tonight(session, now, room - first)
+
+
+def night_of(now: datetime) -> datetime:
+    """When the night began whose round is on at this time."""
+    shifted = now - NIGHT_BEGINS
+    return shifted.replace(hour=0, minute=0, second=0, microsecond=0) + NIGHT_BEGINS
+
+
+def confirm_top(session: Session, course_id: int, *, now: datetime, top: int = TOP) -> int:
+    """Put the first ranks of a course's boards into the queue now, however often they were confirmed; how many."""
+    tops = _tops(session, top, Submission.course_id == course_id)
+    return sum(_confirm(session, item, now, check_too=True) for item in tops)
+
+
+def _room(session: Session) -> int:
+    waiting = select(func.count()).where(Submission.line == Line.confirm, Submission.state != State.done)
+    return CONFIRM_LIMIT - session.scalars(waiting.select_from(Submission)).one()
+
+
+def _tonight(session: Session, now: datetime, room: int) -> int:
+    """Go on with the night's round, as far as there is room."""
+    begins = night_of(now)
+    night = session.scalar(select(ConfirmNight).where(ConfirmNight.night_at == begins).with_for_update())
+    if night is None:
+        night = ConfirmNight(night_at=begins, queued=0)
+        session.add(night)
+    if night.finished_at is not None or room <= 0:
+        return 0
+    rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < begins)
+    due = session.scalars(
+        select(Submission.id).where(
+            Submission.id.in_(_tops(session, TOP)),
+            Submission.state == State.done,
+            Submission.confirmations < TOP_CONFIRMATIONS,
+            rested,
+        )
+    ).all()
+    queued = sum(_confirm(session, item, now, check_too=True) for item in due[:room])
+    night.queued += queued
+    if len(due) <= room:
+        night.finished_at = now
+    return queued
+
+
+def _tops(session: Session, top: int, *where: ColumnElement[bool]) -> list[int]:
+    """Ids of the submissions with the first ranks of every board that is confirmed, as readers see those ranks."""
+    rows = session.execute(best(EVERYTHING, Submission.lane != Lane.cpu, *where)).all()
+    return [number for _, board in groupby(rows, key=lambda row: (row.assignment_id, row.lane))
+            for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
+
+
+def _firsts(board: list[tuple[int, float, float]], top: int) -> Iterator[int]:
+    places = ranks([(low, high) for _, low, high in board])
+    first = [number for (number, _, _), rank in zip(board, places, strict=True) if rank <= top]
+    yield from first[:MOST_OF_A_BOARD]
 
 
 def measure_suspects_again(session: Session, *, now: datetime) -> int:
@@ -52,17 +115,14 @@ def measure_suspects_again(session: Session, *, now: datetime) -> int:
 
 
 def _due(now: datetime) -> Select[int]:
-    """Ids of submissions that count with a speed, each person's best, and were not confirmed often enough lately."""
+    """Ids of submissions that count with a speed, each person's best, and were never confirmed."""
     current = aliased(AssignmentVersion)
-    best = (
+    own_best = (
         select(
             Submission.id,
-            Submission.lane,
             Submission.confirmations,
             Submission.confirmed_at,
             Submission.state,
-            Assignment.id.label("assignment_id"),
-            Result.ratio,
             func.row_number()
             .over(
                 partition_by=(Submission.user_id, Submission.assignment_id, Submission.lane),
@@ -86,16 +146,11 @@ def _due(now: datetime) -> Select[int]:
         )
         .subquery()
     )
-    place = func.row_number().over(partition_by=(best.c.assignment_id, best.c.lane), order_by=best.c.ratio)
-    ranked = select(best, place.label("place")).where(best.c.own == 1).subquery()
-    often_enough = or_(
-        ranked.c.confirmations == 0, (ranked.c.place <= TOP) & (ranked.c.confirmations < TOP_CONFIRMATIONS)
-    )
-    rested = or_(ranked.c.confirmed_at.is_(None), ranked.c.confirmed_at < now - AGAIN_AFTER)
+    rested = or_(own_best.c.confirmed_at.is_(None), own_best.c.confirmed_at < now - AGAIN_AFTER)
     return (
-        select(ranked.c.id)
-        .where(ranked.c.state == State.done, often_enough, rested)
-        .order_by(ranked.c.confirmations, ranked.c.id)
+        select(own_best.c.id)
+        .where(own_best.c.own == 1, own_best.c.state == State.done, own_best.c.confirmations == 0, rested)
+        .order_by(own_best.c.id)
     )
 
 

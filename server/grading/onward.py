@@ -13,9 +13,13 @@ from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult, Verdict
 from server.alerts import service as alerts
+from server.gradebook.deadlines import deadlines_of
 from server.grading.grades import set_points
-from server.grading.states import submission_moves
+from server.grading.pools import keep_floor
+from server.grading.retimes import end_retime
+from server.grading.states import FINAL, submission_moves
 from server.grading.supersede import give_back, supersede_measuring
+from server.grading.trials import give_up, settle, withdraw
 from server.models import (
     AlertKind,
     Assignment,
@@ -23,6 +27,8 @@ from server.models import (
     ChangeReason,
     Line,
     Mode,
+    RegradeItem,
+    RegradeRequest,
     Result,
     Review,
     State,
@@ -57,12 +63,21 @@ class Graded:
     attempt: Attempt
     manifest: Manifest
     now: datetime
+    item: RegradeItem | None = None
+    """The item of a proposal that the attempt was made for."""
+    request: RegradeRequest | None = None
+    """The request that its times are taken once more for."""
 
     @property
     def is_ranked(self) -> bool:
         """It is no practice, and its lane has a leaderboard: its times matter."""
         policy = self.manifest.policy(self.submission.lane)
         return policy is not None and policy.ranks and self.submission.mode is Mode.submission
+
+    @property
+    def is_once_more(self) -> bool:
+        """It had its grade, and is to be confirmed, or its student asked for its times to be taken again."""
+        return self.attempt.line is Line.confirm or self.request is not None
 
     @property
     def gives_speed(self) -> bool:
@@ -76,7 +91,7 @@ def next_after(  # one answer each
 ) -> Next:
     """What comes now. Whether a measurement that asks to be taken again is too many is said here, not by its judge."""
     if whole.verdict is not Verdict.passed:
-        return Next.refuted if graded.attempt.line is Line.confirm else Next.over
+        return Next.refuted if graded.is_once_more else Next.over
     if not graded.is_ranked:
         return Next.over
     if graded.attempt.work is Work.check:
@@ -101,6 +116,9 @@ def asked_enough(graded: Graded) -> bool:
 
 def go_on(graded: Graded, row: Result, after: Next, result: GradeResult) -> None:
     """Let it count as far as it does, and send its submission where it goes."""
+    if graded.item is not None:
+        _go_on_for_a_proposal(graded, graded.item, row, after, result)
+        return
     submission = graded.submission
     match after:
         case Next.measuring:
@@ -122,6 +140,23 @@ def go_on(graded: Graded, row: Result, after: Next, result: GradeResult) -> None
             submission.confirmations += graded.attempt.line is Line.confirm
             submission.avoid_node_id = None
             _end(graded, State.done)
+    if graded.request is not None and submission.state in FINAL:
+        end_retime(graded.session, graded.request, submission, graded.attempt, row.verdict)
+
+
+def _go_on_for_a_proposal(graded: Graded, item: RegradeItem, row: Result, after: Next, result: GradeResult) -> None:
+    """Nothing counts yet; once all of it is known the item says what would."""
+    if after in {Next.measuring, Next.again} and item.stopped:
+        withdraw(item, graded.submission, now=graded.now)
+    elif after is Next.measuring:
+        graded.submission.attempts_made = 0
+        _wait_for_times(graded)
+    elif after is Next.again:
+        _ask_again(graded, result)
+    elif after is Next.failed:
+        give_up(item, graded.submission, "Every node that tried to take its times was in trouble.", now=graded.now)
+    else:
+        settle(graded.session, item, graded.submission, row, now=graded.now)
 
 
 def awaits_measuring(session: Session, submission: Submission) -> bool:
@@ -149,12 +184,13 @@ def _wait_for_times(graded: Graded) -> None:
     """Back to the queue with its place."""
     submission = graded.submission
     submission.work = measuring_work(graded.manifest, submission)
-    superseded = submission.superseded_by_id is not None
+    superseded = submission.superseded_by_id is not None and submission.line is not Line.regrade
     submission.state = submission_moves(submission.state, State.superseded if superseded else State.queued)
     if submission.line is Line.submission:
         submission.line = Line.measuring
-        query = select(Assignment.due_at).where(Assignment.id == submission.assignment_id)
-        supersede_measuring(graded.session, submission, due_at=graded.session.scalar(query))
+        assignment = graded.session.get_one(Assignment, submission.assignment_id)
+        dates = deadlines_of(graded.session, assignment, submission.user_id)
+        supersede_measuring(graded.session, submission, dates=dates)
 
 
 def _ask_again(graded: Graded, result: GradeResult) -> None:
@@ -175,7 +211,16 @@ def _count_for_now(graded: Graded, row: Result) -> None:
         _count(graded, row)
 
 
+def _keep_floor(graded: Graded, row: Result) -> None:
+    """What a regrade left standing goes on to stand where it is graded once more."""
+    result_id = graded.submission.result_id
+    if graded.is_once_more and result_id is not None and row.verdict is Verdict.passed:
+        row.speed_floor = graded.session.get_one(Result, result_id).speed_floor
+        keep_floor(row)
+
+
 def _count(graded: Graded, row: Result) -> None:
+    _keep_floor(graded, row)
     submission = graded.submission
     submission.verdict = row.verdict
     submission.result_id = row.id

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -20,8 +20,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
+from autograder.assignment import Assignment as Manifest
 from autograder.assignment import content_hash
-from autograder.contract import GradeResult, Measurement, Mode, Verdict
+from autograder.contract import GradeResult, Lane, Measurement, Mode, Verdict
 from autograder.errors import ContractError
 from autograder.samples import PooledCase, counted, pooled
 from autograder.scores import FORMULA_VERSION, Speed, speed_fraction, speed_over
@@ -53,19 +54,32 @@ class Pool:
 def pool_of(session: Session, submission: Submission) -> str | None:
     """The pool that a submission's samples belong to, worked out once; `None` for practice."""
     if submission.pool is None and submission.mode is Mode.submission:
-        version = session.get_one(AssignmentVersion, submission.version_id)
-        fresh = select(Submission.source).where(Submission.id == submission.id)
-        source = normal(session.scalars(fresh).one(), submission.language)
-        parts = (submission.user_id, submission.assignment_id, version.grading_hash, submission.lane.value,
-                 submission.language.value, hashlib.sha256(source).hexdigest())  # fmt: skip
-        submission.pool = content_hash("\0".join(str(part) for part in parts).encode())
+        submission.pool = pool_by(session, submission, session.get_one(AssignmentVersion, submission.version_id))
     return submission.pool
 
 
+def pool_by(session: Session, submission: Submission, version: AssignmentVersion) -> str:
+    """The pool that its samples belong to where it is graded as this version says."""
+    fresh = select(Submission.source).where(Submission.id == submission.id)
+    source = normal(session.scalars(fresh).one(), submission.language)
+    parts = (submission.user_id, submission.assignment_id, version.grading_hash, submission.lane.value,
+             submission.language.value, hashlib.sha256(source).hexdigest())  # fmt: skip
+    return content_hash("\0".join(str(part) for part in parts).encode())
+
+
 def keep_samples(
-    session: Session, submission: Submission, attempt: Attempt, measurements: Iterable[Measurement], *, now: datetime
+    session: Session,
+    submission: Submission,
+    attempt: Attempt,
+    measurements: Iterable[Measurement],
+    *,
+    now: datetime,
+    apart: str | None = None,
 ) -> None:
     """Add an attempt's samples to its submission's pool, whatever came of the attempt.
+
+    Args:
+        apart: another pool to add them to: those of a proposal do not count yet.
 
     Raises:
         ContractError: a case was measured twice, or a sample is no time.
@@ -73,7 +87,7 @@ def keep_samples(
     taken = [item for item in measurements if item.pairs]
     if len({item.case for item in taken}) != len(taken):
         raise ContractError("a case was measured twice in one attempt")
-    name = pool_of(session, submission) if taken else None
+    name = (apart or pool_of(session, submission)) if taken else None
     if name is None:
         return
     for item in taken:
@@ -91,18 +105,18 @@ def keep_samples(
 
 def read_pool(session: Session, submission: Submission) -> Pool:
     """The pool as it is now."""
-    attempts = _attempts(session, submission.pool) if submission.pool is not None else 0
+    return read_pools(session, [submission.pool] if submission.pool is not None else [])
+
+
+def read_pools(session: Session, names: Collection[str]) -> Pool:
+    """Pools as they are now, as if they were one."""
+    attempts = _attempts(session, *names) if names else 0
     if not attempts:
         return Pool()
     cases: dict[str, list[Measurement]] = {}
-    for row in samplings_of(session, submission):
+    for row in session.scalars(select(Sampling).where(Sampling.pool.in_(names)).order_by(Sampling.id)):
         cases.setdefault(row.case, []).append(codec.from_json(Measurement, row.measurement))
     return Pool(attempts, {name: pooled(items) for name, items in cases.items()})
-
-
-def samplings_of(session: Session, submission: Submission) -> list[Sampling]:
-    """All samples that count for a submission, oldest first."""
-    return list(session.scalars(select(Sampling).where(Sampling.pool == submission.pool).order_by(Sampling.id)))
 
 
 def with_pool(result: GradeResult, pool: Pool) -> GradeResult:
@@ -129,7 +143,7 @@ def update_others(session: Session, submission: Submission, pool: Pool, *, now: 
         .order_by(Submission.id)
         .with_for_update(skip_locked=True)
     )
-    return sum(_update_one(session, other, pool, now) for other in session.scalars(query).all())
+    return sum(update_one(session, other, pool, now) for other in session.scalars(query).all())
 
 
 def refresh_pools(session: Session, *, now: datetime) -> int:
@@ -150,23 +164,34 @@ def refresh_pools(session: Session, *, now: datetime) -> int:
     )
     rows = session.scalars(behind).all()
     for row in rows:
-        _update_one(session, row, read_pool(session, row), now)
+        update_one(session, row, read_pool(session, row), now)
     return len(rows)
 
 
-def _update_one(session: Session, submission: Submission, pool: Pool, now: datetime) -> bool:
+def update_one(session: Session, submission: Submission, pool: Pool, now: datetime) -> bool:
     """The pool's numbers and what they are worth, if the result that counts had a speed."""
     result = session.get_one(Result, submission.result_id)
     if result.verdict is not Verdict.passed or result.ratio is None:
         return False
     spec = courses.spec_of(session.get_one(AssignmentVersion, result.scored_version_id or submission.version_id))
-    speed, policy = speed_over(pool.cases.values()), spec.policy(submission.lane)
+    let_follow(result, spec, submission.lane, pool)
+    submission.revision += 1
+    return set_points(session, submission, result, ChangeReason.pooled, now=now)
+
+
+def let_follow(result: Result, spec: Manifest, lane: Lane, pool: Pool) -> None:
+    """Write into a result that passed the pool's numbers and what they are worth."""
+    speed, policy = speed_over(pool.cases.values()), spec.policy(lane)
     let_have_speed(result, speed)
     complete = result.correctness_points >= spec.points.correctness
     result.speed_points = spec.points.speed * speed_fraction(policy, speed.ratio) if policy and complete else 0.0
+    keep_floor(result)
     note_pool(result, pool)
-    submission.revision += 1
-    return set_points(session, submission, result, ChangeReason.pooled, now=now)
+
+
+def keep_floor(result: Result) -> None:
+    """Let it have no fewer speed points than a regrade left standing."""
+    result.speed_points = max(result.speed_points, result.speed_floor or 0.0)
 
 
 def let_have_speed(result: Result, speed: Speed | None) -> None:
@@ -177,8 +202,8 @@ def let_have_speed(result: Result, speed: Speed | None) -> None:
     result.time_us = speed.time_us if speed else None
 
 
-def _attempts(session: Session, pool: str) -> int:
-    return session.scalars(select(func.count(Sampling.attempt_id.distinct())).where(Sampling.pool == pool)).one()
+def _attempts(session: Session, *pools: str) -> int:
+    return session.scalars(select(func.count(Sampling.attempt_id.distinct())).where(Sampling.pool.in_(pools))).one()
 
 
 def _lock(session: Session, pool: str) -> None:

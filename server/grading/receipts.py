@@ -15,7 +15,7 @@ from autograder.contract import GradeResult, Measurement, Mode
 from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
 from autograder.scores import group_results, score
 from server.errors import ConflictError
-from server.grading.lateness import days_late
+from server.gradebook.deadlines import deadlines_of
 from server.grading.pools import read_pool, with_pool
 from server.grading.results import manifest_of
 from server.models import (
@@ -62,7 +62,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         submission=submission.number,
         source_hash=submission.source_hash,
         uploaded_at=submission.uploaded_at.isoformat(),
-        days_late=days_late(submission.uploaded_at, assignment.due_at),
+        days_late=deadlines_of(session, assignment, submission.user_id).days_late(submission.uploaded_at),
         formula=_formula(manifest, submission, result),
         groups=tuple(Group(name, ok) for name, ok in group_results(manifest, found, submission.lane).items()),
         cases=found.cases,
@@ -113,6 +113,7 @@ def _grade(session: Session, submission: Submission, result: Result, found: Grad
         speed_points=result.speed_points,
         points=submission.points,
         confirmations=submission.confirmations,
+        speed_floor=result.speed_floor or 0.0,
     )
 
 

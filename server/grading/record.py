@@ -39,6 +39,7 @@ from server.grading.pools import keep_samples
 from server.grading.results import write_result
 from server.grading.states import LIVE, attempt_moves
 from server.grading.sweep import end_without_result
+from server.grading.trials import item_of, pool_of_item
 from server.models import AlertKind, Attempt, AttemptState, Node, Submission
 from server.nodes import service as nodes
 
@@ -245,6 +246,8 @@ def _keep_samples(live: _Live, result: GradeResult) -> None:
         return
     try:
         with live.session.begin_nested():
-            keep_samples(live.session, live.submission, live.attempt, result.measurements, now=live.now)
+            item = item_of(live.session, live.attempt)
+            apart = pool_of_item(live.session, item, live.submission) if item is not None else None
+            keep_samples(live.session, live.submission, live.attempt, result.measurements, now=live.now, apart=apart)
     except (ContractError, DataError) as error:
         logger.warning("attempt %s: its samples do not fit: %s", live.attempt.public_id, error)

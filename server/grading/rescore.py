@@ -13,7 +13,7 @@ from autograder import codec
 from autograder.contract import GradeResult
 from autograder.scores import score
 from server.grading.grades import points_of, set_points
-from server.grading.pools import let_have_speed, note_pool, read_pool, with_pool
+from server.grading.pools import keep_floor, let_have_speed, note_pool, read_pool, with_pool
 from server.grading.results import manifest_of
 from server.models import Assignment, AssignmentVersion, ChangeReason, Mode, Result, Submission
 
@@ -57,6 +57,7 @@ def _rescore_one(session: Session, version_id: int, submission: Submission, now:
     row.scored_version_id = version_id if version_id != submission.version_id else None
     row.correctness_points = scored.correctness_points
     row.speed_points = scored.speed_points
+    keep_floor(row)
     let_have_speed(row, scored.speed)
     note_pool(row, pool)
     before, after = submission.points, points_of(submission, row)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
@@ -24,13 +24,26 @@ from autograder.errors import ContractError
 from autograder.scores import score
 from server.config import Config
 from server.courses import service as courses
+from server.grading import findings
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
 from server.grading.onward import Graded, Next, asks_again, awaits_measuring, go_on, next_after
-from server.grading.pools import keep_samples, let_have_speed, note_pool, read_pool, update_others, with_pool
+from server.grading.pools import (
+    Pool,
+    keep_samples,
+    let_have_speed,
+    note_pool,
+    pool_by,
+    read_pool,
+    read_pools,
+    update_others,
+    with_pool,
+)
+from server.grading.retimes import open_request
 from server.grading.states import attempt_moves
 from server.grading.supersede import give_back
-from server.models import AssignmentVersion, Attempt, AttemptState, CaseRow, Mode, Result, Submission, Work
+from server.grading.trials import item_of, pool_of_item, target_of
+from server.models import AssignmentVersion, Attempt, AttemptState, CaseRow, Mode, Result, Submission, Trial, Work
 
 __all__ = ["awaits_measuring", "manifest_of", "write_result"]
 
@@ -53,12 +66,12 @@ def write_result(
         ContractError: a number in it is none that a measurement can have, or its cases are not those of the check that
             it measures; nothing was changed.
     """
-    manifest = manifest_of(session.get_one(AssignmentVersion, submission.version_id))
-    graded = Graded(session, submission, attempt, manifest, now)
-    whole = _whole(session, submission, attempt, result)
+    graded = _graded(session, submission, attempt, now)
+    whole = _whole(graded, result)
+    apart = pool_of_item(session, graded.item, submission) if graded.item is not None else None
     if attempt.work is not Work.check and graded.is_ranked:
-        keep_samples(session, submission, attempt, result.measurements, now=now)
-    pool = read_pool(session, submission)
+        keep_samples(session, submission, attempt, result.measurements, now=now, apart=apart)
+    pool = _pool(graded, apart)
     row = _row(graded, whole, with_pool(whole, pool))
     note_pool(row, pool)
     after = next_after(graded, result, whole, max_attempts)
@@ -66,16 +79,35 @@ def write_result(
     row.held = whole.held or (after is Next.over and asks_again(graded, result, whole))
     session.add(row)
     session.flush()  # The submission points at it by id.
+    findings.note(session, submission, row, whole)
     _finish(attempt, result, now)
     verdict_came(session, submission, now)
     submission.suspect = False
     submission.phase = None
     submission.revision += 1
     go_on(graded, row, after, result)
-    update_others(session, submission, pool, now=now)
-    if row.verdict is Verdict.compile_error:
-        give_back(session, submission, skip_locked=True)
+    if graded.item is None:
+        update_others(session, submission, pool, now=now)
+        if row.verdict is Verdict.compile_error:
+            give_back(session, submission, skip_locked=True)
     return row
+
+
+def _graded(session: Session, submission: Submission, attempt: Attempt, now: datetime) -> Graded:
+    """The attempt with what it was made for."""
+    item = item_of(session, attempt)
+    version_id = item.version_id if item is not None else submission.version_id
+    request = open_request(session, submission) if item is None else None
+    manifest = manifest_of(session.get_one(AssignmentVersion, version_id))
+    return Graded(session, submission, attempt, manifest, now, item, request)
+
+
+def _pool(graded: Graded, apart: str | None) -> Pool:
+    """What its numbers are worked out from; of a trial with its own samples, which do not count yet."""
+    if graded.item is None or apart is None:
+        return read_pool(graded.session, graded.submission)
+    counts = pool_by(graded.session, graded.submission, target_of(graded.session, graded.item))
+    return read_pools(graded.session, (counts, apart))
 
 
 def manifest_of(version: AssignmentVersion) -> Manifest:
@@ -91,23 +123,31 @@ def _finish(attempt: Attempt, result: GradeResult, now: datetime) -> None:
         attempt.phases = [{"phase": item.phase.value, "at": item.started_at} for item in result.phases]
 
 
-def _whole(session: Session, submission: Submission, attempt: Attempt, result: GradeResult) -> GradeResult:
-    """What the attempt found; of a measurement, with the check before it."""
-    if attempt.work is Work.check:
+def _whole(graded: Graded, result: GradeResult) -> GradeResult:
+    """What the attempt found; of a measurement, with the check before it, which was made for the same."""
+    if graded.attempt.work is Work.check:
         return dataclasses.replace(result, measurements=())
-    if attempt.work is Work.all:
+    if graded.attempt.work is Work.all:
         return result
+    same = Trial.item_id == graded.item.id if graded.item is not None else _is_no_proposal(graded.submission)
     query = (
         select(Result.payload)
         .join(Attempt, Attempt.id == Result.attempt_id)
-        .where(Result.submission_id == submission.id, Attempt.work == Work.check)
+        .outerjoin(Trial, Trial.attempt_id == Attempt.id)
+        .where(Result.submission_id == graded.submission.id, Attempt.work == Work.check, same)
         .order_by(Attempt.fence.desc())
         .limit(1)
     )
-    payload = session.scalar(query)
+    payload = graded.session.scalar(query)
     if payload is None:
         raise ContractError("it was measured and had never been checked")
     return merged(codec.from_json(GradeResult, payload), result)
+
+
+def _is_no_proposal(submission: Submission) -> ColumnElement[bool]:
+    """An attempt's: it was made for none, or for the one whose result counts now."""
+    counts = select(Trial.item_id).join(Result, Result.attempt_id == Trial.attempt_id)
+    return or_(Trial.item_id.is_(None), Trial.item_id.in_(counts.where(Result.id == submission.result_id)))
 
 
 def _row(graded: Graded, whole: GradeResult, counted: GradeResult) -> Result:

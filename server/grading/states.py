@@ -5,6 +5,7 @@ received ──> queued ──> running ──> done        running ──> queu
               ▼  │         │                    running ──> failed               ours, after the last attempt
             superseded ────┘                    done, failed ──> queued          staff grade it again
                                                 received, queued, superseded ──> cancelled
+                                                queued ──> done, failed          staff withdrew a proposal
 
 queued ──> superseded: a newer one took its place. superseded ──> queued: that one was cancelled, has failed, or does
 not compile. A verdict may come before `done`: what was checked and is to be measured has one, and it counts. What
@@ -26,7 +27,7 @@ LIVE = (AttemptState.dispatched, AttemptState.running)
 
 _SUBMISSION: Mapping[State, tuple[State, ...]] = {
     State.received: (State.queued, State.cancelled),
-    State.queued: (State.running, State.superseded, State.cancelled),
+    State.queued: (State.running, State.superseded, State.cancelled, State.done, State.failed),
     State.superseded: (State.running, State.queued, State.cancelled),
     State.running: (State.done, State.queued, State.superseded, State.failed),
     State.done: (State.queued,),

@@ -21,7 +21,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, and_, exists, select
 from sqlalchemy.orm import Session, undefer
 
-from server.grading.lateness import days_late
+from server.gradebook.deadlines import Deadlines
 from server.grading.plausible import compiles
 from server.grading.states import submission_moves
 from server.models import Line, Mode, State, Submission, Work
@@ -58,13 +58,14 @@ def takeover(older: Sequence[Older], *, new_compiles: bool, holds_another: bool)
     return Takeover(frozenset(item.id for item in older), place)
 
 
-def supersede_older(session: Session, new: Submission, *, entry: str, due_at: datetime | None) -> Sequence[Submission]:
+def supersede_older(session: Session, new: Submission, *, entry: str, dates: Deadlines) -> Sequence[Submission]:
     """Let a new submission, just added, supersede what it may; its person's row has to be locked.
 
     Args:
         entry: name of the function that the assignment asks for.
+        dates: of the assignment, for the person.
     """
-    rows = [row for row in _older(session, new) if _same_charge(row, new, due_at)]
+    rows = [row for row in _older(session, new) if _same_charge(row, new, dates)]
     if not rows:
         return []
     older = [Older(row.id, row.place_at, compiles(row.source, row.language, entry)) for row in rows]
@@ -79,13 +80,13 @@ def supersede_older(session: Session, new: Submission, *, entry: str, due_at: da
     return superseded
 
 
-def supersede_measuring(session: Session, new: Submission, *, due_at: datetime | None) -> None:
+def supersede_measuring(session: Session, new: Submission, *, dates: Deadlines) -> None:
     """Let one that passed its check take over the place of an older one that waits for its times; its row is locked."""
     if _holds_another(session, new):
         return
     query = _own(new).where(Submission.line == Line.measuring, Submission.id < new.id).order_by(Submission.id)
     for row in session.scalars(query.with_for_update(skip_locked=True).execution_options(populate_existing=True)):
-        if _same_charge(row, new, due_at):
+        if _same_charge(row, new, dates):
             new.place_at = min(new.place_at, row.place_at)
             _supersede(row, new)
 
@@ -98,7 +99,12 @@ def give_back(session: Session, gone: Submission, *, skip_locked: bool = False) 
     """
     query = (
         select(Submission)
-        .where(Submission.superseded_by_id == gone.id, Submission.state.in_((State.superseded, State.running)))
+        .where(
+            Submission.superseded_by_id == gone.id,
+            # What is graded once more has had its turn.
+            Submission.line == Line.superseded,
+            Submission.state.in_((State.superseded, State.running)),
+        )
         .order_by(Submission.id)
         .with_for_update(skip_locked=skip_locked)
         .execution_options(populate_existing=True)
@@ -143,8 +149,8 @@ def _same_queue(new: Submission) -> ColumnElement[bool]:
     return and_(Submission.user_id == new.user_id, Submission.lane == new.lane, Submission.mode == Mode.submission)
 
 
-def _same_charge(one: Submission, other: Submission, due_at: datetime | None) -> bool:
-    return days_late(one.uploaded_at, due_at) == days_late(other.uploaded_at, due_at)
+def _same_charge(one: Submission, other: Submission, dates: Deadlines) -> bool:
+    return dates.days_late(one.uploaded_at) == dates.days_late(other.uploaded_at)
 
 
 def _holds_another(session: Session, new: Submission) -> bool:

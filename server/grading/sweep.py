@@ -14,10 +14,12 @@ from server.config import Config
 from server.grading.heard import lease_clock
 from server.grading.lock import fresh_attempt, lock_submission
 from server.grading.results import awaits_measuring
+from server.grading.retimes import fail_retime, open_request
 from server.grading.states import LIVE, after_an_end_without_result, attempt_moves, submission_moves
 from server.grading.supersede import give_back
 from server.grading.suspects import hold
-from server.models import AlertKind, Attempt, AttemptState, Node, State, Submission, Verdict
+from server.grading.trials import give_up, open_item, withdraw
+from server.models import AlertKind, Attempt, AttemptState, Node, RegradeItem, State, Submission, Verdict
 from server.nodes import service as nodes
 
 logger = logging.getLogger(__name__)
@@ -101,6 +103,9 @@ def end_without_result(
     attempt.live_cases = []
     submission.phase = None
     submission.revision += 1
+    if (item := open_item(session, submission)) is not None:
+        _end_for_a_proposal(item, submission, attempt, now=now, config=config)
+        return
     after = after_an_end_without_result(
         submission.attempts_made,
         config.max_attempts,
@@ -119,9 +124,28 @@ def end_without_result(
         submission.trace, attempt.fence, submission.public_id, end, attempt.reason, after,
     )  # fmt: skip
     if after in {State.failed, State.done}:
+        if (request := open_request(session, submission)) is not None:
+            fail_retime(request)
         _say_failed(session, submission, attempt, now)
         if submission.suspect:
             hold(session, submission, now=now)
+
+
+def _end_for_a_proposal(
+    item: RegradeItem, submission: Submission, attempt: Attempt, *, now: datetime, config: Config
+) -> None:
+    """Try it again, or give it up; what counts of the submission is not touched, and nobody is held for it."""
+    if item.stopped:
+        withdraw(item, submission, now=now)
+    elif submission.attempts_made < config.max_attempts:
+        submission.state = submission_moves(submission.state, State.queued)
+    else:
+        give_up(item, submission, attempt.reason, now=now)
+    logger.warning(
+        "trace %s: attempt %d of submission %s is %s (%s); it was made for regrade %d, whose item is %s",
+        submission.trace, attempt.fence, submission.public_id, attempt.state, attempt.reason, item.regrade_id,
+        item.state,
+    )  # fmt: skip
 
 
 def _pull_in_leases(session: Session, now: datetime, config: Config) -> None:

@@ -1,0 +1,127 @@
+"""A student says why their speed should count; then staff decide again. Once for each submission."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from server.audit import service as audit
+from server.errors import ConflictError, ForbiddenError, InvalidInputError
+from server.grading.lock import lock_submission
+from server.grading.review import decide
+from server.groups import service as groups
+from server.messages import service as messages
+from server.models import Appeal, AuditEntry, Enrolment, NotificationKind, Review, Role, Submission, User
+
+MAX_CHARS = 4_000
+_APPEALABLE = (Review.held, Review.rejected)
+
+
+def of_submission(session: Session, submission: Submission) -> Appeal | None:
+    """What was said about this submission, and what came of it."""
+    return session.scalar(select(Appeal).where(Appeal.submission_id == submission.id))
+
+
+def may_appeal(submission: Submission, user: User, appeal: Appeal | None) -> bool:
+    """Whether this person can say something now: whose it is, once, while its speed does not count."""
+    return submission.user_id == user.id and appeal is None and submission.review in _APPEALABLE
+
+
+def say(session: Session, user: User, submission: Submission, text: str, *, now: datetime) -> Appeal:
+    """Appeal. The course's staff are told.
+
+    Raises:
+        ForbiddenError: it is somebody else's submission.
+        InvalidInputError: there is no text, or too much of it.
+        ConflictError: its speed counts, or there was an appeal already.
+    """
+    if submission.user_id != user.id:
+        raise ForbiddenError("Only who handed a submission in can appeal.")
+    text = text.replace("\0", "").strip()
+    if not 0 < len(text) <= MAX_CHARS:
+        raise InvalidInputError(f"Say why, in 1 to {MAX_CHARS:,} characters.", field="text")
+    row = lock_submission(session, submission.id)
+    if row is None or row.review not in _APPEALABLE:
+        raise ConflictError("There is nothing to appeal against: the speed of this submission counts.")
+    appeal = Appeal(course_id=row.course_id, submission_id=row.id, text=text, created_at=now)
+    try:
+        with session.begin_nested():
+            session.add(appeal)
+    except IntegrityError:
+        raise ConflictError("You have appealed already; staff decide once more, and then it stands.") from None
+    audit.record(session, action="submission.appealed", subject=f"submission:{row.public_id}", actor=user)
+    _tell_staff(session, row)
+    return appeal
+
+
+def answer(
+    session: Session, submission: Submission, review: Review, *, actor: User, reason: str, now: datetime, seen: Review
+) -> Appeal:
+    """Decide again, with a reason that the student reads; it may come to what it was.
+
+    Raises:
+        InvalidInputError: no reason.
+        ConflictError: there is no open appeal, or somebody decided meanwhile.
+    """
+    if not reason.strip():
+        raise InvalidInputError("An answer to an appeal needs a reason: the student reads it.", field="reason")
+    row = lock_submission(session, submission.id)
+    appeal = session.scalar(select(Appeal).where(Appeal.submission_id == submission.id).with_for_update())
+    if row is None or appeal is None or appeal.decided_at is not None or row.review is not seen:
+        raise ConflictError("Somebody answered this appeal meanwhile.")
+    if row.review is not review:
+        decide(session, row, review, actor=actor, reason=reason, now=now, seen=seen, told=True)
+    appeal.decided_at, appeal.decided_by_id = now, actor.id
+    appeal.decision, appeal.reason = review, reason
+    audit.record(
+        session,
+        action="submission.appeal_answered",
+        subject=f"submission:{row.public_id}",
+        actor=actor,
+        detail={"before": seen.value, "after": review.value},
+        reason=reason,
+    )
+    messages.notify(
+        session,
+        groups.together(session, row.assignment_id, row.user_id),
+        NotificationKind.held_decided,
+        course_id=row.course_id,
+        title=f"Your appeal about submission {row.number} was answered",
+        url=f"/submissions/{row.public_id}/appeal",
+        key=f"appeal:{appeal.id}",
+    )
+    return appeal
+
+
+def told_reason(session: Session, submission: Submission) -> str:
+    """What staff told the student when they decided last; `""` where they told nothing."""
+    query = (
+        select(AuditEntry)
+        .where(AuditEntry.subject == f"submission:{submission.public_id}", AuditEntry.action == "submission.reviewed")
+        .order_by(AuditEntry.id.desc())
+        .limit(1)
+    )
+    entry = session.scalar(query)
+    return str(entry.detail.get("told", "")) if entry else ""
+
+
+def _tell_staff(session: Session, submission: Submission) -> None:
+    staff = session.scalars(
+        select(Enrolment.user_id).where(
+            Enrolment.course_id == submission.course_id,
+            Enrolment.role.in_((Role.ta, Role.instructor)),
+            Enrolment.dropped_at.is_(None),
+        )
+    ).all()
+    messages.notify(
+        session,
+        staff,
+        NotificationKind.regrade_request_opened,
+        course_id=submission.course_id,
+        title=f"An appeal about submission {submission.public_id}",
+        url=f"/submissions/{submission.public_id}/evidence",
+        key=f"appealed:{submission.public_id}",
+    )

@@ -1,0 +1,127 @@
+"""What waits for a person: appeals, held results, findings; each the oldest first, because somebody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.sql.base import ExecutableOption
+
+from server.courses.service import Membership
+from server.models import Appeal, FindingLook, Mode, Result, Review, Submission
+
+SHOWN = 100
+"""Of each kind; the rest comes when these are done."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A submission that somebody should look at.
+
+    Attributes:
+        since: since when it waits.
+        kinds: of its findings, `FindingKind` values.
+        appeal: what its student says.
+    """
+
+    submission: Submission
+    since: datetime
+    kinds: tuple[str, ...] = ()
+    appeal: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of what waits: the first of it, and how many there are."""
+
+    items: tuple[Item, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Everything that waits."""
+
+    appeals: Part
+    held: Part
+    findings: Part
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not (self.appeals.count or self.held.count or self.findings.count)
+
+
+def waiting(session: Session, member: Membership) -> Queue:
+    """What waits in a course.
+
+    Raises:
+        ForbiddenError: to a student.
+    """
+    member.require_staff()
+    course_id = member.course.id
+    return Queue(_appeals(session, course_id), _held(session, course_id), _findings(session, course_id))
+
+
+def _appeals(session: Session, course_id: int) -> Part:
+    where = (Appeal.course_id == course_id, Appeal.decided_at.is_(None))
+    rows = session.execute(
+        select(Submission, Appeal)
+        .join(Appeal, Appeal.submission_id == Submission.id)
+        .where(*where)
+        .options(*_people())
+        .order_by(Appeal.id)
+        .limit(SHOWN)
+    ).all()
+    items = tuple(Item(row, appeal.created_at, appeal=appeal.text) for row, appeal in rows)
+    return Part(items, _count(session, select(func.count()).select_from(Appeal).where(*where)))
+
+
+def _held(session: Session, course_id: int) -> Part:
+    where = (
+        Submission.course_id == course_id,
+        Submission.review == Review.held,
+        Submission.mode == Mode.submission,
+        Submission.id.not_in(select(Appeal.submission_id).where(Appeal.decided_at.is_(None))),
+    )
+    rows = session.scalars(
+        select(Submission).where(*where).options(*_people()).order_by(Submission.id).limit(SHOWN)
+    ).all()
+    kinds = _kinds(session, [row.result_id for row in rows if row.result_id is not None])
+    items = tuple(Item(row, row.finished_at or row.uploaded_at, kinds.get(row.result_id or 0, ())) for row in rows)
+    return Part(items, _count(session, select(func.count()).select_from(Submission).where(*where)))
+
+
+def _findings(session: Session, course_id: int) -> Part:
+    """Of results that count, in what is not held anyway."""
+    where = (
+        FindingLook.course_id == course_id,
+        FindingLook.looked_at.is_(None),
+        FindingLook.result_id == Submission.result_id,
+        Submission.review != Review.held,
+    )
+    base = select(Submission, FindingLook).join(FindingLook, FindingLook.submission_id == Submission.id).where(*where)
+    rows = session.execute(base.options(*_people()).order_by(FindingLook.id).limit(SHOWN)).all()
+    items = tuple(Item(row, look.created_at, tuple(look.kinds)) for row, look in rows)
+    count = select(func.count()).select_from(Submission).join(FindingLook, FindingLook.submission_id == Submission.id)
+    return Part(items, _count(session, count.where(*where)))
+
+
+def _kinds(session: Session, result_ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    query = select(FindingLook.result_id, FindingLook.kinds).where(FindingLook.result_id.in_(result_ids))
+    return {result_id: tuple(kinds) for result_id, kinds in session.execute(query)}
+
+
+def _people() -> tuple[ExecutableOption, ...]:
+    return (
+        joinedload(Submission.user),
+        joinedload(Submission.assignment),
+        joinedload(Submission.result).load_only(Result.ratio, Result.ratio_low, Result.ratio_high, Result.time_us),
+    )
+
+
+def _count(session: Session, query: Select[int]) -> int:
+    return session.scalar(query) or 0

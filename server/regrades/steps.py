@@ -1,0 +1,62 @@
+"""What staff do to a proposal, by name: pages and the API offer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy.orm import Session
+
+from server.courses.service import Membership
+from server.models import Regrade
+from server.regrades import service
+
+
+class Step(StrEnum):
+    """What staff do to a proposal."""
+
+    start = "start"
+    """Begin, or go on after a pause."""
+    pause = "pause"
+    withdraw = "withdraw"
+    """Grade no more; what is known by now is what it is about."""
+    retry = "retry"
+    """Grade again what our side failed at."""
+    recheck = "recheck"
+    """Compare with what counts now whatever changed since."""
+    apply = "apply"
+    discard = "discard"
+    roll_back = "roll-back"
+
+
+_STEPS: Mapping[Step, Callable[..., Regrade]] = {
+    Step.start: service.start,
+    Step.pause: service.pause,
+    Step.withdraw: service.withdraw_rest,
+    Step.retry: service.retry_failed,
+    Step.recheck: service.recheck,
+    Step.apply: service.apply,
+    Step.discard: service.discard,
+    Step.roll_back: service.roll_back,
+}
+
+
+def take(
+    session: Session,
+    member: Membership,
+    regrade_id: int,
+    step: Step,
+    *,
+    revision: int,
+    now: datetime,
+    reason: str = "",
+) -> Regrade:
+    """Do it; only a roll-back has a reason of its own.
+
+    Raises:
+        ConflictError: the proposal is not any more as the person saw it.
+        InvalidInputError: a roll-back without a reason.
+    """
+    more = {"reason": reason} if step is Step.roll_back else {}
+    return _STEPS[step](session, member, regrade_id, revision=revision, now=now, **more)
