@@ -1,0 +1,90 @@
+"""Comments on earlier versions, beside the lines that they are about now.
+
+A student who answers a comment hands in a new version: there the comment stands where its lines went. Lines are
+followed as text; where one of them is gone, the comment stands under the source and says which version it was on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, joinedload, selectinload, undefer
+
+from server.comments.service import Place, is_visible
+from server.models import Comment, Submission
+
+VERSIONS = 10
+"""So many earlier versions with comments are followed, the newest first."""
+MOST_LINES = 4_000
+"""Longer sources are not followed: comparing takes time that the reader would wait for."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A comment on an earlier version; `place` is where its lines are now, `None` where they are gone."""
+
+    comment: Comment
+    version: Submission
+    place: Place | None
+
+
+def from_earlier(
+    session: Session, submission: Submission, source: str, *, staff: bool, published: bool
+) -> list[Carried]:
+    """The comments on the versions before this one that a viewer may see."""
+    query = (
+        select(Comment)
+        .join(Comment.submission)
+        .where(
+            Comment.assignment_id == submission.assignment_id,
+            Comment.user_id == submission.user_id,
+            Comment.submission_id < submission.id,
+            Comment.withdrawn_at.is_(None),
+        )
+        .options(
+            joinedload(Comment.author),
+            selectinload(Comment.texts),
+            joinedload(Comment.submission).options(undefer(Submission.source)),
+        )
+        .order_by(Comment.submission_id.desc(), Comment.first_line, Comment.id)
+        .limit(200)
+    )
+    rows = [row for row in session.scalars(query) if staff or is_visible(row, published=published)]
+    now = _lines(source)
+    found: list[Carried] = []
+    maps: dict[int, list[int | None]] = {}
+    for row in rows:
+        version = row.submission
+        if version is None or (version.id not in maps and len(maps) >= VERSIONS):
+            continue
+        if version.id not in maps:
+            maps[version.id] = follow(_lines(version.source.decode("utf-8", "replace")), now)
+        found.append(Carried(row, version, _moved(row, maps[version.id])))
+    return found
+
+
+def follow(before: Sequence[str], after: Sequence[str]) -> list[int | None]:
+    """For each line of `before` its number in `after`, from 1; `None` where it is gone or was changed."""
+    where: list[int | None] = [None] * len(before)
+    if max(len(before), len(after)) > MOST_LINES:
+        return where
+    for block in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            where[block.a + offset] = block.b + offset + 1
+    return where
+
+
+def _moved(comment: Comment, where: Sequence[int | None]) -> Place | None:
+    if comment.first_line is None or comment.last_line is None:
+        return None
+    lines = [place for place in where[comment.first_line - 1 : comment.last_line] if place is not None]
+    if len(lines) != comment.last_line - comment.first_line + 1:
+        return None
+    return Place(lines[0], lines[-1])
+
+
+def _lines(source: str) -> list[str]:
+    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
