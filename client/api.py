@@ -123,10 +123,21 @@ class Api:
         """Take a waiting submission out of the queue; it as it is then."""
         return self._json("POST", f"/submissions/{quote(public_id)}/cancel")
 
-    def leaderboard(self, course: str, slug: str, lane: str | None) -> Json:
+    def leaderboard(
+        self, course: str, slug: str, lane: str | None, *, language: str | None = None, section: str | None = None
+    ) -> Json:
         """The ranking on one lane."""
-        parameters = {"lane": lane} if lane else {}
+        asked = {"lane": lane, "language": language, "section": section}
+        parameters = {name: value for name, value in asked.items() if value}
         return self._json("GET", f"{_assignment(course, slug)}/leaderboard", params=parameters)
+
+    def standings(self, course: str, lane: str | None) -> Json:
+        """All boards of the course together."""
+        return self._json("GET", f"/courses/{quote(course)}/standings", params={"lane": lane} if lane else {})
+
+    def grades(self, course: str) -> Json:
+        """One's own grades and late days."""
+        return self._json("GET", f"/courses/{quote(course)}/grades")
 
     def quiz(self, course: str, slug: str) -> Json:
         """The questions of an assignment, with one's own answers."""

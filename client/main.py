@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.commands import account, assignments, grading, local, node, quiz, receipt, staff
+from client.commands import account, assignments, boards, grades, grading, local, node, quiz, receipt, staff
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,7 +26,9 @@ for _command in (
     grading.submit,
     grading.cancel,
     assignments.status,
-    assignments.board,
+    boards.board,
+    boards.standings,
+    grades.grades,
     quiz.quiz,
     receipt.receipt,
     staff.admin,

@@ -137,7 +137,7 @@ def show_cases(out: Console, cases: Sequence[Json]) -> None:
     """One line per case that was run, and one for all that were not."""
     if not cases:
         return
-    table = _table("case", "group", "verdict", "seconds")
+    table = plain_table("case", "group", "verdict", "seconds")
     left_out = [case for case in cases if case["verdict"] is None]
     for case in cases:
         if case["verdict"] is not None:
@@ -157,7 +157,7 @@ def case_name(case: Json) -> str:
 def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:
     if not measurements:
         return
-    table = _table("ranked case", "time", "reference", "ratio (below 1 is faster)")
+    table = plain_table("ranked case", "time", "reference", "ratio (below 1 is faster)")
     for item in measurements:
         ratio = f"{item['ratio']:.3f} [{item['ratio_low']:.3f}, {item['ratio_high']:.3f}]"
         table.add_row(Text(clean(item["case"])), duration(item["time_us"]), duration(item["reference_us"]), Text(ratio))
@@ -205,7 +205,7 @@ def moment(text: str | None) -> str:
 
 def show_assignments(out: Console, assignments: Sequence[Json]) -> None:
     """The ladder: one rung a line."""
-    table = _table("rung", "slug", "title", "languages", "points", "due")
+    table = plain_table("rung", "slug", "title", "languages", "points", "due")
     for item in assignments:
         points = sum(item["points"].values())
         row = (str(item["rung"]), item["slug"], item["title"], ", ".join(item["languages"]), f"{points:g}")
@@ -215,7 +215,7 @@ def show_assignments(out: Console, assignments: Sequence[Json]) -> None:
 
 def show_history(out: Console, submissions: Sequence[Json]) -> None:
     """One submission a line, newest first."""
-    table = _table("id", "assignment", "", "lane", "state", "verdict", "points", "uploaded")
+    table = plain_table("id", "assignment", "", "lane", "state", "verdict", "points", "uploaded")
     for item in submissions:
         points = "" if item.get("points") is None else f"{item['points']:g}"
         verdict = word(item["verdict"]) if item["verdict"] else Text("")
@@ -227,22 +227,8 @@ def show_history(out: Console, submissions: Sequence[Json]) -> None:
     out.print(table)
 
 
-def show_board(out: Console, board: Json) -> None:
-    """The ranking by paired ratio, its interval and the time beside it."""
-    practice = ", practice: no points" if board["practice"] else ""
-    out.print(Text(f"{clean(board['title'])} on {board['lane']}{practice}", style="bold"))
-    if not board["entries"]:
-        out.print("Nobody stands on this board yet.")
-        return
-    table = _table("rank", "who", "ratio (below 1 is faster than the reference)", "time", "language")
-    for entry in board["entries"]:
-        who = Text(clean(entry["name"]), style="bold" if entry["own"] else "") + Text(" (you)" if entry["own"] else "")
-        ratio = f"{entry['ratio']:.3f} [{entry['ratio_low']:.3f}, {entry['ratio_high']:.3f}]"
-        table.add_row(str(entry["rank"]), who, Text(ratio), duration(entry["time_us"]), entry["language"])
-    out.print(table)
-
-
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """A table without lines."""
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column)

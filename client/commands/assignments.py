@@ -1,4 +1,4 @@
-"""`ladder list`, `get`, `status` and `board`: look around, and fetch what one works on."""
+"""`ladder list`, `get` and `status`: look around, and fetch what one works on."""
 
 from __future__ import annotations
 
@@ -107,21 +107,6 @@ def _history(api: Api, slug: str | None, course: str) -> list[Json]:
     if slug:
         api.assignment(course, slug)  # an unknown slug is an error, not an empty history
     return api.submissions(course, slug)
-
-
-@click.command()
-@click.argument("slug")
-@options.lane
-@options.course
-@options.as_json
-def board(slug: str, lane: str | None, course_slug: str | None, as_json: bool) -> None:
-    """Show the leaderboard of SLUG."""
-    with options.connect() as api:
-        ranking = api.leaderboard(options.choose_course(api, course_slug, _course_here()), slug, lane)
-    if as_json:
-        options.print_json(ranking)
-    else:
-        show.show_board(show.console(), ranking)
 
 
 def _course_here() -> str | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from autograder.contract import Verdict
-from client import show
+from client import boards, show
 from client.account import Account
 from client.api import Api, Json
 from client.commands.grading import watch
@@ -108,7 +108,7 @@ def _show(served: up.Serving) -> list[str]:
             surprises.append(f"{step.file}: {final['state']}, {final['verdict']} instead of {step.expected}")
     _heading("the leaderboard, as Alice sees it")
     with Api(Account(served.url, tokens["alice@example.org"])) as api:
-        show.show_board(show.console(), api.leaderboard(seed.COURSE, SLUG, LANE))
+        boards.show_board(show.console(), api.leaderboard(seed.COURSE, SLUG, LANE))
     _heading("what came of it")
     for surprise in surprises:
         click.echo(f"not as expected: {surprise}")

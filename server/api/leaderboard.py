@@ -1,28 +1,41 @@
-"""The leaderboard of an assignment, as JSON and for a spreadsheet."""
+"""Leaderboards and standings, as JSON and for a spreadsheet; those of a public course for anybody."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from autograder.contract import Lane, Language
+from server import db
 from server.api.responses import errors
 from server.api.schemas import Read
-from server.courses import service as courses
-from server.courses.service import AssignmentDetail, Membership
-from server.errors import NotFoundError
-from server.http.identity import Someone
+from server.http.identity import Anyone
 from server.http.work import Work
-from server.leaderboard import service as leaderboard
-from server.leaderboard.service import Board, Entry
+from server.leaderboard import standings as all_boards
+from server.leaderboard import tables
+from server.leaderboard.looking import Looker, Shown, Wish, looker, shown
+from server.leaderboard.milestones import Baseline
+from server.leaderboard.records import Record, records_of
+from server.leaderboard.service import Entry
+from server.leaderboard.standings import Standings
+from server.models import MilestoneKind
 
 router = APIRouter(tags=["leaderboard"])
 
-ChosenLane = Annotated[Lane | None, Query(description="The device class; the assignment's first where it is left out.")]
+ChosenLane = Annotated[
+    Lane | None, Query(description="The device class; where it is left out, one that is used and gives points.")
+]
+ChosenLanguage = Annotated[Language | None, Query(description="Only results in it; ranks are among them.")]
+ChosenSection = Annotated[
+    str, Query(max_length=60, description="Only students of it: any for staff, one's own for students.")
+]
+AsFrozen = Annotated[bool, Query(description="Staff: what a freeze leaves students to see.")]
 _PATH = "/courses/{course}/assignments/{slug}/leaderboard"
+_STANDINGS = "/courses/{course}/standings"
+_TABLE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {}}, "description": "The table."}}
 
 
 class EntryRead(Read):
@@ -36,6 +49,9 @@ class EntryRead(Read):
     ratio_high: float
     confirmations: Annotated[int, Field(description="How often it was graded once more, with other seeds, and passed.")]
     time_us: float
+    time_low_us: float | None
+    time_high_us: float | None
+    limit_share: Annotated[float | None, Field(description="The device's limit by its data sheet, over that time.")]
     language: Language
     at: datetime
     submission: Annotated[str | None, Field(description="Shown to its owner and to staff.")]
@@ -43,8 +59,41 @@ class EntryRead(Read):
     @classmethod
     def of(cls, entry: Entry, *, staff: bool) -> EntryRead:
         """The entry, without its submission for others than its owner and staff."""
-        shown = cls.model_validate(entry)
-        return shown if staff or entry.own else shown.model_copy(update={"submission": None})
+        read = cls.model_validate(entry)
+        return read if staff or entry.own else read.model_copy(update={"submission": None})
+
+
+class BaselineRead(Read):
+    """A milestone: a kernel of the course's own, graded as everybody's are."""
+
+    name: str
+    kind: MilestoneKind
+    language: Language
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    time_us: float
+    at: datetime
+
+    @classmethod
+    def of(cls, baseline: Baseline) -> BaselineRead:
+        """The milestone."""
+        return cls.model_validate(baseline)
+
+
+class RecordRead(Read):
+    """A result that was faster than all before it."""
+
+    at: datetime
+    name: str
+    language: Language
+    ratio: float
+    time_us: float
+
+    @classmethod
+    def of(cls, record: Record) -> RecordRead:
+        """The record."""
+        return cls.model_validate(record)
 
 
 class BoardRead(Read):
@@ -57,48 +106,158 @@ class BoardRead(Read):
     version: Annotated[int, Field(description="The current one; earlier ones stand if graded the same way.")]
     ranks: Annotated[bool, Field(description="Whether the lane has a leaderboard.")]
     practice: Annotated[bool, Field(description="Whether its times are practice and give no points.")]
+    limit_us: Annotated[float | None, Field(description="The device's limit by its data sheet, in microseconds.")]
+    frozen_since: Annotated[datetime | None, Field(description="Students see what it was then.")]
+    as_of: Annotated[datetime | None, Field(description="Only what was handed in by then is here.")]
     entries: list[EntryRead]
+    milestones: list[BaselineRead]
+    records: Annotated[list[RecordRead], Field(description="How the record came down, oldest first.")]
 
     @classmethod
-    def of(cls, board: Board, detail: AssignmentDetail, member: Membership) -> BoardRead:
-        """The board of this assignment as this member sees it."""
+    def of(cls, found: Shown, records: tuple[Record, ...], who: Looker) -> BoardRead:
+        """The board of this assignment as they see it."""
         return cls(
-            course=member.course.slug,
-            assignment=detail.slug,
-            title=detail.title,
-            lane=board.lane,
-            version=board.version,
-            ranks=board.ranks,
-            practice=board.practice,
-            entries=[EntryRead.of(entry, staff=member.is_staff) for entry in board.entries],
+            course=who.course.slug,
+            assignment=found.detail.slug,
+            title=found.detail.title,
+            lane=found.board.lane,
+            version=found.board.version,
+            ranks=found.board.ranks,
+            practice=found.board.practice,
+            limit_us=found.board.limit_us,
+            frozen_since=found.frozen_since,
+            as_of=found.board.selection.as_of,
+            entries=[EntryRead.of(entry, staff=who.is_staff) for entry in found.board.entries],
+            milestones=[BaselineRead.of(item) for item in found.board.baselines],
+            records=[RecordRead.of(item) for item in records],
         )
 
 
+class LeaderRead(Read):
+    """Who stands first on a board, alone or with others."""
+
+    name: str
+    own: bool
+    ratio: float
+    time_us: float
+    language: Language
+
+    @classmethod
+    def of(cls, entry: Entry) -> LeaderRead:
+        """The leader."""
+        return cls.model_validate(entry)
+
+
+class RungRead(Read):
+    """One board of the standings."""
+
+    assignment: str
+    title: str
+    rung: int
+    entries: int
+    frozen_since: datetime | None
+    leaders: list[LeaderRead]
+
+
+class StandingRead(Read):
+    """One person over all boards."""
+
+    rank: Annotated[int, Field(description="Shared by those with the same points.")]
+    name: str
+    own: bool
+    points: Annotated[float, Field(description="100 / rank for each board, summed; nothing to do with grades.")]
+    firsts: Annotated[int, Field(description="How many boards they lead, alone or with others.")]
+    boards: int
+
+
+class StandingsRead(Read):
+    """All boards of a course on one lane."""
+
+    course: str
+    lane: Lane | None
+    rungs: list[RungRead]
+    people: list[StandingRead]
+
+    @classmethod
+    def of(cls, found: Standings, who: Looker) -> StandingsRead:
+        """The standings as they see them."""
+        rungs = [
+            RungRead(
+                assignment=rung.detail.slug,
+                title=rung.detail.title,
+                rung=rung.detail.row.rung,
+                entries=rung.entries,
+                frozen_since=rung.frozen_since,
+                leaders=[LeaderRead.of(entry) for entry in rung.leaders],
+            )
+            for rung in found.rungs
+        ]
+        people = [StandingRead.model_validate(person) for person in found.people]
+        return cls(course=who.course.slug, lane=found.lane, rungs=rungs, people=people)
+
+
 @router.get(_PATH, responses=errors(401, 404, 422), summary="Leaderboard")
-def read_leaderboard(course: str, slug: str, who: Someone, work: Work, lane: ChosenLane = None) -> BoardRead:
+def read_leaderboard(
+    *,
+    course: str,
+    slug: str,
+    who: Anyone,
+    work: Work,
+    lane: ChosenLane = None,
+    language: ChosenLanguage = None,
+    section: ChosenSection = "",
+    frozen: AsFrozen = False,
+) -> BoardRead:
     """Every student's best valid result on one lane, by ratio to the reference."""
-    member = courses.membership(work, who.user, course)
-    detail = courses.assignment_of(work, member, slug)
-    return BoardRead.of(_board(work, member, detail, lane), detail, member)
+    looking = looker(work, who.user if who else None, course)
+    found = shown(work, looking, slug, Wish(lane, language, section, frozen), db.now(work))
+    records = records_of(work, assignment=found.detail.row, lane=found.board.lane, selection=found.board.selection)
+    return BoardRead.of(found, records if found.board.ranks else (), looking)
 
 
 @router.get(
     f"{_PATH}.csv",
     response_class=Response,
-    responses={200: {"content": {"text/csv": {}}, "description": "The table."}, **errors(401, 404, 422)},
+    responses={**_TABLE, **errors(401, 404, 422)},
     summary="Leaderboard for a spreadsheet",
 )
-def export_leaderboard(course: str, slug: str, who: Someone, work: Work, lane: ChosenLane = None) -> Response:
+def export_leaderboard(
+    *,
+    course: str,
+    slug: str,
+    who: Anyone,
+    work: Work,
+    lane: ChosenLane = None,
+    language: ChosenLanguage = None,
+    section: ChosenSection = "",
+    frozen: AsFrozen = False,
+) -> Response:
     """The same table as comma-separated values; no cell can be taken for a formula."""
-    member = courses.membership(work, who.user, course)
-    detail = courses.assignment_of(work, member, slug)
-    board = _board(work, member, detail, lane)
-    headers = {"Content-Disposition": f'attachment; filename="{detail.slug}-{board.lane}.csv"'}
-    return Response(leaderboard.to_csv(board.entries), media_type="text/csv; charset=utf-8", headers=headers)
+    looking = looker(work, who.user if who else None, course)
+    found = shown(work, looking, slug, Wish(lane, language, section, frozen), db.now(work))
+    return _csv(tables.board_table(found.board), f"{found.detail.slug}-{found.board.lane}")
 
 
-def _board(work: Work, member: Membership, detail: AssignmentDetail, lane: Lane | None) -> Board:
-    chosen = lane or next(iter(leaderboard.lanes_with_board(detail.version)), None) or next(iter(detail.lanes), None)
-    if chosen is None or chosen not in detail.lanes:
-        raise NotFoundError(f"{detail.title} is not graded on that lane.")
-    return leaderboard.board(work, assignment=detail.row, lane=chosen, viewer_id=member.user.id)
+@router.get(_STANDINGS, responses=errors(401, 404, 422), summary="Standings")
+def read_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane = None) -> StandingsRead:
+    """All boards of the course on one lane: who leads each of them, and everybody's points of leaderboards."""
+    looking = looker(work, who.user if who else None, course)
+    return StandingsRead.of(all_boards.standings(work, looking, db.now(work), lane), looking)
+
+
+@router.get(
+    f"{_STANDINGS}.csv",
+    response_class=Response,
+    responses={**_TABLE, **errors(401, 404, 422)},
+    summary="Standings for a spreadsheet",
+)
+def export_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane = None) -> Response:
+    """Everybody's points of leaderboards as comma-separated values."""
+    looking = looker(work, who.user if who else None, course)
+    found = all_boards.standings(work, looking, db.now(work), lane)
+    return _csv(tables.standings_table(found), f"{looking.course.slug}-standings")
+
+
+def _csv(text: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)

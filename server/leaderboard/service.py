@@ -1,36 +1,45 @@
-"""The one ranking query.
+"""The leaderboard of an assignment on one lane, and who may look at it.
 
-A student's best valid result per assignment and lane, by ratio to the reference. Versions that differ in what they tell
-people only (`AssignmentVersion.grading_hash`) are ranked together; ratios to two references, or over two sets of cases,
-are never mixed.
+    service      boards, and what of a course somebody sees
+    standings    all boards of a course together
+    records      how the record of a board came down
+    milestones   baselines of ours on the boards
+    limits       what the lane's device could do
+    tables       boards for a spreadsheet
+
+The ranking itself is one query, `server.grading.ranked`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Row, exists, select
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
-from server.grading.service import manifest_of
-from server.models import (
-    Assignment,
-    AssignmentVersion,
-    Enrolment,
-    Mode,
-    Result,
-    Review,
-    Role,
-    Submission,
-    User,
-    Verdict,
-)
+from server.courses.service import AssignmentDetail, spec_of
+from server.grading.ranked import EVERYTHING, Selection, best, ranks
+from server.leaderboard.limits import limit_us
+from server.leaderboard.milestones import Baseline, baselines
+from server.models import Assignment, AssignmentVersion, Enrolment, Mode, Result, Role, Submission
+
+__all__ = [
+    "EVERYTHING",
+    "Board",
+    "Entry",
+    "Selection",
+    "board",
+    "chief_lane",
+    "entries_of",
+    "frozen_at",
+    "lanes_with_board",
+    "sections_of",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +51,8 @@ class Entry:
         name: the name if they chose to show it, otherwise their pseudonym.
         own: it is the viewer's.
         ratio, ratio_low, ratio_high: submission / reference; below 1 is faster than the reference.
-        time_us: beside it, the time on this lane.
+        time_us: beside it, the time on this lane; geometric means over the ranked cases, as its ends are.
+        limit_share: the device's limit by its data sheet over that time; `None` where none is known.
         submission: public id; a front shows it to its owner and to staff only.
         confirmations: how often it was graded once more and passed.
     """
@@ -57,18 +67,31 @@ class Entry:
     language: Language
     at: datetime
     submission: str
+    user_id: int
+    handle: str
+    time_low_us: float | None = None
+    time_high_us: float | None = None
+    limit_share: float | None = None
     confirmations: int = 0
 
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard. `ranks` is false where the lane has none; `practice` where its times give no points."""
+    """A leaderboard. `ranks` is false where the lane has none; `practice` where its times give no points.
+
+    Attributes:
+        limit_us: the least time that the lane's device needs by its data sheet; `None` where none is known.
+        baselines: milestones of ours, fastest first.
+    """
 
     lane: Lane
     version: int
     ranks: bool
     practice: bool
     entries: tuple[Entry, ...]
+    selection: Selection = EVERYTHING
+    limit_us: float | None = None
+    baselines: tuple[Baseline, ...] = ()
 
     @property
     def own(self) -> Entry | None:
@@ -76,80 +99,95 @@ class Board:
         return next((entry for entry in self.entries if entry.own), None)
 
 
-def board(session: Session, *, assignment: Assignment, lane: Lane, viewer_id: int | None = None) -> Board:
+def board(
+    session: Session,
+    *,
+    assignment: Assignment,
+    lane: Lane,
+    viewer_id: int | None = None,
+    selection: Selection = EVERYTHING,
+) -> Board:
     """The leaderboard on one lane: of the current version, and of those before it that grade the same way."""
     version = session.get(AssignmentVersion, assignment.version_id) if assignment.version_id is not None else None
-    policy = manifest_of(version).policy(lane) if version else None
+    policy = spec_of(version).policy(lane) if version else None
     if version is None or policy is None or not policy.ranks:
         return Board(lane=lane, version=version.number if version else 0, ranks=False, practice=True, entries=())
-    rows = session.execute(_best(assignment, version, lane)).all()
-    entries = tuple(_entry(row, rank, viewer_id) for row, rank in zip(rows, _ranks(rows), strict=True))
-    return Board(lane=lane, version=version.number, ranks=True, practice=not policy.speed_points, entries=entries)
+    limit = limit_us(version, lane)
+    here = (Submission.assignment_id == assignment.id, Submission.lane == lane)
+    rows = session.execute(best(selection, *here, more=(Result.pooled,))).all()
+    return Board(
+        lane=lane,
+        version=version.number,
+        ranks=True,
+        practice=not policy.speed_points,
+        entries=entries_of(rows, viewer_id, limit),
+        selection=selection,
+        limit_us=limit,
+        baselines=baselines(session, assignment, lane, language=selection.language),
+    )
 
 
-def lanes_with_board(version: AssignmentVersion) -> tuple[Lane, ...]:
-    """The lanes on which this version ranks."""
-    manifest = manifest_of(version)
-    policies = ((lane, manifest.policy(lane)) for lane in Lane)
-    return tuple(lane for lane, policy in policies if policy and policy.ranks)
+def entries_of(rows: Sequence[Row[Any]], viewer_id: int | None, limit: float | None = None) -> tuple[Entry, ...]:
+    """The entries of one board whose rows stand best first."""
+    places = ranks([(row.ratio_low, row.ratio_high) for row in rows])
+    return tuple(_entry(row, rank, viewer_id, limit) for row, rank in zip(rows, places, strict=True))
 
 
-def _best(assignment: Assignment, version: AssignmentVersion, lane: Lane) -> Select[Any]:
-    """Every enrolled student's best valid result, best first.
+def lanes_with_board(detail: AssignmentDetail) -> tuple[Lane, ...]:
+    """The lanes on which an assignment is offered and ranks."""
+    return tuple(lane for lane in detail.lanes if (policy := detail.spec.policy(lane)) and policy.ranks)
 
-    The result that counts is looked at, whatever the submission's state: while staff grade it again, its entry stays.
+
+def chief_lane(session: Session, details: Sequence[AssignmentDetail]) -> Lane | None:
+    """The lane whose boards are shown first: the one that gives most of them speed points, of those that are used."""
+    boards = [(detail, lane) for detail in details for lane in lanes_with_board(detail)]
+    lanes = list(dict.fromkeys(lane for _, lane in boards))
+    if len(lanes) < 2:  # noqa: PLR2004  # there is nothing to choose
+        return next(iter(lanes), None)
+    rows = [detail.row.id for detail in details]
+    used = session.execute(select(*(_is_used(rows, lane) for lane in lanes))).one()
+    in_use = [lane for lane, is_used in zip(lanes, used, strict=True) if is_used] or lanes
+    return max(in_use, key=lambda lane: sum(_gives_points(detail, each) for detail, each in boards if each is lane))
+
+
+def _is_used(assignment_ids: Sequence[int], lane: Lane) -> ColumnElement[bool]:
+    return exists().where(
+        Submission.assignment_id.in_(assignment_ids),
+        Submission.lane == lane,
+        Submission.mode == Mode.submission,
+        Submission.result_id.is_not(None),
+    )
+
+
+def _gives_points(detail: AssignmentDetail, lane: Lane) -> bool:
+    policy = detail.spec.policy(lane)
+    return policy is not None and policy.speed_points
+
+
+def frozen_at(assignment: Assignment, now: datetime) -> datetime | None:
+    """Since when the board shows students what it was; `None` while it does not.
+
+    It opens when the assignment is due. What was handed in before it froze stands on it whenever it was graded.
     """
-    order = (Result.ratio, Submission.uploaded_at, Submission.id)
-    valid = (
-        select(
-            Submission.user_id,
-            Submission.public_id,
-            Submission.language,
-            Submission.uploaded_at,
-            Submission.confirmations,
-            Result.ratio,
-            Result.ratio_low,
-            Result.ratio_high,
-            Result.time_us,
-            func.row_number().over(partition_by=Submission.user_id, order_by=order).label("own_place"),
-        )
-        .join(Result, Result.id == Submission.result_id)
-        .join(AssignmentVersion, AssignmentVersion.id == Submission.version_id)
-        .where(
-            Submission.assignment_id == assignment.id,
-            AssignmentVersion.grading_hash == version.grading_hash,
-            Submission.lane == lane,
-            Submission.mode == Mode.submission,
-            Submission.review.in_((Review.none, Review.cleared)),
-            or_(Result.settled, Submission.review == Review.cleared),
-            Result.verdict == Verdict.passed,
-            Result.ratio.is_not(None),
-        )
-        .subquery()
+    since, due_at = assignment.leaderboard_freeze_at, assignment.due_at
+    if since is None or now < since or (due_at is not None and (now >= due_at or since >= due_at)):
+        return None
+    return since
+
+
+def sections_of(session: Session, course_id: int) -> tuple[str, ...]:
+    """The sections that students of the course are in."""
+    query = select(Enrolment.section).where(
+        Enrolment.course_id == course_id,
+        Enrolment.role == Role.student,
+        Enrolment.dropped_at.is_(None),
+        Enrolment.section != "",
     )
-    return (
-        select(valid, User.handle, User.name, Enrolment.show_name)
-        .join(User, User.id == valid.c.user_id)
-        .join(Enrolment, (Enrolment.user_id == User.id) & (Enrolment.course_id == assignment.course_id))
-        .where(valid.c.own_place == 1, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
-        .order_by(valid.c.ratio, valid.c.uploaded_at, valid.c.user_id)
-    )
+    return tuple(session.scalars(query.distinct().order_by(Enrolment.section)))
 
 
-def _ranks(rows: Sequence[Row[Any]]) -> list[int]:
-    """Their ranks, best first: a group lasts while intervals begin before its leader's ends."""
-    ranks: list[int] = []
-    leader_high = float("-inf")
-    for place, row in enumerate(rows, start=1):
-        if ranks and row.ratio_low <= leader_high:
-            ranks.append(ranks[-1])
-        else:
-            leader_high = row.ratio_high
-            ranks.append(place)
-    return ranks
-
-
-def _entry(row: Row[Any], rank: int, viewer_id: int | None) -> Entry:
+def _entry(row: Row[Any], rank: int, viewer_id: int | None, limit: float | None) -> Entry:
+    low, high = _time_ends(getattr(row, "pooled", ()))
     return Entry(
         rank=rank,
         name=row.name if row.show_name else row.handle,
@@ -158,27 +196,24 @@ def _entry(row: Row[Any], rank: int, viewer_id: int | None) -> Entry:
         ratio_low=row.ratio_low,
         ratio_high=row.ratio_high,
         time_us=row.time_us,
+        time_low_us=low,
+        time_high_us=high,
+        limit_share=limit / row.time_us if limit and row.time_us else None,
         language=row.language,
         at=row.uploaded_at,
         submission=row.public_id,
+        user_id=row.user_id,
+        handle=row.handle,
         confirmations=row.confirmations,
     )
 
 
-CSV_COLUMNS = ("rank", "name", "ratio", "ratio_low", "ratio_high", "time_us", "language", "at", "confirmations")
-
-
-def to_csv(entries: Iterable[Entry]) -> str:
-    """The board as a table for a spreadsheet."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\r\n")
-    table.writerow(CSV_COLUMNS)
-    for entry in entries:
-        table.writerow([_cell(getattr(entry, column)) for column in CSV_COLUMNS])
-    return text.getvalue()
-
-
-def _cell(value: object) -> str:
-    """A cell that no spreadsheet takes for a formula: a name may begin with `=`."""
-    text = value.isoformat() if isinstance(value, datetime) else str(value)
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r", "\n"} else text
+def _time_ends(cases: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
+    """The ends of the time's interval: together never narrower than the interval of the mean would be."""
+    if not cases:
+        return None, None
+    low, high = (
+        math.exp(math.fsum(math.log(case[end]) for case in cases) / len(cases))
+        for end in ("time_low_us", "time_high_us")
+    )
+    return low, high

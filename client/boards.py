@@ -1,0 +1,70 @@
+"""What the terminal shows of leaderboards and standings."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from client.api import Json
+from client.show import clean, duration, plain_table
+
+
+def show_board(out: Console, board: Json) -> None:
+    """The ranking by paired ratio, its interval and the time beside it; milestones stand among the entries."""
+    practice = ", practice: no points" if board["practice"] else ""
+    out.print(Text(f"{clean(board['title'])} on {board['lane']}{practice}", style="bold"))
+    if board["as_of"]:
+        out.print(f"Frozen: this is what was handed in by {clean(board['as_of'])}.")
+    if not board["entries"]:
+        out.print("Nobody stands on this board yet.")
+        return
+    limited = board["limit_us"] is not None
+    columns = ("rank", "who", "ratio (below 1 is faster than the reference)", "time", "language", "confirmed")
+    table = plain_table(*columns, *(("of the limit",) if limited else ()))
+    rows = [(entry["ratio"], 0, entry) for entry in board["entries"]]
+    rows += [(item["ratio"], 1, item) for item in board["milestones"]]
+    for _, is_milestone, row in sorted(rows, key=lambda item: item[:2]):
+        table.add_row(*(_milestone(row) if is_milestone else _entry(row)), *_share(row, board["limit_us"]))
+    out.print(table)
+
+
+def show_standings(out: Console, standings: Json) -> None:
+    """Who leads each board, then everybody's points of leaderboards."""
+    if not standings["rungs"]:
+        out.print("No assignment has a leaderboard yet.")
+        return
+    fame = plain_table("rung", "assignment", "first", "ratio", "entries")
+    for rung in standings["rungs"]:
+        leaders = rung["leaders"]
+        names = ", ".join(clean(leader["name"]) for leader in leaders) or "nobody yet"
+        best = f"{leaders[0]['ratio']:.3f}" if leaders else ""
+        fame.add_row(str(rung["rung"]), Text(clean(rung["title"])), Text(names), best, str(rung["entries"]))
+    out.print(fame)
+    people = plain_table("rank", "who", "points", "first places", "boards")
+    for person in standings["people"]:
+        numbers = (f"{person['points']:g}", str(person["firsts"]), str(person["boards"]))
+        people.add_row(str(person["rank"]), _who(person), *numbers)
+    if standings["people"]:
+        out.print(people)
+
+
+def _entry(entry: Json) -> tuple[str | Text, ...]:
+    confirmed = f"× {entry['confirmations']}" if entry["confirmations"] else ""
+    return (str(entry["rank"]), _who(entry), *_numbers(entry), confirmed)
+
+
+def _milestone(item: Json) -> tuple[str | Text, ...]:
+    return ("", Text(f"{clean(item['name'])} (milestone)", style="dim"), *_numbers(item), "")
+
+
+def _numbers(row: Json) -> tuple[str | Text, ...]:
+    ratio = f"{row['ratio']:.3f} [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
+    return Text(ratio), duration(row["time_us"]), row["language"]
+
+
+def _share(row: Json, limit_us: float | None) -> tuple[str, ...]:
+    return () if limit_us is None else (f"{100 * limit_us / row['time_us']:.0f} %",)
+
+
+def _who(row: Json) -> Text:
+    return Text(clean(row["name"]), style="bold" if row["own"] else "") + Text(" (you)" if row["own"] else "")

@@ -1,0 +1,48 @@
+"""`ladder board` and `standings`: see who is fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from client import boards, options, show, workspace
+
+
+@click.command()
+@click.argument("slug")
+@click.option("--language", metavar="LANGUAGE", help="Only results in it; ranks are among them.")
+@click.option("--section", help="Only students of it: your own, or any if you are staff.")
+@options.lane
+@options.course
+@options.as_json
+def board(
+    *, slug: str, lane: str | None, language: str | None, section: str | None, course_slug: str | None, as_json: bool
+) -> None:
+    """Show the leaderboard of SLUG."""
+    with options.connect() as api:
+        course = options.choose_course(api, course_slug, _course_here())
+        ranking = api.leaderboard(course, slug, lane, language=language, section=section)
+    if as_json:
+        options.print_json(ranking)
+    else:
+        boards.show_board(show.console(), ranking)
+
+
+@click.command()
+@options.lane
+@options.course
+@options.as_json
+def standings(*, lane: str | None, course_slug: str | None, as_json: bool) -> None:
+    """Show all leaderboards of the course together."""
+    with options.connect() as api:
+        found = api.standings(options.choose_course(api, course_slug, _course_here()), lane)
+    if as_json:
+        options.print_json(found)
+    else:
+        boards.show_standings(show.console(), found)
+
+
+def _course_here() -> str | None:
+    found = workspace.find_note(Path.cwd())
+    return found[1].course if found else None
