@@ -88,6 +88,18 @@ bench: $(TOOLS) $(PAGES) ## Read the published figures and write docs/performanc
 load: $(TOOLS) $(PAGES) ## Find how much the web tier takes on PostgreSQL; writes docs/performance.md (10 minutes)
 	$(BIN)/python scripts/load.py --publish
 
+.PHONY: seed-large
+seed-large: $(TOOLS) ## Fill var/large with 300 students, 30 rungs and 100 000 submissions (URL=postgresql://… for another database)
+	$(BIN)/python -m scripts.seed_large $(if $(URL),--url '$(URL)')
+
+.PHONY: bench-web
+bench-web: $(TOOLS) $(PAGES) ## Time every page of that course, by who looks; writes docs/performance.md (minutes)
+	$(BIN)/python -m scripts.bench_web --publish $(if $(URL),--url '$(URL)')
+
+.PHONY: screenshots
+screenshots: $(TOOLS) $(PAGES) ## Take the pictures of docs/screenshots with a course in the middle of its term (minutes)
+	$(BIN)/python -m scripts.screenshots $(ONLY)
+
 .PHONY: surge
 surge: $(TOOLS) ## Replay the hours before a due date in simulated time; writes docs/reliability.md (minutes)
 	$(BIN)/python scripts/surge.py --publish

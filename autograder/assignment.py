@@ -42,6 +42,9 @@ REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcge
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
 TOLERANCE_KINDS = ("exact", "bounded")
+WRITEUP_FORMATS = ("pdf", "md", "txt")
+MOST_WRITEUP_MIB = 5
+"""The server reads no request that is much larger."""
 MUTANT_VERDICTS = tuple(v.value for v in Verdict if v not in {Verdict.passed, Verdict.grader_error})
 
 
@@ -209,6 +212,24 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Writeup:
+    """A text that a rung asks for beside the kernel. A person reads it and gives its points.
+
+    Attributes:
+        title: what it is about, as the page says it.
+        about: what it has to say.
+        formats: which of `WRITEUP_FORMATS` are taken.
+        max_mib: how large a file may be.
+    """
+
+    title: str
+    points: float
+    about: str = ""
+    formats: tuple[str, ...] = ("pdf", "md", "txt")
+    max_mib: int = 5
+
+
+@dataclass(frozen=True)
 class LanePolicy:
     """What a lane gives. Without speed points its times are practice: they rank nobody's grade and hold nobody.
 
@@ -260,6 +281,7 @@ class Assignment:
     library_kernels: tuple[str, ...] = ()
     compile_for: tuple[str, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    writeup: Writeup | None = None
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -478,6 +500,7 @@ def _check(assignment: Assignment, reader: Reader) -> None:
     _check_tolerance(assignment, reader)
     _check_lanes(assignment, reader)
     _check_requirements(assignment, reader)
+    _check_writeup(assignment, reader)
     _check_cost(assignment, sizes, reader)
 
 
@@ -517,6 +540,22 @@ def _check_requirements(assignment: Assignment, reader: Reader) -> None:
             raise reader.error(f"{where}.name", f"two cases or requirements have the name {requirement.name!r}")
         names.add(requirement.name)
         _check_requirement(requirement, where, assignment, reader)
+
+
+def _check_writeup(assignment: Assignment, reader: Reader) -> None:
+    asked = assignment.writeup
+    if asked is None:
+        return
+    if asked.points < 0:
+        raise reader.error("writeup.points", "cannot be below 0")
+    if not 1 <= asked.max_mib <= MOST_WRITEUP_MIB:
+        raise reader.error("writeup.max_mib", f"has to be from 1 to {MOST_WRITEUP_MIB}")
+    for index, name in enumerate(asked.formats):
+        if name not in WRITEUP_FORMATS:
+            hint = reader.nearest(name, WRITEUP_FORMATS)
+            raise reader.error(f"writeup.formats[{index}]", f"{name!r} is none of {', '.join(WRITEUP_FORMATS)}", hint)
+    if not asked.formats:
+        raise reader.error("writeup.formats", "names no format")
 
 
 def _check_requirement(requirement: Requirement, where: str, assignment: Assignment, reader: Reader) -> None:

@@ -674,7 +674,10 @@ class GradeResult:
         """What the student may see: hidden cases reduced to category and verdict, no findings."""
         # Looks at the GPU come at fixed times: their number in a phase would tell how long hidden cases took.
         gpu = dataclasses.replace(self.gpu, samples=()) if self.gpu else None
-        return dataclasses.replace(self, cases=tuple(case.for_student() for case in self.cases), findings=(), gpu=gpu)
+        hidden = {case.name for case in self.cases if case.visibility is Visibility.hidden}
+        times = tuple(item for item in self.measurements if item.case not in hidden)
+        cases = tuple(case.for_student() for case in self.cases)
+        return dataclasses.replace(self, cases=cases, measurements=times, findings=(), gpu=gpu)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ class Grade:
         settled: false while its times have to be taken again: speed points wait.
         points: correctness, and speed where it counts.
         confirmations: how often it was graded once more and passed.
+        speed_floor: speed points that a regrade left standing although the formula gives fewer; 0 where there are none.
     """
 
     verdict: Verdict
@@ -123,6 +124,7 @@ class Grade:
     speed_points: float
     points: float | None
     confirmations: int = 0
+    speed_floor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,7 @@ def recompute(receipt: Receipt) -> list[str]:
     speed = _speed(receipt) if grade.verdict is Verdict.passed else None
     policy = LanePolicy(speed_points=formula.speed_points, r_full=formula.r_full, r_zero=formula.r_zero)
     speed_points = formula.speed * speed_fraction(policy, speed.ratio) if complete and speed else 0.0
+    speed_points = max(speed_points, grade.speed_floor) if complete else speed_points
     counts = grade.review is Review.cleared or (grade.review is Review.none and grade.settled)
     return [
         *_differences("ratio", grade.speed, speed),

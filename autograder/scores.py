@@ -140,14 +140,18 @@ def speed_fraction(policy: LanePolicy, ratio: float) -> float:
     return (math.log(policy.r_zero) - math.log(ratio)) / (math.log(policy.r_zero) - math.log(policy.r_full))
 
 
-def next_point(assignment: Assignment, lane: Lane, ratio: float) -> NextPoint | None:
-    """How much faster the next whole speed point is; `None` where the lane gives none, or none is left."""
+def next_point(assignment: Assignment, lane: Lane, ratio: float, step: float = 1.0) -> NextPoint | None:
+    """How much faster the next whole speed point is; `None` where the lane gives none, or none is left.
+
+    Args:
+        step: the next multiple of so many points instead.
+    """
     policy, most = assignment.policy(lane), assignment.points.speed
     if policy is None or not policy.speed_points or most <= 0:
         return None
     now = most * speed_fraction(policy, ratio)
     # A hair above a whole point counts as that point.
-    points = min(math.floor(now + 1e-9) + 1.0, most)
+    points = min((math.floor(now / step + 1e-9) + 1.0) * step, most)
     if points <= now + 1e-9:
         return None
     needed = math.exp(math.log(policy.r_zero) - points / most * (math.log(policy.r_zero) - math.log(policy.r_full)))

@@ -5,6 +5,7 @@
     live        the listener that tells watchers of changes
     figures     what Prometheus is told of the database
     snapshots   looks at the lanes of the queue, shared among viewers (`server.http.waits`)
+    outside     identity providers that people may log in with, and threads for asking them (`server.http.outside`)
     writers     slots for unsafe requests (`server.http.work`)
     seen_slots  one for writing down that somebody is here (`server.http.identity`)
 
@@ -18,11 +19,29 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI
 
 from autograder.contract import MAX_SOURCE_BYTES
 from server import pages
-from server.api import accounts, artefacts, courses, health, leaderboard, metrics, nodes, quizzes, receipts, submissions
+from server.accounts.oidc import relying_parties
+from server.accounts.providers import load_providers
+from server.api import (
+    accounts,
+    artefacts,
+    courses,
+    drafts,
+    gradebook,
+    health,
+    leaderboard,
+    metrics,
+    nodes,
+    quizzes,
+    receipts,
+    regrade_requests,
+    regrades,
+    submissions,
+)
 from server.config import Config
 from server.db import Database
 from server.grading.snapshots import Snapshots
@@ -31,6 +50,7 @@ from server.http.csrf import guard
 from server.http.edge import Edge
 from server.http.limits import BodyLimit
 from server.http.live import Live
+from server.http.outside import MAX_OUTSIDE
 from server.http.work import MAX_WRITERS
 from server.presence import Beating, Presence
 
@@ -63,12 +83,16 @@ def create_app(config: Config) -> FastAPI:
     app.state.database = database
     app.state.live = Live(database, config.poll_s)
     app.state.snapshots = Snapshots()
+    app.state.outside = relying_parties(load_providers(config.oidc), config.public_url)
+    app.state.outside_slots = CapacityLimiter(MAX_OUTSIDE)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
     app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)
     errors.install(app)
-    for module in (accounts, courses, submissions, quizzes, receipts, leaderboard, nodes, artefacts):
+    for module in (accounts, courses, submissions, drafts, quizzes, gradebook, receipts, leaderboard, nodes, artefacts):
+        app.include_router(module.router, prefix=API)
+    for module in (regrades, regrade_requests):
         app.include_router(module.router, prefix=API)
     app.include_router(health.router)
     metrics.install(app)

@@ -20,7 +20,11 @@ from sqlalchemy.orm import joinedload
 from server import migrations
 from server.accounts import service as accounts
 from server.app import create_app
+from server.cli_grades import settle_grades
+from server.cli_leaderboards import COMMANDS as LEADERBOARDS
 from server.cli_operations import COMMANDS
+from server.cli_similarity import COMMANDS as SIMILARITY
+from server.cli_terms import COMMANDS as TERMS
 from server.console import opened, read_config, work
 from server.courses import demo, sync
 from server.courses import service as courses
@@ -287,5 +291,5 @@ def _write_secret(path: Path, text: str) -> None:
     new.replace(path)
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, *LEADERBOARDS, *SIMILARITY, *TERMS, settle_grades):
     admin.add_command(_command)

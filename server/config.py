@@ -43,6 +43,14 @@ class Config:
         metrics_token: who has it may read `/metrics`; without one there is none.
         confirm_s: how often the dispatcher looks for what is to be graded once more; 0: it never does.
         receipt_key: file of the private key that signs receipts; made where there is none.
+        mail: `smtp`, or `console`, which writes mail to `home/mail.log` instead of sending it.
+        mail_from: who mail is from, `Kernel Ladder <ladder@example.org>`.
+        mail_host, mail_port: the mail server; port 0: the usual one for `mail_tls`.
+        mail_tls: `starttls`, `tls` (from the first byte), or `none`.
+        mail_ca: file of the authorities that the mail server's certificate is checked against; default: the system's.
+        mail_user, mail_password: how to log in at the mail server; without a user nobody logs in.
+        mail_timeout_s: how long the mail server may take to answer.
+        oidc: file that names identity providers people may log in with (`docs/access.md`); none without it.
     """
 
     home: Path
@@ -66,6 +74,16 @@ class Config:
     metrics_token: str = field(default="", repr=False)
     receipt_key: Path = Path()
     confirm_s: float = 60.0
+    mail: str = "console"
+    mail_from: str = "Kernel Ladder <ladder@localhost>"
+    mail_host: str = "localhost"
+    mail_port: int = 0
+    mail_tls: str = "starttls"
+    mail_ca: Path = Path()
+    mail_user: str = ""
+    mail_password: str = field(default="", repr=False)
+    mail_timeout_s: float = 10.0
+    oidc: Path = Path()
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> Config:
@@ -95,10 +113,16 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
             values[item.name] = kinds[str(item.type)](text)
         except ValueError:
             raise ValueError(f"LADDER_{item.name.upper()} has to be {item.type}, it is {text!r}") from None
+        if text not in _WORDS.get(item.name, (text,)):
+            raise ValueError(
+                f"LADDER_{item.name.upper()} has to be one of {', '.join(_WORDS[item.name])}, it is {text!r}"
+            )
     return Config(**values)  # type: ignore[arg-type]  # the loop above gave each field its own type
 
 
-_SECRETS = {"LADDER_DATABASE_URL", "LADDER_BROKER_URL", "LADDER_METRICS_TOKEN"}
+_WORDS = {"mail": ("console", "smtp"), "mail_tls": ("starttls", "tls", "none")}
+"""What a variable may say where it is not free."""
+_SECRETS = {"LADDER_DATABASE_URL", "LADDER_BROKER_URL", "LADDER_METRICS_TOKEN", "LADDER_MAIL_PASSWORD"}
 """The URLs hold passwords."""
 
 

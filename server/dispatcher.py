@@ -33,7 +33,9 @@ from autograder.contract import GradeTask, Lane
 from broker import logs
 from broker.app import GRADE, RESULTS, TICK, grade_queue, make_app, send
 from server.accounting import service as accounting
+from server.accounts import links, outside
 from server.alerts import service as alerts
+from server.announcements import service as announcements
 from server.config import Config, load_config
 from server.db import Database, after_commit, is_away, now
 from server.grading.confirm import confirm_due, measure_suspects_again
@@ -50,9 +52,14 @@ from server.grading.service import (
     make_tick,
     sweep,
 )
+from server.messages import outbox
+from server.messages import service as messages
+from server.messages.sender import Sender
 from server.models import AlertKind, Attempt, Submission
 from server.nodes import service as nodes
 from server.presence import Presence, forget_silent
+from server.regrades import work as regrading
+from server.similarity.keeper import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +70,11 @@ WATCH_EVERY_S = 5.0
 FORECASTS_EVERY_S = 2.0
 TIDY_EVERY_S = 300.0
 POOLS_EVERY_S = 60.0
+SIMILARITY_EVERY_S = 5.0
 ACCOUNTS_EVERY_S = 10.0
 """How often it is looked whether a course's accounts are due: each is examined once a minute, by whichever looks."""
+REGRADES_EVERY_S = 2.0
+ANNOUNCEMENTS_EVERY_S = 10.0
 PAUSE_S = 1.0
 """How long to wait before asking a database or a broker again that did not answer."""
 JUMP_S = 2.0
@@ -114,6 +124,7 @@ class Dispatcher:
         self._clock = Clock()
         self._watch = Watch(config)
         self._presence = Presence(database, "dispatcher")
+        self._comparisons = Keeper(database)
         self._calm_at = 0.0
         self._unsent: deque[Unsent] = deque()
         self._due: dict[str, float] = {}
@@ -128,7 +139,10 @@ class Dispatcher:
         self._when_due("pools", POOLS_EVERY_S, self.pools)
         if self._config.confirm_s > 0:
             self._when_due("confirmations", self._config.confirm_s, self.confirm)
+        self._when_due("regrades", REGRADES_EVERY_S, self.regrades)
+        self._when_due("announcements", ANNOUNCEMENTS_EVERY_S, self.announce)
         self._when_due("accounts", ACCOUNTS_EVERY_S, partial(accounting.check_due, self._database))
+        self._when_due("similarity", SIMILARITY_EVERY_S, self._comparisons.step)
         self._presence.beat()
         if not self._send_unsent():
             return 0
@@ -178,6 +192,15 @@ class Dispatcher:
         with self._database.transaction() as session:
             forget_silent(session, now=now(session))
             forget_artefacts(session, now=now(session), config=self._config)
+            outbox.forget_old(session, now=now(session))
+            messages.forget_old(session, now=now(session))
+            links.forget_old(session, now=now(session))
+            outside.forget_old(session)
+
+    def announce(self) -> int:
+        """Tell members of announcements whose time has come; how many."""
+        with self._database.transaction() as session:
+            return announcements.tell_due(session)
 
     def pools(self) -> int:
         """Bring up to date what was passed over while its pool grew; how many."""
@@ -189,6 +212,16 @@ class Dispatcher:
         with self._database.transaction() as session:
             at = now(session)
             return measure_suspects_again(session, now=at) + confirm_due(session, now=at)
+
+    def regrades(self) -> int:
+        """Do the next bit for every proposal that is under way, each in a transaction of its own; how many."""
+        with self._database.reading() as session:
+            ids = regrading.active_ids(session)
+        return sum(self._guarded(f"regrade {one}", partial(self._regrade, one)) for one in ids)
+
+    def _regrade(self, regrade_id: int) -> int:
+        with self._database.transaction() as session:
+            return regrading.step_one(session, regrade_id, now=now(session))
 
     def _when_due(self, name: str, every_s: float, work: Callable[[], int | None]) -> None:
         if time.monotonic() >= self._due.get(name, 0.0):
@@ -280,12 +313,15 @@ def run(config: Config, stop: threading.Event) -> None:
     """Dispatch until `stop` is set."""
     database = Database(config.database_url)
     dispatcher = Dispatcher(database, make_app("dispatcher", config.broker_url), config)
+    sender = Sender(database, config)
+    sender.start()
     logger.info("dispatching")
     try:
         while not stop.is_set():
             if not _step(dispatcher, stop):
                 stop.wait(PAUSE_S if dispatcher.waits_for_the_broker else config.poll_s)
         dispatcher.leave()
+        sender.stop()
     finally:
         database.dispose()
 

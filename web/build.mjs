@@ -26,7 +26,7 @@ const manifest = {
 
 const options = {
   absWorkingDir: root,
-  entryPoints: ["src/theme.js", "src/app.js", "src/editor.js", "src/app.css"],
+  entryPoints: ["src/theme.js", "src/app.js", "src/editor.js", "src/charts.js", "src/app.css"],
   outdir: "static/dist",
   entryNames: "[name]-[hash]",
   chunkNames: "chunk-[hash]",

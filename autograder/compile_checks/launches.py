@@ -38,6 +38,7 @@ class Kernel:
     uses: list[tuple[int, int]] = field(default_factory=list)
     shared_bytes: int = 0
     code: bytes = b""
+    ptx: bytes = b""
     error: BaseException | None = None
 
     @property
@@ -152,6 +153,7 @@ def _succeeded(function: Any, compiled: Any) -> Kernel:
         cut(", ".join(arguments), _MOST_TEXT),
         shared_bytes=int(metadata.shared),
         code=bytes(compiled.asm["cubin"]),
+        ptx=str(compiled.asm.get("ptx", "")).encode(),
     )
 
 

@@ -19,6 +19,8 @@ from autograder.compile_checks.messages import Reading
 _TOOL_S = 20.0
 _RESOURCES = re.compile(r"\bREG:(\d+)\b.*?\bSTACK:(\d+)\b.*?\bSHARED:(\d+)\b")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_KEPT = re.compile(r"\s*(?://##|/\*[0-9a-f]+\*/|\.L_x_\d+:)")
+"""Lines that say which instructions there are and where they came from."""
 _KINDS = {
     "spills": re.compile(r"(?:LDL|STL)(?:\.|$)"),
     "wgmma": re.compile(r"[HIQB]GMMA(?:\.|$)"),
@@ -38,15 +40,21 @@ def resources(cubin: bytes) -> Reading:
 
 
 def read(cubin: bytes) -> Reading:
-    """Everything."""
+    """Everything that is a number."""
+    return disassembled(cubin)[0]
+
+
+def disassembled(cubin: bytes) -> tuple[Reading, str]:
+    """Everything, and the instructions with the lines of the source that they came from."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         used = _resources(file.name)
         if not used.readable:
-            return used
-        counts = count(_lines("nvdisasm", "-c", file.name))
-    return Reading(True, used.registers, used.stack_bytes, shared_bytes=used.shared_bytes, **counts)
+            return used, ""
+        lines = _lines("nvdisasm", "-c", "-gi", file.name)
+    reading = Reading(True, used.registers, used.stack_bytes, shared_bytes=used.shared_bytes, **count(lines))
+    return reading, "\n".join(line for line in lines if _KEPT.match(line))
 
 
 def count(lines: Iterable[str]) -> dict[str, int]:

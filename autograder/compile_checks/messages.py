@@ -20,7 +20,10 @@ MOST_USES = 64
 """How many launches one kernel is said to serve."""
 
 CODE_BYTES = 24 * 2**20
-"""Room for machine code per target."""
+"""Room for machine code and PTX per target."""
+
+TEXT_BYTES = 24 * 2**20
+"""Room for the machine code of all targets as text."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class ClaimedKernel:
         uses: numbers of case and launch, for every launch that came to this kernel.
         shared_bytes: asked for at the launch; it is not in the machine code.
         offset, bytes: where its machine code is; no bytes where there is none.
+        ptx_bytes: of its PTX, which follows the machine code.
     """
 
     kernel: str
@@ -101,6 +105,7 @@ class ClaimedKernel:
     shared_bytes: int = 0
     offset: int = 0
     bytes: int = 0
+    ptx_bytes: int = 0
     fault: Fault | None = None
 
 
@@ -131,7 +136,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Read:
-    """Read machine code: number of the descriptor, offset and size of each."""
+    """Read machine code: number of the descriptor, offset and size of each. The last descriptor is room for text."""
 
     places: tuple[tuple[int, int, int], ...]
 
@@ -143,6 +148,7 @@ class Reading:
     Attributes:
         readable: it is what the tools can read.
         shared_bytes: static, beside what the launch asks for.
+        text_offset, text_bytes: where its instructions stand as text; no bytes where there was no room.
     """
 
     readable: bool
@@ -153,6 +159,8 @@ class Reading:
     wgmma: int = 0
     tcgen05: int = 0
     tma: int = 0
+    text_offset: int = 0
+    text_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import Any
 
 from autograder import codec
 from autograder.compile_checks import machine_code
-from autograder.compile_checks.messages import Read, Reading
+from autograder.compile_checks.messages import TEXT_BYTES, Read, Reading
 from autograder.runner import wire
 
 _AT_ONCE = 4
@@ -25,13 +26,26 @@ def serve(channel: socket.socket) -> None:
     fields, codes = received
     fields.pop("is")
     request = codec.from_json(Read, fields)
+    *codes, room = codes
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        readings = list(pool.map(lambda place: _reading(codes[place[0]], *place[1:]), request.places))
-    line.send("Readings", {"kernels": readings})
+        found = list(pool.map(lambda place: _reading(codes[place[0]], *place[1:]), request.places))
+    line.send("Readings", {"kernels": _written(found, room)})
     line.receive()
 
 
-def _reading(code: int, offset: int, size: int) -> dict[str, Any]:
-    read = machine_code.read(os.pread(code, size, offset)) if size else Reading(readable=False)
-    fields: dict[str, Any] = codec.to_json(read)
-    return fields
+def _reading(code: int, offset: int, size: int) -> tuple[Reading, bytes]:
+    if not size:
+        return Reading(readable=False), b""
+    read, text = machine_code.disassembled(os.pread(code, size, offset))
+    return read, text.encode()
+
+
+def _written(found: list[tuple[Reading, bytes]], room: int) -> list[dict[str, Any]]:
+    """The readings, with their texts left in the room as far as there is any."""
+    told, offset = [], 0
+    for read, text in found:
+        kept = text if offset + len(text) <= TEXT_BYTES else b""
+        os.pwrite(room, kept, offset)
+        told.append(codec.to_json(dataclasses.replace(read, text_offset=offset, text_bytes=len(kept))))
+        offset += len(kept)
+    return told

@@ -118,11 +118,12 @@ def _fitting(kept: Launches, fault: dict[str, Any] | None, case: str, code: int,
     for kernel in kept.kernels:
         fields = _fields(kernel, offset, filename)
         size = len(wire.to_text(fields)) + 1
-        if size > left or offset + len(kernel.code) > CODE_BYTES:
+        left_here = kernel.code + kernel.ptx
+        if size > left or offset + len(left_here) > CODE_BYTES:
             break
-        _pwrite(code, kernel.code, offset)
+        _pwrite(code, left_here, offset)
         told.append(fields)
-        offset, left = offset + len(kernel.code), left - size
+        offset, left = offset + len(left_here), left - size
     left_out = kept.left_out + len(kept.kernels) - len(told)
     return {"kernels": told, "left_out": left_out, "fault": fault, "case": case}
 
@@ -137,5 +138,6 @@ def _fields(kernel: Kernel, offset: int, filename: str) -> dict[str, Any]:
         "shared_bytes": kernel.shared_bytes,
         "offset": offset,
         "bytes": len(kernel.code),
+        "ptx_bytes": len(kernel.ptx),
         "fault": fault,
     }

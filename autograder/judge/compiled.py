@@ -14,7 +14,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -23,6 +23,7 @@ from autograder.compile_checks.messages import (
     CODE_BYTES,
     MOST_KERNELS,
     MOST_USES,
+    TEXT_BYTES,
     ClaimedKernel,
     Compile,
     Compiled,
@@ -40,6 +41,7 @@ from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Langu
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import layout_of
 from autograder.judge.failure import clean, from_exit, from_raised
+from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 from autograder.packets import decode, encode
 from autograder.protocol import MAX_PACKET, Raised
 from autograder.sandbox import Exit, Purpose, Runner, RunnerLimits, Sandbox
@@ -58,6 +60,9 @@ REFUSED = "Would not"
 """How a message begins that tells of a kernel which the compiler or the target refuses."""
 
 MAX_TEXT = 300
+_NO_LISTINGS = Listings("")
+MOST_LISTED = 2**20
+"""Bytes of one kernel's text that are looked at."""
 MOST_LEFT_OUT = 10**6
 _LOOK_S = 0.02
 _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
@@ -78,6 +83,7 @@ class Checked:
         cases: names, by number.
         whole: every launch of every case was compiled.
         ours: it failed through no fault of the submission.
+        listings: the kernels' code as text.
     """
 
     shown: CompiledFor
@@ -85,6 +91,7 @@ class Checked:
     cases: tuple[str, ...] = ()
     whole: bool = False
     ours: bool = False
+    listings: Listings = _NO_LISTINGS
 
 
 class _EndedError(Exception):
@@ -111,6 +118,7 @@ class Compilation:
         self._start = time.monotonic()
         self._jobs = {target: _Job(target, assignment) for target in assignment.compile_for}
         self._runners: dict[Purpose, Runner] = {}
+        self._text = _room("instructions", TEXT_BYTES)
         self._go_on(self._begin)
 
     def finish(self) -> dict[str, Checked]:
@@ -118,7 +126,7 @@ class Compilation:
         self._go_on(self._collect)
         self._go_on(self._read)
         seconds = time.monotonic() - self._start
-        return {target: job.checked(self._request.source, seconds) for target, job in self._jobs.items()}
+        return {target: job.checked(self._request, seconds, self._text) for target, job in self._jobs.items()}
 
     def __enter__(self) -> Self:
         """It has begun."""
@@ -128,6 +136,7 @@ class Compilation:
         """End what still runs."""
         for runner in self._runners.values():
             runner.close()
+        os.close(self._text)
         for job in self._jobs.values():
             os.close(job.code)
 
@@ -189,8 +198,11 @@ class Compilation:
         places = [(number, *place) for number, job in enumerate(jobs) for place in job.places()]
         if not places:
             return
-        _send(self._runners[Purpose.read], Read(tuple(places)), [job.code for job in jobs])
+        _send(self._runners[Purpose.read], Read(tuple(places)), [*(job.code for job in jobs), self._text])
         packet = _packet(self._runners[Purpose.read], time.monotonic() + DEADLINE_S)
+        self._runners.pop(Purpose.read).close()
+        # Nobody who could still write has the memory, or has it mapped.
+        fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
         readings = _understood(packet, Readings).kernels
         if len(readings) != len(places):
             raise _EndedError("The machine code could not be read.")
@@ -246,9 +258,7 @@ class _Job:
         self._message = ""
         self._ours = False
         self._compiled = Compiled(target, ())
-        self.code = os.memfd_create("machine code", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.code, CODE_BYTES)
-        fcntl.fcntl(self.code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        self.code = _room("machine code", CODE_BYTES)
 
     def hear(self, said: Compiled | Ended) -> None:
         """Keep what its process said, as far as there is room for it."""
@@ -267,8 +277,9 @@ class _Job:
         if not self.failed:
             self.failed, self._message, self._ours = True, message, ours
 
-    def checked(self, source: str, seconds: float) -> Checked:
-        """What came of it."""
+    def checked(self, request: GradeRequest, seconds: float, text: int) -> Checked:
+        """What came of it; `text` has the instructions as text."""
+        source = request.source
         if self.failed:
             return Checked(CompiledFor(self.target, message=self._message, seconds=seconds), ours=self._ours)
         names, claims = tuple(case.name for case in self.cases), self._compiled.kernels
@@ -278,7 +289,40 @@ class _Job:
         kernels = tuple(_shown(claim, reading, self.target, names, source) for claim, reading in both)
         shown = CompiledFor(self.target, kernels, left_out, message, seconds)
         uses = tuple(_uses(claim, len(names)) for claim in claims)
-        return Checked(shown, uses, names, whole=not (message or left_out))
+        texts = (self._texts(claim, reading, text) for claim, reading in zip(claims, self.readings, strict=True))
+        listings = listings_of(shown, texts, request.filename)
+        return Checked(shown, uses, names, whole=not (message or left_out), listings=listings)
+
+    def _texts(self, claim: ClaimedKernel, reading: Reading, text: int) -> tuple[str, str]:
+        """Its instructions and its PTX, as far as they are where they are said to be."""
+        sass = _read(text, reading.text_offset, reading.text_bytes, TEXT_BYTES)
+        return sass, _read(self.code, claim.offset + claim.bytes, claim.ptx_bytes, CODE_BYTES)
+
+
+def listings_of(shown: CompiledFor, texts: Iterable[tuple[str, str]], filename: str) -> Listings:
+    """The code of the kernels that compiled, with the lines of the file that was handed in."""
+    kernels = []
+    for kernel, (sass, ptx) in zip(shown.kernels, texts, strict=True):
+        listing = KernelListing(
+            kernel.kernel, kernel.case, kernel.launch, kernel.config,
+            text_of(list(sass_rows(sass, filename))), text_of(list(ptx_rows(ptx, filename))),
+        )  # fmt: skip
+        if listing.sass or listing.ptx:
+            kernels.append(listing)
+    return Listings(shown.target, tuple(kernels), shown.left_out)
+
+
+def _room(name: str, size: int) -> int:
+    """Memory of a fixed size, which can be sealed against writing."""
+    made = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(made, size)
+    fcntl.fcntl(made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return made
+
+
+def _read(memory: int, offset: int, size: int, room: int) -> str:
+    inside = min(offset, size) >= 0 and offset + size <= room
+    return os.pread(memory, min(size, MOST_LISTED), offset).decode(errors="replace") if inside else ""
 
 
 def _bounded(claim: ClaimedKernel) -> ClaimedKernel:

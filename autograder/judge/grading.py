@@ -19,12 +19,13 @@ from __future__ import annotations
 import math
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from autograder import listings
 from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import (
     MAX_LOG_CHARS,
@@ -60,6 +61,8 @@ from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Timed
 from autograder.sandbox import Sandbox
 
+Keep = Callable[[str, bytes], None]
+"""Takes a file that a grading leaves."""
 _RESERVED_PER_ELEMENT = 32
 """Bytes."""
 
@@ -73,6 +76,7 @@ def grade(
     emit: Emit = lambda _: None,
     defences: Defences = ALL_ON,
     references: References | None = None,
+    keep: Keep = lambda _name, _data: None,
 ) -> GradeResult:
     """Grade one source.
 
@@ -84,6 +88,7 @@ def grade(
         emit: gets every phase and every case as it happens; the result is only returned.
         defences: all on, except in a test.
         references: warm reference runners that outlive this grading.
+        keep: gets the name and the bytes of every file that this grading leaves beside its result.
 
     Returns:
         The result; one with the verdict `grader_error` if something of ours failed.
@@ -92,8 +97,9 @@ def grade(
     warm = references or References(sandbox)
     try:
         with Grading(
-            request, (assignment_folder, reference_folder), sandbox, phases, references=warm, defences=defences
-        ) as grading:
+            request, (assignment_folder, reference_folder), sandbox, phases,
+            references=warm, defences=defences, keep=keep,
+        ) as grading:  # fmt: skip
             return grading.run()
     except Exception:  # noqa: BLE001 - the job's boundary: what fails here is ours, and the next job must not suffer
         traceback.print_exc(file=sys.stderr)
@@ -115,8 +121,10 @@ class Grading:
         *,
         references: References,
         defences: Defences,
+        keep: Keep,
     ) -> None:
         phases.enter(Phase.preparing)
+        self._keep = keep
         self._request = request
         self._folders = folders
         self._sandbox = sandbox
@@ -327,6 +335,9 @@ class Grading:
         """Hold what came of it against the rung's requirements."""
         if self._compilation is not None:
             self._compiled = self._compilation.finish()
+            for target, checked in self._compiled.items():
+                if checked.listings.kernels:
+                    self._keep(f"{listings.PREFIX}{target}", listings.pack(checked.listings))
             self._requirements = requirements.evaluate(self._assignment, self._compiled)
 
     def _all_cases(self) -> tuple[CaseResult, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from fastapi import APIRouter, Response
 
 from server.api.responses import errors
 from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead
 from server.courses import service as courses
 from server.courses import sync
+from server.db import now
 from server.http.identity import Someone
 from server.http.work import Work
 
@@ -26,7 +25,7 @@ def list_courses(who: Someone, work: Work) -> list[CourseRead]:
 def list_assignments(course: str, who: Someone, work: Work) -> list[AssignmentSummary]:
     """By rung; students see those that are published and open."""
     member = courses.membership(work, who.user, course)
-    return [AssignmentSummary.of(detail) for detail in courses.assignments_of(work, member, datetime.now(UTC))]
+    return [AssignmentSummary.of(detail) for detail in courses.assignments_of(work, member, now(work))]
 
 
 @router.get("/courses/{course}/assignments/{slug}", responses=errors(401, 404), summary="One assignment")

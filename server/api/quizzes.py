@@ -107,10 +107,9 @@ def read_quiz(course: str, slug: str, who: Someone, work: Work) -> QuizRead:
     member = courses.membership(work, who.user, course)
     detail = courses.assignment_of(work, member, slug)
     shown = quizzes.view(work, member, detail, now(work))
-    row = detail.row
     return QuizRead(
         course=course, assignment=slug, title=detail.title, points=shown.points, maximum=shown.maximum,
-        is_late=shown.is_late, is_closed=shown.is_closed, due_at=row.due_at, late_until=row.late_until,
+        is_late=shown.is_late, is_closed=shown.is_closed, due_at=detail.due_at, late_until=detail.late_until,
         questions=[QuestionRead.of(question) for question in shown.questions],
     )  # fmt: skip
 

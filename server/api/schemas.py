@@ -360,7 +360,7 @@ def _summary(detail: AssignmentDetail) -> dict[str, object]:
         "points": spec.points,
         "version": detail.version.number,
         "open_at": row.open_at,
-        "due_at": row.due_at,
-        "late_until": row.late_until,
+        "due_at": detail.due_at,
+        "late_until": detail.late_until,
         "published": row.published,
     }

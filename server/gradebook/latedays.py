@@ -37,13 +37,37 @@ class LatePolicy:
 
 
 @dataclass(frozen=True)
+class Answered:
+    """Points of the same assignment that are no submission's, such as a quiz answer's, and how late they came."""
+
+    points: float
+    days_late: int
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """A submission that could count: what it would be worth on time, how late it is, and what its points weigh."""
+    """A submission that could count: what it would be worth on time, how late it is, and what its points weigh.
+
+    Attributes:
+        answered: what counts beside it, whichever submission it is. The days that are charged hold for all of the
+            assignment, as if it had been due so much later.
+    """
 
     key: int
     points: float
     days_late: int
     weight: float = 1.0
+    answered: tuple[Answered, ...] = ()
+
+    @property
+    def most_late(self) -> int:
+        """More days than these bring nothing."""
+        return max([self.days_late, *(one.days_late for one in self.answered)])
+
+    @property
+    def on_time(self) -> float:
+        """All its points before lateness."""
+        return self.points + sum(one.points for one in self.answered)
 
 
 @dataclass(frozen=True)
@@ -82,10 +106,9 @@ def _options(policy: LatePolicy, candidates: Sequence[Candidate]) -> list[Counte
     most = policy.days if policy.most_each is None else min(policy.days, policy.most_each)
     found: dict[int, Counted] = {}
     for candidate in candidates:
-        for charged in range(min(most, candidate.days_late) + 1):
-            left = max(0.0, 1 - policy.penalty * (candidate.days_late - charged))
-            option = Counted(candidate, charged, candidate.points * left)
-            if charged not in found or _worth(option) > _worth(found[charged]):
+        for charged in range(min(most, candidate.most_late) + 1):
+            option = Counted(candidate, charged, _left(policy, candidate, charged))
+            if charged not in found or _rank(option) > _rank(found[charged]):
                 found[charged] = option
     kept: list[Counted] = []
     for _, option in sorted(found.items()):
@@ -94,8 +117,19 @@ def _options(policy: LatePolicy, candidates: Sequence[Candidate]) -> list[Counte
     return kept
 
 
+def _left(policy: LatePolicy, candidate: Candidate, charged: int) -> float:
+    """Of all its points, what lateness leaves when so many days are charged."""
+    parts = (Answered(candidate.points, candidate.days_late), *candidate.answered)
+    return sum(part.points * max(0.0, 1 - policy.penalty * max(0, part.days_late - charged)) for part in parts)
+
+
 def _worth(option: Counted) -> int:
     return round(option.points * option.candidate.weight * _UNIT)
+
+
+def _rank(option: Counted) -> tuple[int, int]:
+    """Among those that use as many days; where the points weigh nothing, still the one with most of them."""
+    return _worth(option), round(option.points * _UNIT)
 
 
 def _after(option: Counted, worth: Sequence[int], days: int) -> int:

@@ -35,6 +35,7 @@ COURSE_CHECKS: Mapping[str, Callable[[Session], Iterable[Finding]]] = {
     "assignments": doctor_course.assignments,
     "queue": doctor_course.queue,
     "accounts": doctor_course.accounts,
+    "grades": doctor_course.grades,
     "alerts": doctor_course.alerts_,
     "backups": doctor_course.backups,
     "rehearsal": doctor_course.rehearsal,

@@ -15,8 +15,9 @@ from server.accounting import service as accounting
 from server.alerts import service as alerts
 from server.courses.service import spec_of
 from server.db import now
+from server.gradebook import settling
 from server.grading.states import WAITING
-from server.models import Assignment, AuditEntry, Bundle, Line, Submission
+from server.models import Assignment, AuditEntry, Bundle, Course, Line, Submission
 from server.nodes import service as nodes
 from server.operations import overview
 from server.operations.findings import Finding, Level, ok, problem, warning
@@ -195,6 +196,22 @@ def accounts(session: Session) -> Iterator[Finding]:
         yield ok("accounts", f"{said}; every rule holds ({found.took_s:.1f} s).")
     else:
         yield problem("accounts", accounting.summary(found), "Touch nothing; read accounts_wrong in the runbook.")
+
+
+def grades(session: Session) -> Iterator[Finding]:
+    """Whether every stored grade is what it comes to."""
+    wrong = []
+    for course_id, slug in session.execute(select(Course.id, Course.slug).order_by(Course.slug)):
+        count = len(settling.differences(session, course_id))
+        if count:
+            wrong.append(f"{slug}: {count:,}")
+    if wrong:
+        said = f"Grades are stored that are not what they come to, or are missing: {', '.join(wrong)}."
+        yield problem(
+            "grades", said, "Run `ladder admin settle-grades`; after an upgrade of a running term that is all."
+        )
+    else:
+        yield ok("grades", "Every stored grade is what it comes to.")
 
 
 def alerts_(session: Session) -> Iterator[Finding]:

@@ -14,16 +14,49 @@ from fastapi import FastAPI
 
 from server.pages import (
     account,
+    announcements,
     assignment,
+    audit,
+    badges,
+    comments,
     components,
     diff,
+    exports,
+    extensions,
+    gradebook,
+    gradebook_tables,
+    grades,
+    group,
+    history,
     home,
+    join,
     leaderboard,
     live,
+    login,
+    machine_code,
+    notifications,
     operations,
+    password,
+    preview,
     queue,
     quiz,
+    regrade_new,
+    regrade_requests,
+    regrades,
+    review,
+    roster,
+    roster_import,
+    roster_person,
+    rubric,
+    schedule,
+    settings,
+    similarity,
+    solutions,
+    standings,
+    statistics,
     submission,
+    submissions_list,
+    writeups,
 )
 from server.pages.failures import render_error
 from server.pages.rendering import StaticFolder, templates_of
@@ -37,5 +70,20 @@ def install(app: FastAPI) -> None:
     app.state.templates = templates_of(web)
     app.state.error_renderer = render_error
     for module in (home, account, assignment, submission, diff, live, leaderboard, quiz, operations, queue, components):
+        app.include_router(module.router)
+    for module in (schedule, roster, roster_import, roster_person, join, settings, extensions, preview, solutions):
+        app.include_router(module.router)
+    app.include_router(machine_code.router)
+    for module in (standings, badges):
+        app.include_router(module.router)
+    for module in (comments, review, rubric, similarity, statistics, submissions_list):
+        app.include_router(module.router)
+    for module in (history, group, writeups, exports):
+        app.include_router(module.router)
+    for module in (grades, gradebook, gradebook_tables, audit):
+        app.include_router(module.router)
+    for module in (login, password, notifications, announcements):
+        app.include_router(module.router)
+    for module in (regrade_new, regrades, regrade_requests):
         app.include_router(module.router)
     app.mount("/static", StaticFolder(directory=web / "static"), name="static")

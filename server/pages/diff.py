@@ -13,13 +13,18 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from autograder.contract import Measurement
+from server.courses import service as courses
 from server.errors import InvalidInputError
+from server.groups import service as groups
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import AssignmentVersion, Submission, User
-from server.pages.highlight import Line, listing
+from server.pages.compiled_diff import InstructionChange, compiled_changes, instruction_changes
+from server.pages.highlight import Line, listing, source_lines
 from server.pages.rendering import render
+from server.submissions import listings
 from server.submissions import service as submissions
+from server.submissions.service import SubmissionView
 
 router = APIRouter(include_in_schema=False)
 
@@ -81,9 +86,10 @@ def diff_page(request: Request, public_id: str, who: Someone, work: Work) -> Res
     versions = _versions(work, new)
     asked = request.query_params.get("from")
     old = submissions.find(work, who.user, asked) if asked else _before(versions, new)
-    if old is not None and (old.user_id, old.assignment_id) != (new.user_id, new.assignment_id):
-        raise InvalidInputError("These are not two versions of one person's kernel for one assignment.", field="from")
+    if old is not None and not _belong_together(work, old, new):
+        raise InvalidInputError("These are not two versions of one kernel for one assignment.", field="from")
     assignment = new.assignment
+    views = [_view(work, who.user, one) for one in (old, new)] if old else []
     return render(
         request,
         "diff.html",
@@ -94,15 +100,25 @@ def diff_page(request: Request, public_id: str, who: Someone, work: Work) -> Res
         course=assignment.course,
         author=work.get_one(User, new.user_id),
         diff=_diff(work, old, new) if old else None,
-        changes=_changes(work, who.user, old, new) if old else (),
+        changes=_changes(work, (old, views[0]), (new, views[1])) if old else (),
+        kernels=compiled_changes(views[0].compiled, views[1].compiled) if old else (),
+        instructions=_instructions(work, old, new) if old else (),
+        member=courses.membership(work, who.user, assignment.course.slug),
     )
+
+
+def _belong_together(session: Session, old: Submission, new: Submission) -> bool:
+    """Whether one person, or one group, wrote both for the same assignment."""
+    together = groups.together(session, new.assignment_id, new.user_id)
+    return old.assignment_id == new.assignment_id and old.user_id in together
 
 
 def compare(old: str, new: str, old_language: str, new_language: str) -> Diff:
     """What is other in `new`: lines in order, changed ones beside each other, equal ones further away left out."""
     before, after = listing(old, old_language), listing(new, new_language)
     # Compared as text: the same line is coloured otherwise inside a string.
-    matcher = difflib.SequenceMatcher(None, _texts(old, before.lines), _texts(new, after.lines))
+    texts = source_lines(old)[: len(before.lines)], source_lines(new)[: len(after.lines)]
+    matcher = difflib.SequenceMatcher(None, *texts)
     hunks, at = [], 0
     for group in matcher.get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
@@ -117,11 +133,6 @@ def compare(old: str, new: str, old_language: str, new_language: str) -> Diff:
         left_out=len(before.lines) - at,
         cut=bool(before.left_out or after.left_out),
     )
-
-
-def _texts(source: str, lines: Sequence[Line]) -> list[str]:
-    rows = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return rows[: len(lines)]
 
 
 def _rows(opcode: tuple[str, int, int, int, int], before: Sequence[Line], after: Sequence[Line]) -> list[Row]:
@@ -152,20 +163,21 @@ def _before(versions: Sequence[Submission], new: Submission) -> Submission | Non
     return next((one for one in older if one.mode is new.mode), older[0] if older else None)
 
 
-def _changes(session: Session, viewer: User, old: Submission, new: Submission) -> tuple[Change, ...]:
+def _view(session: Session, viewer: User, submission: Submission) -> SubmissionView:
+    staff = submissions.is_staff_of(session, viewer, submission)
+    return submissions.view(session, submission, staff=staff, max_attempts=1, wait=None)
+
+
+def _changes(
+    session: Session, old: tuple[Submission, SubmissionView], new: tuple[Submission, SubmissionView]
+) -> tuple[Change, ...]:
     """What became of every ranked case; ratios on two lanes, or to two references, are not held against each other."""
-    hashes = {_version(session, one).grading_hash for one in (old, new)}
-    if old.lane is not new.lane or len(hashes) > 1:
+    hashes = {_version(session, one).grading_hash for one, _ in (old, new)}
+    if old[0].lane is not new[0].lane or len(hashes) > 1:
         return ()
-    before, after = _measured(session, viewer, old), _measured(session, viewer, new)
+    before, after = ({item.case: item for item in view.measurements} for _, view in (old, new))
     cases = dict.fromkeys([*before, *after])
     return tuple(_change(case, before.get(case), after.get(case)) for case in cases)
-
-
-def _measured(session: Session, viewer: User, submission: Submission) -> dict[str, Measurement]:
-    staff = submissions.is_staff_of(session, viewer, submission)
-    found = submissions.view(session, submission, staff=staff, max_attempts=1, wait=None)
-    return {item.case: item for item in found.measurements}
 
 
 def _change(case: str, old: Measurement | None, new: Measurement | None) -> Change:
@@ -173,6 +185,12 @@ def _change(case: str, old: Measurement | None, new: Measurement | None) -> Chan
         return Change(case, old, new, None, noise=False)
     noise = old.ratio_low <= new.ratio_high and new.ratio_low <= old.ratio_high
     return Change(case, old, new, new.ratio / old.ratio, noise)
+
+
+def _instructions(session: Session, old: Submission, new: Submission) -> tuple[InstructionChange, ...]:
+    both = [set(listings.targets_of(session, one)) for one in (old, new)]
+    pairs = ([listings.listings_of(session, one, target) for one in (old, new)] for target in sorted(both[0] & both[1]))
+    return tuple(change for before, after in pairs if before and after for change in instruction_changes(before, after))
 
 
 def _version(session: Session, submission: Submission) -> AssignmentVersion:

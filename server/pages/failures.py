@@ -22,6 +22,7 @@ _TITLES = {
     413: "That is too large",
     422: "That could not be taken",
     429: "A little slower, please",
+    502: "Somebody else's service does not answer",
     503: "The database does not answer",
 }
 _NEXT_STEPS = {
@@ -33,6 +34,7 @@ _NEXT_STEPS = {
     413: "Go back: your text is still there. Make it smaller and send it again.",
     422: "Go back: what you wrote is still there. Change it and send it again.",
     429: "Go back and wait for a moment; what you wrote is still there.",
+    502: "Nothing was changed. Try again in a moment, or log in another way.",
     503: "Nothing was changed. Go back and try again in a moment.",
 }
 _OURS = "Nothing you did caused this. If it happens again, give the staff of your course the number below."

@@ -120,6 +120,27 @@ def byte_size(value: float) -> str:
     raise AssertionError  # the loop returns at GiB
 
 
+def rate(tera: float, unit: str) -> str:
+    """`3.83 TB/s`, `812 GB/s`, `14.2 TFLOP/s`: of so many 1e12 a second."""
+    for factor, prefix in ((1.0, "T"), (1e-3, "G"), (1e-6, "M")):
+        if tera >= factor:
+            return f"{significant(tera / factor)} {prefix}{unit}/s"
+    return f"{significant(tera * 1e6)} M{unit}/s"
+
+
+def amount(value: float, unit: str) -> str:
+    """`1.61 GB`, `137 GFLOP`, `512 B`: by thousands, as data sheets count."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{significant(value / factor)} {prefix}{unit}"
+    return f"{value:.0f} {unit}"
+
+
+def percent(part: float) -> str:
+    """`61 %`, `6.1 %`, `0.61 %`: of a whole that is 1."""
+    return f"{significant(100 * part, 2) if part < 1 else f'{100 * part:.0f}'} %"
+
+
 def moment(value: datetime, zone: str = "UTC") -> str:
     """`Sun 29 Nov, 23:59 CET`, in the given IANA zone."""
     local = value.astimezone(ZoneInfo(zone))

@@ -52,13 +52,13 @@ def highlight(code: str, language: str) -> Markup:
 
 def listing(source: str, language: str) -> Listing:
     """Source as numbered lines; very long lines are cut and say so."""
-    rows = _rows(source.expandtabs(4))
+    rows = source_lines(source.expandtabs(4))
     shown = "\n".join(_cut(row) for row in rows[:MAX_LINES])
     lines = (Line(number, html) for number, html in enumerate(_lines(shown, language), 1))
     return Listing(tuple(lines)[: min(len(rows), MAX_LINES)], max(0, len(rows) - MAX_LINES))
 
 
-def _rows(source: str) -> list[str]:
+def source_lines(source: str) -> list[str]:
     """Lines as Python and a compiler count them: other separators of Unicode end none."""
     rows = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return rows[:-1] if len(rows) > 1 and not rows[-1] else rows

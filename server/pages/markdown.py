@@ -40,6 +40,11 @@ _ALIGNED = {"text-align:right": "number", "text-align:center": "centred"}
 @lru_cache(maxsize=128)
 def handout_html(text: str) -> Markup:
     """A handout as HTML; without its title, a first heading of the first level, because the page has one."""
+    return markdown_html(text)
+
+
+def markdown_html(text: str) -> Markup:
+    """As `handout_html`, for texts that nobody asks for often: nothing of them is kept."""
     parser = MarkdownIt("commonmark", {"html": True, "typographer": False}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
     parser.use(dollarmath_plugin, allow_space=True, double_inline=True, renderer=_maths)

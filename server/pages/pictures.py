@@ -172,7 +172,7 @@ _NARROWEST = 1.25
 """The scale reaches so far to both sides of the reference, so that noise never looks like a difference."""
 
 
-def ratio_scale(ratios: Sequence[tuple[float, float, float]], width: int = 240) -> RatioScale:
+def ratio_scale(ratios: Sequence[tuple[float, float, float]], width: int = 200) -> RatioScale:
     """Place `(low, median, high)` on one logarithmic axis that always shows the reference, 1×."""
     positive = [value for triple in ratios for value in triple if value > 0]
     start, end = math.log(min([1 / _NARROWEST, *positive])) - 0.03, math.log(max([_NARROWEST, *positive])) + 0.03

@@ -237,7 +237,7 @@ def _titles(session: Session, member: Membership, version_ids: set[int]) -> Mapp
     )
     if not member.is_staff:
         query = query.where(Assignment.published)
-    return dict(session.execute(query).tuples().all())
+    return {row.id: row.title for row in session.execute(query)}
 
 
 def _part(job: Job) -> str:

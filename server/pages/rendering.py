@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from server.http.identity import Identity, form_token, keep_form_token
 from server.http.templates import Templates
-from server.http.work import database_of, writer_slot
+from server.http.work import database_of, shown_at, writer_slot
 from server.pages import formats, navigation, words
 
 _FILTERS: dict[str, Callable[..., Any]] = {
@@ -26,8 +26,10 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "duration": formats.duration,
     "figure": formats.figure,
     "microseconds": formats.microseconds,
+    "moment": formats.moment,
     "number": formats.number,
     "ordinal": formats.ordinal,
+    "percent": formats.percent,
     "plural": formats.plural,
     "points": formats.points,
     "ratio": formats.ratio,
@@ -52,6 +54,9 @@ def templates_of(web: Path) -> Templates:
             "interval": formats.interval,
             "estimate": formats.estimate,
             "share": formats.share,
+            "rate": formats.rate,
+            "amount": formats.amount,
+            "percent": formats.percent,
         },
     )
 
@@ -70,7 +75,9 @@ def fragment(request: Request, name: str, /, **context: Any) -> str:
     identity: Identity | None = getattr(request.state, "identity", None)
     templates: Templates = request.app.state.templates
     viewer = identity.user if identity else None
-    return templates.render(name, {"viewer": viewer, "now": datetime.now(UTC), "path": request.url.path, **context})
+    given: dict[str, Any] = {"viewer": viewer, "now": shown_at(request) or datetime.now(UTC), "path": request.url.path}
+    given["looking_as"] = identity.preview if identity else None
+    return templates.render(name, {**given, "unread": identity.unread if identity else 0, **context})
 
 
 def write(request: Request, act: Callable[[Session], Any]) -> Any:

@@ -14,11 +14,18 @@ from autograder.contract import CaseResult, Measurement, Mode, Phase, State, Stu
 from autograder.scores import NextPoint, next_point
 from server.courses import service as courses
 from server.grading.forecast import Wait
-from server.models import AssignmentVersion, GradeChange, Result, Submission, User
+from server.leaderboard.milestones import baselines
+from server.models import AssignmentVersion, ChangeReason, GradeChange, Result, Submission, User
+from server.pages.advice import Advice, advise
+from server.pages.help import Section, section_for
 from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
+from server.pages.roofline import Roofline, last_before, roofline
+from server.pages.spread import Spread, spreads
 from server.pages.words import PHASES, Label, status_label
 from server.submissions import service as submissions
 from server.submissions.service import SubmissionView
+
+MOST_MILESTONES = 6
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,16 @@ class Speed:
 
 
 @dataclass(frozen=True)
+class PointsChange:
+    """One change of a submission's points, and why."""
+
+    at: datetime
+    reason: ChangeReason
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
 class Sheet:
     """What the templates of a submission print.
 
@@ -59,6 +76,10 @@ class Sheet:
         error: what to mark in the source: of the load, or of the first case that raised.
         practice: its lane gives no speed points: times are for practice.
         measured: every ranked case with its place on `scale`.
+        roofline: the public ranked cases against the device's limits; `None` on a lane without a data sheet.
+        spreads: the samples of the public ranked cases.
+        advice: what to try next; `None` where nothing was measured against limits.
+        section: of the handout, that helps with what went wrong.
         changes: of its points, in order.
     """
 
@@ -77,7 +98,11 @@ class Sheet:
     next_point: NextPoint | None
     measured: tuple[tuple[Measurement, Interval], ...]
     scale: RatioScale
-    changes: tuple[GradeChange, ...]
+    roofline: Roofline | None
+    spreads: tuple[Spread, ...]
+    advice: Advice | None
+    section: Section | None
+    changes: tuple[PointsChange, ...]
 
     @property
     def pairs(self) -> int:
@@ -113,7 +138,9 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
     """The submission as `viewer`, who may see it, sees it; its assignment and course have to be loaded."""
     staff = submissions.is_staff_of(session, viewer, submission)
     view = submissions.view(session, submission, staff=staff, max_attempts=max_attempts, wait=wait)
-    spec = _manifest(session, submission)
+    version = session.get_one(AssignmentVersion, submission.version_id)
+    spec = courses.spec_of(version)
+    limits = _limits(session, submission, spec, view)
     now = datetime.now(UTC)
     speed = _speed(session, submission)
     policy = spec.policy(submission.lane)
@@ -134,6 +161,10 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         next_point=next_point(spec, submission.lane, speed.ratio) if speed and _earns_speed(view) else None,
         measured=tuple(zip(view.measurements, scale.intervals, strict=True)),
         scale=scale,
+        roofline=limits,
+        spreads=spreads(view.measurements, [case.name for case in spec.cases]),
+        advice=advise(limits, view.compiled, spec.techniques) if limits and not view.withholds_speed else None,
+        section=_section(version, view),
         changes=_changes(session, submission),
     )
 
@@ -143,13 +174,35 @@ def _earns_speed(view: SubmissionView) -> bool:
     return view.score is not None and view.score.correctness >= view.score.correctness_max
 
 
-def _changes(session: Session, submission: Submission) -> tuple[GradeChange, ...]:
-    query = select(GradeChange).where(GradeChange.submission_id == submission.id).order_by(GradeChange.id)
-    return tuple(session.scalars(query))
+def _changes(session: Session, submission: Submission) -> tuple[PointsChange, ...]:
+    """As values: parts of the live stream are made after the session has ended."""
+    row = GradeChange
+    query = select(row.at, row.reason, row.before, row.after).where(row.submission_id == submission.id).order_by(row.id)
+    return tuple(PointsChange(*found) for found in session.execute(query))
 
 
-def _manifest(session: Session, submission: Submission) -> Assignment:
-    return courses.spec_of(session.get_one(AssignmentVersion, submission.version_id))
+def _limits(session: Session, submission: Submission, spec: Assignment, view: SubmissionView) -> Roofline | None:
+    if not view.measurements:
+        return None
+    last, known = last_before(session, submission), _milestones(session, submission)
+    return roofline(spec, submission.lane, view.measurements, last=last, milestones=known)
+
+
+def _milestones(session: Session, submission: Submission) -> list[tuple[str, float]]:
+    """Names and ratios of those in its language; none where its version is graded otherwise than they were."""
+    assignment = submission.assignment
+    versions = (submission.version_id, assignment.version_id)
+    hashes = {session.get_one(AssignmentVersion, number).grading_hash for number in versions if number is not None}
+    if len(hashes) > 1:
+        return []
+    found = baselines(session, assignment, submission.lane, language=submission.language)
+    return [(item.name, item.ratio) for item in found[:MOST_MILESTONES]]
+
+
+def _section(version: AssignmentVersion, view: SubmissionView) -> Section | None:
+    """By the first case that failed; a hidden one has no pattern to show, and its verdict says enough."""
+    pattern = next((case.mismatch.pattern for case in view.cases if case.mismatch), None)
+    return section_for(version.handout, view.verdict, pattern)
 
 
 def _speed(session: Session, submission: Submission) -> Speed | None:

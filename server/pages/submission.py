@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from autograder.receipts import Copy
 from server import db
+from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.grading.review import decide
 from server.http.identity import Someone
@@ -21,6 +22,7 @@ from server.http.receipts import receipt_for
 from server.http.waits import wait_of
 from server.http.work import Work, database_of
 from server.models import Review, User
+from server.pages.around import around
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
 from server.pages.sheet import sheet_of
@@ -60,11 +62,14 @@ def _page(
     wait = wait_of(request, session, submission)
     sheet = sheet_of(session, submission, user, wait=wait, max_attempts=request.app.state.config.max_attempts)
     source = submissions.source_of(session, submission).decode("utf-8", "replace")
+    member = courses.membership(session, user, sheet.view.course)
     return render(
         request,
         "submission.html",
         status=problem.status if problem else HTTPStatus.OK,
         problem=problem,
+        member=member,
+        around=around(session, member, submission),
         sheet=sheet,
         view=sheet.view,
         **place_context(wait, submission.lane, own=sheet.own),

@@ -116,6 +116,8 @@ CHANGES: Mapping[ChangeReason, str] = {
     ChangeReason.graded: "graded",
     ChangeReason.pooled: "the same kernel was measured again: its samples were added",
     ChangeReason.rescored: "worked out anew by another formula or other points",
+    ChangeReason.regraded: "regraded by staff",
+    ChangeReason.rolled_back: "a regrade was taken back by staff",
     ChangeReason.reviewed: "decided by staff, or held until they look",
 }
 
@@ -129,7 +131,8 @@ def status_label(
     state: State, verdict: Verdict | None, phase: Phase | None = None, line: Line = Line.submission
 ) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
-    if verdict is not None and (state in {State.done, State.failed} or line in {Line.measuring, Line.confirm}):
+    graded_once_more = line in {Line.measuring, Line.confirm, Line.regrade}
+    if verdict is not None and (state in {State.done, State.failed} or graded_once_more):
         return VERDICTS[verdict]
     if state is State.running and phase is not None:
         return Label(PHASES[phase], "play", "busy")

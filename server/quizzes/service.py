@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from autograder import quiz as quizzes
 from autograder.quiz import AnswerError, Key, Question, Response
+from server import stale
 from server.accounts import service as accounts
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
@@ -181,6 +182,7 @@ def answer(
     )
     session.add(row)
     session.flush()
+    stale.grades(session, member.course.id, user.id)
     return row, True
 
 
@@ -254,7 +256,7 @@ def _explained(standing: Standing, detail: AssignmentDetail, now: datetime) -> b
     """
     if standing is Standing.right:
         return True
-    over = detail.row.due_at is None or detail.is_late(now)
+    over = detail.due_at is None or detail.is_late(now)
     return over and standing is not Standing.open
 
 
@@ -267,7 +269,7 @@ def _check_open(
     if standing is Standing.used_up:
         raise ConflictError(f"All {question.tries_allowed} tries at this question are used.")
     if standing is Standing.closed:
-        closed = detail.row.late_until
+        closed = detail.late_until
         raise InvalidInputError(f"{detail.title} closed on {closed:%d %B %Y at %H:%M} UTC.", field="answer")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session, joinedload, undefer
 
 from autograder.assignment import content_hash
 from server import ids
 from server.accounts import service as accounts
 from server.config import Config
+from server.courses import quotas
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
@@ -20,8 +21,9 @@ from server.grading.requeue import first_work
 from server.grading.states import submission_moves
 from server.grading.supersede import give_back, supersede_older
 from server.grading.suspects import is_known_suspect
+from server.groups import service as groups
 from server.models import Assignment, Enrolment, Lane, Language, Line, Mode, Role, State, Submission, User
-from server.submissions import sources
+from server.submissions import prerequisites, sources
 from server.submissions.views import FINAL, WAITING, Score, SubmissionView, view
 
 __all__ = [
@@ -76,7 +78,7 @@ def submit(
         ConflictError: another request had this key.
         NotFoundError: no such assignment, or a student may not know of it yet.
         InvalidInputError, TooLargeError: source, language or lane cannot be taken, or the assignment is closed.
-        TooManyError: more than the quota per minute.
+        TooManyError: more than a quota of the assignment, or than the one per minute.
     """
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
@@ -85,7 +87,7 @@ def submit(
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
-    _check_time(detail, membership, mode, now)
+    _check_may(session, membership, detail, mode, now)
     standing = _standing(session, membership.user, mode, detail.row.id, now)
     _check_quota(standing, mode, config, now)
     submission = Submission(
@@ -121,7 +123,7 @@ def _enter_queue(session: Session, submission: Submission, detail: AssignmentDet
     session.add(submission)
     session.flush()
     if submission.mode is Mode.submission:
-        supersede_older(session, submission, entry=detail.spec.entry, due_at=detail.row.due_at)
+        supersede_older(session, submission, entry=detail.spec.entry, dates=detail.deadlines)
 
 
 def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Submission:
@@ -153,7 +155,7 @@ def _noun(submission: Submission) -> str:
 
 
 def find(session: Session, user: User, public_id: str) -> Submission:
-    """A submission that `user` may see: their own while they are in its course, or any where they are staff.
+    """A submission that `user` may see: their own and their group's while they are in its course, any as its staff.
 
     Raises:
         NotFoundError: there is none, or they may not know of it.
@@ -169,9 +171,10 @@ def find(session: Session, user: User, public_id: str) -> Submission:
         .where(Submission.public_id == public_id)
         .options(joinedload(Submission.assignment).joinedload(Assignment.course), joinedload(Submission.user))
     ).one_or_none()
-    if row is None or not _may_see(row[0], user, row[1]):
+    if row is None or not _may_see(session, row[0], user, row[1]):
         raise NotFoundError("There is no such submission.")
     found: Submission = row[0]
+    courses.refuse_archived(session, found.assignment.course)
     return found
 
 
@@ -200,6 +203,7 @@ def history(
     assignment: str | None = None,
     mode: Mode | None = None,
     user: User | None = None,
+    together: bool = False,
     before: str | None = None,
     limit: int = 50,
 ) -> list[Submission]:
@@ -208,6 +212,7 @@ def history(
     Args:
         assignment: only of this slug.
         user: whose; students always get their own, staff without it everybody's.
+        together: of `assignment`, also what others of their group handed in; their runs are their own.
         before: older than the submission with this public id.
         limit: at most `MAX_PAGE`.
     """
@@ -221,7 +226,7 @@ def history(
     )
     owner = user if membership.is_staff else membership.user
     if owner is not None:
-        query = query.where(Submission.user_id == owner.id)
+        query = query.where(_theirs(session, membership, owner, assignment if together else None))
     if assignment is not None:
         query = query.where(Assignment.slug == assignment)
     if mode is not None:
@@ -230,6 +235,17 @@ def history(
         start = select(Submission.id).where(Submission.public_id == before).scalar_subquery()
         query = query.where(Submission.id < start)
     return list(session.scalars(query))
+
+
+def _theirs(session: Session, membership: Membership, owner: User, assignment: str | None) -> ColumnElement[bool]:
+    """What somebody handed in, and, where a group is asked for, what its other members submitted."""
+    own = Submission.user_id == owner.id
+    if assignment is None:
+        return own
+    query = select(Assignment.id).where(Assignment.course_id == membership.course.id, Assignment.slug == assignment)
+    assignment_id = session.scalar(query)
+    people = groups.together(session, assignment_id, owner.id) if assignment_id is not None else (owner.id,)
+    return or_(own, Submission.user_id.in_(people) & (Submission.mode == Mode.submission))
 
 
 def _check_choice(detail: AssignmentDetail, lane: Lane, language: Language) -> None:
@@ -241,13 +257,35 @@ def _check_choice(detail: AssignmentDetail, lane: Lane, language: Language) -> N
         raise InvalidInputError(f"{detail.title} is not graded on {lane}; it is on {offered}.", field="lane")
 
 
+def _check_may(session: Session, membership: Membership, detail: AssignmentDetail, mode: Mode, now: datetime) -> None:
+    """Whether this person may hand this in now; the quota per minute is not looked at."""
+    _check_time(detail, membership, mode, now)
+    _check_unlocked(session, membership, detail, mode, now)
+    if not membership.is_staff:
+        quotas.check(session, detail.row, membership.user.id, mode, now)
+
+
 def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, now: datetime) -> None:
     if membership.is_staff or mode is Mode.run or not detail.is_closed(now):
         return
-    closed = detail.row.late_until
+    closed = detail.late_until
     raise InvalidInputError(
         f"{detail.title} closed on {closed:%d %B %Y at %H:%M} UTC. Practice runs still work.", field="mode"
     )
+
+
+def _check_unlocked(
+    session: Session, membership: Membership, detail: AssignmentDetail, mode: Mode, now: datetime
+) -> None:
+    if mode is Mode.run or not membership.course.locks_rungs:
+        return
+    found = prerequisites.missing(session, membership, [detail], now).get(detail.row.id)
+    if found:
+        first = " and ".join(row.title for row in found)
+        raise InvalidInputError(
+            f"{detail.title} opens for submissions once you have passed {first}. Practice runs work already.",
+            field="mode",
+        )
 
 
 def _stored(session: Session, user: User, request_key: str | None) -> Submission | None:
@@ -295,7 +333,9 @@ def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime)
     )
 
 
-def _may_see(submission: Submission, user: User, role: Role | None) -> bool:
+def _may_see(session: Session, submission: Submission, user: User, role: Role | None) -> bool:
     if user.is_admin or role in {Role.ta, Role.instructor}:
         return True
-    return submission.user_id == user.id and role is not None
+    if role is None or submission.user_id == user.id:
+        return role is not None
+    return user.id in groups.together(session, submission.assignment_id, submission.user_id)

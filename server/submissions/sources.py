@@ -51,5 +51,10 @@ def check_source(source: bytes) -> None:
 
 def clean_filename(filename: str, language: Language) -> str:
     """The last part of an uploaded file's name with nothing surprising in it; a default where nothing is left."""
+    return clean_name(filename) or f"submission.{EXTENSIONS[language]}"
+
+
+def clean_name(filename: str) -> str:
+    """The last part of a file's name with nothing surprising in it; empty where nothing is left."""
     name = _UNSAFE.sub("_", filename.replace("\\", "/").rsplit("/", 1)[-1]).strip(" .")
-    return name[-_FILENAME_CHARS:] or f"submission.{EXTENSIONS[language]}"
+    return name[-_FILENAME_CHARS:]

@@ -31,6 +31,7 @@ from autograder.contract import (
 from autograder.samples import PooledCase, counted
 from server.config import Config
 from server.courses import service as courses
+from server.courses.deadlines import Deadlines, deadlines_of, own_dates, with_extension
 from server.grading.forecast import Wait
 from server.grading.grades import earns_speed
 from server.models import (
@@ -39,6 +40,7 @@ from server.models import (
     Attempt,
     AttemptState,
     Course,
+    Extension,
     Lane,
     Line,
     Mode,
@@ -62,6 +64,7 @@ class _Context:
     assignment: Assignment
     version: AssignmentVersion
     author: str
+    dates: Deadlines
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,9 @@ class SubmissionView:
     trace: str
     uploaded_at: datetime
     due_at: datetime | None
+    """For who handed it in: their extension applied."""
+    is_late: bool
+    """It was uploaded after that; queue time never makes it late."""
     state: State
     phase: Phase | None
     phases: tuple[tuple[Phase, float], ...]
@@ -194,7 +200,8 @@ class SubmissionView:
     @property
     def is_confirmed_now(self) -> bool:
         """Whether it has its grade and is, or waits to be, graded once more."""
-        return self.line is Line.confirm and not self.is_final
+        once_more = self.line is Line.confirm or (self.line is Line.regrade and self.score is not None)
+        return once_more and not self.is_final
 
     @property
     def withholds_speed(self) -> bool:
@@ -205,11 +212,6 @@ class SubmissionView:
     def has_grade(self) -> bool:
         """Whether there is a receipt of a grade."""
         return self.mode is Mode.submission and self.verdict is not None and self.score is not None
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it was uploaded after the due date; queue time never makes it late."""
-        return self.due_at is not None and self.uploaded_at > self.due_at
 
     def for_student(self) -> SubmissionView:
         """The same without anything of a hidden case beyond its category and verdict, and without findings."""
@@ -262,7 +264,7 @@ def view(
     graded = codec.from_json(GradeResult, result.payload) if result is not None else None
     full = SubmissionView(
         **_of_row(submission),
-        **_of_context(context),
+        **_of_context(context, submission.uploaded_at),
         **_of_attempt(attempt),
         **_of_result(submission, result, graded, context.version),
         cases=graded.cases if graded else _live_cases(attempt),
@@ -288,26 +290,35 @@ def _context(session: Session, submission: Submission) -> _Context:
     """What stands around it: what was just handed in brings it along, of others it is asked for at once."""
     if not {"assignment", "version", "user"} & inspect(submission).unloaded:
         course = session.get_one(Course, submission.course_id)
-        return _Context(course, submission.assignment, submission.version, submission.user.name)
-    row = session.execute(
-        select(Course, Assignment, AssignmentVersion, User.name)
+        dates = deadlines_of(session, submission.assignment, submission.user_id)
+        return _Context(course, submission.assignment, submission.version, submission.user.name, dates)
+    course, assignment, version, author, extension = session.execute(
+        select(Course, Assignment, AssignmentVersion, User.name, Extension)
         .select_from(Submission)
         .join(Course, Course.id == Submission.course_id)
         .join(Assignment, Assignment.id == Submission.assignment_id)
         .join(AssignmentVersion, AssignmentVersion.id == Submission.version_id)
         .join(User, User.id == Submission.user_id)
+        .outerjoin(
+            Extension,
+            (Extension.assignment_id == Submission.assignment_id)
+            & (Extension.user_id == Submission.user_id)
+            & Extension.withdrawn_at.is_(None),
+        )
         .where(Submission.id == submission.id)
     ).one()
-    return _Context(*row)
+    dates = with_extension(own_dates(assignment, course.slack_s), extension)
+    return _Context(course, assignment, version, author, dates)
 
 
-def _of_context(context: _Context) -> dict[str, Any]:
+def _of_context(context: _Context, uploaded_at: datetime) -> dict[str, Any]:
     return {
         "course": context.course.slug,
         "course_title": context.course.title,
         "assignment": context.assignment.slug,
         "title": context.assignment.title,
-        "due_at": context.assignment.due_at,
+        "due_at": context.dates.due_at,
+        "is_late": context.dates.is_late(uploaded_at),
         "version": context.version.number,
         "author": context.author,
     }

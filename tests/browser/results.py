@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from autograder.contract import (
     Batch,
@@ -29,7 +30,9 @@ from autograder.contract import (
     Verdict,
     Visibility,
 )
+from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 
+LISTINGS = Path(__file__).parents[1] / "fixtures" / "listings"
 SOURCE = '''"""Vector addition: out = x + y."""
 
 import torch
@@ -380,3 +383,13 @@ def gpu_measured(ratio: float = 1.08, **changes: object) -> GradeResult:
         gpu=GPU,
     )
     return dataclasses.replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def machine_code(target: str = "sm_90a") -> Listings:
+    """The code of `SOURCE` as nvdisasm and triton gave it."""
+    sass, ptx = ((LISTINGS / f"vector_add.{kind}").read_text(encoding="utf-8") for kind in ("sass", "ptx"))
+    kernel = KernelListing(
+        "vector_add_kernel", "gpu_ranked", 0, "BLOCK=1024, num_warps=4, num_stages=3",
+        text_of(list(sass_rows(sass, "vector_add.py"))), text_of(list(ptx_rows(ptx, "vector_add.py"))),
+    )  # fmt: skip
+    return Listings(target, (kernel,))

@@ -40,6 +40,7 @@ from autograder.contract import (
     Phase,
     PhaseStarted,
 )
+from autograder.listings import PREFIX, Listings, pack
 from broker.envelope import Message, seal
 from server import ids, migrations
 from server.app import create_app
@@ -47,8 +48,9 @@ from server.config import REPOSITORY, Config, load_config
 from server.courses import demo
 from server.courses import service as courses
 from server.db import Database
+from server.grading.artefacts import store_artefact
 from server.grading.service import Outcome, claim_next, record
-from server.models import Assignment, User
+from server.models import Assignment, Attempt, Submission, User
 from server.nodes import service as nodes
 from server.submissions import service as submissions
 
@@ -107,11 +109,17 @@ class Stage:
 
     def claim(self, *, ago: timedelta = timedelta()) -> GradeTask:
         """Give the node what is next in the queue."""
+        task = self.next_task(ago=ago)
+        assert task is not None
+        return task
+
+    def next_task(self, *, ago: timedelta = timedelta()) -> GradeTask | None:
+        """What is next in the queue, which the node then has; `None`: nothing waits for it."""
         with self.database.transaction() as session:
             node = nodes.find_node(session, name=NODE)
             task = claim_next(session, node_id=node.id, now=datetime.now(UTC) - ago, config=self.config)
-        assert task is not None
-        self.send(Kind.claimed, Claim(task.attempt, task.fence, time.time()), ago=ago)
+        if task is not None:
+            self.send(Kind.claimed, Claim(task.attempt, task.fence, time.time()), ago=ago)
         return task
 
     def phase(self, task: GradeTask, phase: Phase, *, ago: timedelta = timedelta()) -> None:
@@ -148,6 +156,18 @@ class Stage:
         for result in (check, *measured):
             self.finish(self.claim(), result)
         return public_id
+
+    def leave(self, public_id: str, *files: Listings) -> None:
+        """The newest attempt at this submission has left the machine code of these targets."""
+        with self.database.transaction() as session:
+            query = select(Attempt).join(Submission, Submission.id == Attempt.submission_id)
+            newest = query.where(Submission.public_id == public_id).order_by(Attempt.fence.desc()).limit(1)
+            attempt, node = session.scalars(newest).one(), nodes.find_node(session, name=NODE)
+            for one in files:
+                store_artefact(
+                    session, node, attempt=attempt.public_id, fence=attempt.fence, name=f"{PREFIX}{one.target}",
+                    data=pack(one), now=datetime.now(UTC),
+                )  # fmt: skip
 
     def send(self, kind: Kind, message: Message, *, ago: timedelta = timedelta()) -> Outcome:
         """What the node sends, as the recorder applies it."""

@@ -1,7 +1,11 @@
 // What every page gets. Everything here is an addition: without it, pages read and forms submit as they are.
+import { startAgain } from "./parts/again.js";
 import { startCopying } from "./parts/copy.js";
 import { startElapsed } from "./parts/elapsed.js";
+import { startGrading } from "./parts/grading.js";
+import { startGradebook } from "./parts/gradebook.js";
 import { startKeys } from "./parts/keys.js";
+import { startLinked } from "./parts/linked.js";
 import { startLive } from "./parts/live.js";
 import { startMenus } from "./parts/menus.js";
 import { startThemeToggle } from "./parts/theme-toggle.js";
@@ -11,6 +15,10 @@ startThemeToggle();
 startKeys();
 startCopying();
 startMenus();
+startGrading();
 startTimes(document);
 startElapsed();
+startLinked();
+startAgain();
 for (const region of document.querySelectorAll("[data-live]")) startLive(region);
+startGradebook();

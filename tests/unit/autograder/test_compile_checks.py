@@ -12,6 +12,7 @@ from autograder import codec
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Phase, Verdict
 from autograder.judge import compiled, grade, requirements
+from autograder.listings import rows_of, unpack
 from autograder.report import render
 from autograder.sandbox.process import ProcessSandbox
 
@@ -273,6 +274,18 @@ def test_absurd_claims_are_cut_to_size(sandbox: ProcessSandbox) -> None:
     assert found.left_out == compiled.MOST_LEFT_OUT
 
 
+def test_ptx_is_read_from_where_it_may_be_and_as_text(sandbox: ProcessSandbox) -> None:
+    said = (
+        "import os\n"
+        "names = {int(fd): os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')[:-1]}\n"
+        "codes = [fd for fd, name in names.items() if 'machine code' in name]\n"
+        "os.pwrite(codes[0], b'{\\n\\x1b[2J\\xff <script>\\t;\\n', 0)\n"
+        "say(kernels=[dict(KERNEL, ptx_bytes=19), dict(KERNEL, offset=2**60, ptx_bytes=2**60)])\n"
+    )
+    checked = check(one_case(), asked(HEAD + SAYS + said + ADD + ENTRY + LAUNCH), sandbox)["sm_90a"]
+    assert [kernel.ptx for kernel in checked.listings.kernels] == ["0\t�[2J� <script>"]
+
+
 def test_bytes_that_are_no_machine_code_are_not_read(sandbox: ProcessSandbox) -> None:
     said = (
         "import os\n"
@@ -289,15 +302,25 @@ def test_bytes_that_are_no_machine_code_are_not_read(sandbox: ProcessSandbox) ->
 
 
 def test_a_run_shows_it_beside_the_cases(sandbox: ProcessSandbox) -> None:
+    source, files = HEAD + ADD + ENTRY + LAUNCH, {}
     result = grade(
-        asked(HEAD + ADD + ENTRY + LAUNCH),
+        asked(source),
         assignment_folder=ROOT / "assignments" / "vector_add",
         reference_folder=None,
         sandbox=sandbox,
+        keep=files.__setitem__,
     )
     assert result.verdict is Verdict.passed, result.explanation
     assert [found.target for found in result.compiled] == ["sm_90a", "sm_100a"]
     assert all(found.kernels and not found.message for found in result.compiled)
+
+    assert set(files) == {"machine-code.sm_90a", "machine-code.sm_100a"}
+    (store,) = (number for number, line in enumerate(source.split("\n"), 1) if "tl.store" in line)
+    for name, data in files.items():
+        kept = unpack(data)
+        assert name == f"machine-code.{kept.target}"
+        for text, word in ((kept.kernels[0].sass, "STG"), (kept.kernels[0].ptx, "st.global")):
+            assert {row.line for row in rows_of(text) if word in row.text} == {store}
     assert [phase.phase for phase in result.phases].count(Phase.profiling) == 1
     assert "compiled for sm_100a" in render(result.for_student())
     assert codec.loads(type(result), codec.dumps(result)) == result

@@ -11,8 +11,9 @@ import torch
 
 from autograder.assignment import Case, Tolerance, load_assignment
 from autograder.contract import Lane
+from autograder.datasheets import FACTS
 from autograder.judge.compare import MOST_APART, agree
-from autograder.judge.floor import FACTS, MARGIN, floor_us
+from autograder.judge.floor import MARGIN, floor_us
 from autograder.judge.preparing import calls_of
 from autograder.judge.rules import GPU
 from autograder.judge.slabs import bytes_of

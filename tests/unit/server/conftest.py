@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import socket
 import ssl
@@ -11,12 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.accounts import service as accounts
@@ -27,6 +31,7 @@ from server.courses import sync
 from server.db import Database
 from server.models import Course, Lane, Language, Mode, Role, Submission, User
 from server.submissions import service as submissions
+from tests.doubles.world import World
 
 PASSWORD = "a long enough password"
 RUNGS = Path(__file__).parent / "rungs"
@@ -159,6 +164,47 @@ def site(app: FastAPI, database: Database) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(served(app))
         yield Site(url, stack, database)
+
+
+@pytest.fixture
+def world(database_url: str, tmp_path: Path) -> Iterator[World]:
+    """The small course of `tests.doubles.world` with a node that has a GPU, a TA (Tom) and an admin (Ada)."""
+    made = World.make(database_url, tmp_path)
+    made.add_node("forge", lanes=(Lane.h200,))
+    with made.database.transaction() as session:
+        made.enrol(session, "Tom", Role.ta)
+        made.enrol(session, "Ada").is_admin = True
+    yield made
+    made.database.dispose()
+
+
+class Shown(NamedTuple):
+    """An answer as a person reads it: its status, its text without markup, and its markup."""
+
+    status: int
+    text: str
+    html: str
+
+
+Visit = Callable[..., Shown]
+
+
+@pytest.fixture
+def visit(world: World) -> Iterator[Visit]:
+    """A page of `world` as a person sees it, by name; with `post`, the answer to a form."""
+    with ExitStack() as stack:
+        site = Site(stack.enter_context(served(create_app(world.config))), stack, world.database)
+
+        def call(person: str, path: str, post: dict[str, str] | None = None) -> Shown:
+            with world.database.reading() as session:
+                user = session.scalars(select(User).where(User.name == person)).one()
+                session.expunge_all()
+            client = site.logged_in(user, world.config)
+            answer = client.get(path) if post is None else client.post(path, data=post)
+            text = re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", answer.text)))
+            return Shown(answer.status_code, text, answer.text)
+
+        yield call
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from autograder.contract import AttemptFailure, GradeResult, Kind, Lane, Language, Mode, Verdict
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, NotFoundError
-from server.grading.lateness import days_late
+from server.gradebook.deadlines import days_late
 from server.grading.plausible import MOST_BYTES, compiles
 from server.grading.requeue import requeue
 from server.grading.supersede import Older, takeover

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
 
 from autograder.contract import Lane
-from server.app import create_app
-from server.models import Role, User
 from server.pages.diff import CONTEXT, Diff, compare
-from tests.doubles.world import World, passed
-from tests.unit.server.conftest import Site, served
+from tests.doubles.world import passed
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "c = 3", ""]), max_size=30)
 
@@ -63,71 +58,45 @@ def database_url(sqlite_url):
     return sqlite_url
 
 
-@pytest.fixture
-def world(database_url, tmp_path):
-    world = World.make(database_url, tmp_path)
-    world.add_node("forge", lanes=(Lane.h200,))
-    with world.database.transaction() as session:
-        world.enrol(session, "Tom", Role.ta)
-    yield world
-    world.database.dispose()
-
-
-@pytest.fixture
-def page(world):
-    with ExitStack() as stack:
-        site = Site(stack.enter_context(served(create_app(world.config))), stack, world.database)
-
-        def call(person, path):
-            with world.database.reading() as session:
-                user = session.scalars(select(User).where(User.name == person)).one()
-                session.expunge_all()
-            answer = site.logged_in(user, world.config).get(path)
-            text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
-            return answer.status_code, text
-
-        yield call
-
-
 def graded(world, ratio, person="Alice"):
     return world.grade(passed(ratio), person, node="forge", lane=Lane.h200)
 
 
-def test_the_page_says_which_edit_made_it_faster(world, page):
+def test_the_page_says_which_edit_made_it_faster(world, visit):
     first, second = graded(world, 2.0), graded(world, 1.0)
-    status, text = page("Alice", f"/submissions/{second}/diff")
+    status, text, _ = visit("Alice", f"/submissions/{second}/diff")
     assert status == 200
     assert "Submission 1 → Submission 2" in text
     assert "2.00 times faster" in text
     assert "VERSION = 1" in text
     assert "VERSION = 2" in text
-    assert "2.00 times slower" in page("Alice", f"/submissions/{first}/diff?from={second}")[1]
+    assert "2.00 times slower" in visit("Alice", f"/submissions/{first}/diff?from={second}")[1]
 
 
-def test_a_difference_within_the_intervals_is_none(world, page):
+def test_a_difference_within_the_intervals_is_none(world, visit):
     graded(world, 1.0)
     second = graded(world, 1.01)
-    assert "no difference that the intervals can tell" in page("Alice", f"/submissions/{second}/diff")[1]
+    assert "no difference that the intervals can tell" in visit("Alice", f"/submissions/{second}/diff")[1]
 
 
-def test_the_first_version_has_nothing_to_be_held_against(world, page):
+def test_the_first_version_has_nothing_to_be_held_against(world, visit):
     first = graded(world, 1.0)
-    assert "no earlier version" in page("Alice", f"/submissions/{first}/diff")[1]
+    assert "no earlier version" in visit("Alice", f"/submissions/{first}/diff")[1]
 
 
-def test_staff_see_it_and_another_student_does_not_learn_of_it(world, page):
+def test_staff_see_it_and_another_student_does_not_learn_of_it(world, visit):
     graded(world, 2.0)
     second = graded(world, 1.0)
-    assert page("Tom", f"/submissions/{second}/diff")[0] == 200
-    assert page("Bob", f"/submissions/{second}/diff")[0] == 404
+    assert visit("Tom", f"/submissions/{second}/diff")[0] == 200
+    assert visit("Bob", f"/submissions/{second}/diff")[0] == 404
 
 
-def test_nobody_reads_another_students_kernel_through_their_own(world, page):
+def test_nobody_reads_another_students_kernel_through_their_own(world, visit):
     theirs = world.submit("Bob")
     own = graded(world, 1.0)
-    assert page("Alice", f"/submissions/{own}/diff?from={theirs}")[0] == 404
-    assert page("Alice", f"/submissions/{own}/diff?from=nothing")[0] == 404
-    assert page("Tom", f"/submissions/{own}/diff?from={theirs}")[0] == 422
+    assert visit("Alice", f"/submissions/{own}/diff?from={theirs}")[0] == 404
+    assert visit("Alice", f"/submissions/{own}/diff?from=nothing")[0] == 404
+    assert visit("Tom", f"/submissions/{own}/diff?from={theirs}")[0] == 422
 
 
 def test_two_long_sources_with_much_in_common_are_compared() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
-import re
-from contextlib import ExitStack
 
 import pytest
 from sqlalchemy import select
@@ -26,13 +23,13 @@ from autograder.contract import (
     Verdict,
     Work,
 )
-from server.app import create_app
 from server.grading.confirm import confirm_due
-from server.models import ChangeReason, Line, Role, Submission, User
+from server.models import ChangeReason, Line, Submission, User
 from server.pages import words
+from server.pages.sheet import sheet_of
+from server.submissions import service as submissions
 from tests.browser import results
-from tests.doubles.world import SOURCE, World, case, passed
-from tests.unit.server.conftest import Site, served
+from tests.doubles.world import SOURCE, case, passed
 
 GPU = {"lane": Lane.h200}
 
@@ -43,37 +40,17 @@ def database_url(sqlite_url):
 
 
 @pytest.fixture
-def world(database_url, tmp_path):
-    world = World.make(database_url, tmp_path)
-    world.add_node("forge", lanes=(Lane.h200,))
-    with world.database.transaction() as session:
-        world.enrol(session, "Tom", Role.ta)
-        world.enrol(session, "Ada").is_admin = True
-    yield world
-    world.database.dispose()
+def page(visit):
+    """The text of a page that is there; by `post`, the status of a form's answer."""
 
+    def call(person, path, post=None):
+        status, text, _ = visit(person, path, post)
+        if post is not None:
+            return status
+        assert status == 200, text
+        return text
 
-@pytest.fixture
-def page(world):
-    """A page as a person reads it: its text; by `post`, what a form's answer is."""
-    with ExitStack() as stack:
-        site = Site(stack.enter_context(served(create_app(world.config))), stack, world.database)
-
-        def browser(person):
-            with world.database.reading() as session:
-                user = session.scalars(select(User).where(User.name == person)).one()
-                session.expunge_all()
-            return site.logged_in(user, world.config)
-
-        def call(person, path, post=None):
-            client = browser(person)
-            answer = client.get(path) if post is None else client.post(path, data=post)
-            if post is not None:
-                return answer.status_code
-            assert answer.status_code == 200, answer.text
-            return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer.text)))
-
-        yield call
+    return call
 
 
 def graded(world, result, **changes):
@@ -145,6 +122,16 @@ def test_one_that_is_confirmed_keeps_its_verdict_on_the_page(world, page):
     assert "Its grade stands. It is graded once more" in text
     assert "Passed" in text
     assert "before you" not in text
+
+
+def test_what_the_live_stream_prints_outlives_the_session(world):
+    name = graded(world, passed(2.0))
+    with world.database.reading() as session:
+        alice = session.scalars(select(User).where(User.name == "Alice")).one()
+        submission = submissions.find(session, alice, name)
+        sheet = sheet_of(session, submission, alice, wait=None, max_attempts=3)
+    assert [(change.before, change.reason) for change in sheet.changes] == [(None, ChangeReason.graded)]
+    assert sheet.changes[0].after == pytest.approx(sheet.view.score.total)
 
 
 def test_a_measurement_names_its_clock_its_bound_its_node_and_what_kept_the_clocks_down(world, page):

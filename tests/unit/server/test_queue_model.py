@@ -55,9 +55,9 @@ from broker.envelope import Message, seal
 from server.accounting.checks import broken_rules
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, LadderError, NotFoundError
+from server.gradebook.deadlines import days_late
 from server.grading import record as recording
 from server.grading import states, supersede, sweep
-from server.grading.lateness import days_late
 from server.grading.looks import look_at, look_at_all
 from server.grading.policy import LINES, Queue, Slot
 from server.grading.service import FINAL, LIVE, WAITING, Outcome, fill_slots, requeue

@@ -35,8 +35,8 @@ from server.errors import ConflictError
 from server.grading import receipt_keys
 from server.grading.receipts import receipt_of
 from server.grading.rescore import rescore
-from server.models import Assignment, Line, ReceiptKey, Role, Submission, User
-from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
+from server.models import Assignment, Line, ReceiptKey, Submission, User
+from tests.doubles.world import SOURCE, case, manifest, measurement, passed, wrong
 from tests.unit.server.conftest import NO_TLS, served
 
 SECRET = "SECRET"
@@ -46,16 +46,6 @@ GPU = {"lane": Lane.h200}
 @pytest.fixture
 def database_url(sqlite_url):
     return sqlite_url
-
-
-@pytest.fixture
-def world(database_url, tmp_path):
-    world = World.make(database_url, tmp_path)
-    world.add_node("forge", lanes=(Lane.h200,))
-    with world.database.transaction() as session:
-        world.enrol(session, "Tom", Role.ta)
-    yield world
-    world.database.dispose()
 
 
 @pytest.fixture

@@ -1,0 +1,157 @@
+"""The grades of a whole course: students by rungs, with one query for each kind of thing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from server.courses.service import AssignmentDetail
+from server.gradebook import facts
+from server.models import Enrolment, Extension, Grade, Role, User
+
+
+class Cell(NamedTuple):
+    """One grade of the grid.
+
+    Attributes:
+        late_days: that it uses.
+        penalty: points that lateness cost.
+        handed_in: a submission counts.
+    """
+
+    points: float
+    handed_in: bool
+    late_days: int
+    penalty: float
+    overridden: bool
+    extended: bool
+    revision: int
+
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing that could give points."""
+        return not (self.handed_in or self.points or self.overridden)
+
+
+class Student(NamedTuple):
+    """Who a row is about."""
+
+    id: int
+    name: str
+    email: str
+    section: str
+    number: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A student's grades, in the order of the grid's assignments; `None` where there is none."""
+
+    student: Student
+    cells: tuple[Cell | None, ...]
+    total: float
+    late_days: int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A course's grades.
+
+    Attributes:
+        sections: all of the course, to choose from; `""` is none.
+        students: how many there are, shown or not.
+        possible: what all assignments can give, as they weigh.
+    """
+
+    details: Sequence[AssignmentDetail]
+    rows: Sequence[Row]
+    sections: tuple[str, ...]
+    students: int
+    possible: float
+
+
+def grid(session: Session, course_id: int, *, q: str = "", section: str | None = None, sort: str = "name") -> Grid:
+    """The grades of a course's students, without those who dropped it.
+
+    Args:
+        q: part of a name, e-mail address or student number.
+        section: only of this one; `None`: all.
+        sort: `name`, `section`, `total`, `late_days` or an assignment's slug; with `-` before it the other way round.
+            Anything else is `name`.
+    """
+    details = facts.details_of(session, course_id)
+    students = _students(session, course_id)
+    cells = _cells(session, course_id)
+    rows = [_row(details, student, cells) for student in students if _is_wanted(student, q.strip().casefold(), section)]
+    key = _sort_key(details, sort.removeprefix("-"))
+    rows.sort(key=lambda row: (row.student.name.casefold(), row.student.id))
+    rows.sort(key=key, reverse=sort.startswith("-"))
+    sections = tuple(sorted({student.section for student in students}))
+    possible = sum(detail.maximum_points * detail.row.weight for detail in details)
+    return Grid(details, rows, sections, len(students), possible)
+
+
+def _students(session: Session, course_id: int) -> list[Student]:
+    query = (
+        select(User.id, User.name, User.email, Enrolment.section, Enrolment.student_number)
+        .join(Enrolment, Enrolment.user_id == User.id)
+        .where(Enrolment.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
+    )
+    return [Student(*row) for row in session.execute(query)]
+
+
+def _cells(session: Session, course_id: int) -> Mapping[facts.Place, Cell]:
+    holding = select(Extension.user_id, Extension.assignment_id).where(
+        Extension.course_id == course_id, Extension.withdrawn_at.is_(None)
+    )
+    extended = {(user, rung) for user, rung in session.execute(holding)}
+    query = select(
+        Grade.user_id,
+        Grade.assignment_id,
+        Grade.points,
+        Grade.submission_id,
+        Grade.late_days,
+        Grade.late_penalty,
+        Grade.override_points,
+        Grade.revision,
+    ).where(Grade.course_id == course_id)
+    return {
+        (user, rung): Cell(
+            points, counts is not None, late_days, penalty, override is not None, (user, rung) in extended, revision
+        )
+        for user, rung, points, counts, late_days, penalty, override, revision in session.execute(query)
+    }
+
+
+def _is_wanted(student: Student, q: str, section: str | None) -> bool:
+    if section is not None and student.section != section:
+        return False
+    return not q or any(q in text.casefold() for text in (student.name, student.email, student.number))
+
+
+def _row(details: Sequence[AssignmentDetail], student: Student, cells: Mapping[facts.Place, Cell]) -> Row:
+    own = tuple(cells.get((student.id, detail.row.id)) for detail in details)
+    total = sum(cell.points * detail.row.weight for cell, detail in zip(own, details, strict=True) if cell)
+    return Row(student, own, total, sum(cell.late_days for cell in own if cell))
+
+
+def _sort_key(details: Sequence[AssignmentDetail], name: str) -> Callable[[Row], str | float]:
+    columns = {detail.slug: index for index, detail in enumerate(details)}
+    if name in columns:
+        return lambda row: _points(row.cells[columns[name]])
+    keys: dict[str, Callable[[Row], str | float]] = {
+        "section": lambda row: row.student.section.casefold(),
+        "total": lambda row: row.total,
+        "late_days": lambda row: row.late_days,
+    }
+    return keys.get(name, lambda row: row.student.name.casefold())
+
+
+def _points(cell: Cell | None) -> float:
+    """Nothing stands below nought points."""
+    return -math.inf if cell is None or cell.is_empty else cell.points

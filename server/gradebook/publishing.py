@@ -1,0 +1,141 @@
+"""Publish the grades of an assignment, and withdraw them.
+
+What the autograder found is a student's at once: their submissions, points and quiz. What is published is the grade:
+until then students read what it comes to so far, marked as not final, without what staff set or gave by a rubric.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from server.audit import service as audit
+from server.courses.service import Membership
+from server.errors import ConflictError
+from server.messages.service import notify
+from server.models import (
+    Assignment,
+    Enrolment,
+    Grade,
+    Mode,
+    NotificationKind,
+    Review,
+    Role,
+    State,
+    Submission,
+)
+
+_OPEN = (State.received, State.queued, State.running, State.superseded)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What publishing an assignment's grades would show, and what is still open there.
+
+    Attributes:
+        empty: students with neither a submission that counts nor points.
+        waiting: submissions that have no points yet; `held`: that wait for a person.
+    """
+
+    students: int
+    empty: int
+    overridden: int
+    waiting: int
+    held: int
+
+
+def publish(session: Session, member: Membership, assignment: Assignment, *, now: datetime) -> int:
+    """Let students read these grades as final, and tell them; how many were told.
+
+    Raises:
+        ConflictError: somebody has published them meanwhile.
+    """
+    row = _locked(session, member, assignment)
+    if row.grades_published_at is not None:
+        raise ConflictError("These grades are published already.")
+    row.grades_published_at = now
+    people = _students(session, assignment.course_id)
+    _record(session, member, row, "grades.published", students=len(people))
+    return notify(
+        session,
+        people,
+        NotificationKind.grades_published,
+        course_id=assignment.course_id,
+        title=f"Grades for {assignment.title} are published",
+        url=f"/courses/{member.course.slug}/grades",
+        key=f"grades:{assignment.id}:{now.isoformat(timespec='seconds')}",
+    )
+
+
+def withdraw(session: Session, member: Membership, assignment: Assignment, *, reason: str = "") -> None:
+    """Let these grades be open again; nothing of them is lost.
+
+    Raises:
+        ConflictError: they are not published.
+    """
+    row = _locked(session, member, assignment)
+    if row.grades_published_at is None:
+        raise ConflictError("These grades are not published.")
+    row.grades_published_at = None
+    students = len(_students(session, assignment.course_id))
+    _record(session, member, row, "grades.withdrawn", students=students, reason=reason)
+
+
+def counts(session: Session, course_id: int) -> dict[int, Counts]:
+    """By assignment, with one query for grades and one for submissions."""
+    found = {}
+    open_ = _open_submissions(session, course_id)
+    nothing = Grade.submission_id.is_(None) & (Grade.points == 0) & Grade.override_points.is_(None)
+    query = (
+        select(Grade.assignment_id, func.count(), _number(nothing), _number(Grade.override_points.is_not(None)))
+        .join(Enrolment, (Enrolment.user_id == Grade.user_id) & (Enrolment.course_id == Grade.course_id))
+        .where(Grade.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
+        .group_by(Grade.assignment_id)
+    )
+    for assignment_id, students, empty, overridden in session.execute(query):
+        found[assignment_id] = Counts(students, empty, overridden, *open_.get(assignment_id, (0, 0)))
+    return found
+
+
+def _open_submissions(session: Session, course_id: int) -> dict[int, tuple[int, int]]:
+    waiting = Submission.state.in_(_OPEN) & Submission.points.is_(None)
+    held = Submission.review == Review.held
+    query = (
+        select(Submission.assignment_id, _number(waiting), _number(held))
+        .where(Submission.course_id == course_id, Submission.mode == Mode.submission, waiting | held)
+        .group_by(Submission.assignment_id)
+    )
+    return {assignment_id: (int(some), int(others)) for assignment_id, some, others in session.execute(query)}
+
+
+def _number(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.count().filter(condition)
+
+
+def _locked(session: Session, member: Membership, assignment: Assignment) -> Assignment:
+    member.require_staff()
+    query = select(Assignment).where(Assignment.id == assignment.id).with_for_update(key_share=True)
+    return session.scalars(query.execution_options(populate_existing=True)).one()
+
+
+def _students(session: Session, course_id: int) -> list[int]:
+    query = select(Enrolment.user_id).where(
+        Enrolment.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None)
+    )
+    return list(session.scalars(query))
+
+
+def _record(
+    session: Session, member: Membership, row: Assignment, action: str, *, students: int, reason: str = ""
+) -> None:
+    audit.record(
+        session,
+        action=action,
+        subject=f"assignment:{row.id}",
+        actor=member.user,
+        detail={"students": students},
+        reason=reason.strip()[:1000],
+    )

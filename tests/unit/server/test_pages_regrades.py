@@ -1,0 +1,144 @@
+"""The pages of regrades and of requests for them, over the wire."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import select
+
+from server.grading.results import write_result
+from server.models import Attempt, AttemptState, Lane, Line, RegradeRequest, State, Submission, Work
+from server.nodes import service as nodes
+from server.regrades import work
+from tests.doubles.world import case, wrong
+
+BASE = "/courses/gpu/regrades"
+REQUESTS = "/courses/gpu/regrade-requests"
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """What a page says does not depend on the database."""
+    return sqlite_url
+
+
+@pytest.fixture
+def graded(database, people, submit):
+    """A wrong submission of Alice's; its receipt number."""
+    made = submit(people.alice)
+    at = datetime.now(UTC)
+    with database.transaction() as session:
+        node, _token = nodes.create_node(session, name="anvil", now=at)
+        row = session.get_one(Submission, made.id)
+        row.state, row.attempts_made = State.running, 1
+        attempt = Attempt(
+            public_id="01ARZ3NDEKTSV4RRFFQ69G5FAV", submission_id=row.id, node_id=node.id, fence=1, lane=Lane.cpu,
+            line=Line.submission, work=Work.all, state=AttemptState.running, dispatched_at=at, lease_expires_at=at,
+        )  # fmt: skip
+        session.add(attempt)
+        session.flush()
+        write_result(session, row, attempt, wrong(), now=at)
+    assert case("small").verdict
+    return made.public_id
+
+
+def form(page, **fields):
+    """The fields of a page's first form of this revision, and some more."""
+    revision = re.search(r'name="revision" value="(\d+)"', page)
+    return {**({"revision": revision[1]} if revision else {}), **fields}
+
+
+def test_a_proposal_is_drafted_started_and_discarded_in_pages(site, people, config, graded, database):
+    tom = site.logged_in(people.tom, config)
+    assert "Nothing was regraded" in tom.get(BASE).text
+    refused = tom.post(BASE, data={"assignment": "add_one", "which": "latest", "reason": " ", "version": "7x"})
+    assert refused.status_code == 422
+    assert 'id="version-problem"' in refused.text
+    refused = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": "none", "reason": "<b>x</b>"})
+    assert 'id="picked-problem"' in refused.text
+    assert "&lt;b&gt;x&lt;/b&gt;" in refused.text
+    picked = tom.get(f"{BASE}/new", params={"picked": graded}).text
+    assert graded in picked
+    made = tom.post(BASE, data={"assignment": "add_one", "which": "latest", "reason": "<i>why</i>", "tell": "true"})
+    assert made.status_code == 303
+    page = tom.get(made.headers["location"]).text
+    assert "Draft" in page
+    assert "<i>why" not in page
+    assert tom.post(f"{made.headers['location']}/start", data=form(page)).status_code == 303
+    running = tom.get(made.headers["location"]).text
+    assert "1 submission in the queue" in running
+    # Alice goes on seeing what she has.
+    alice = site.logged_in(people.alice, config)
+    assert "Wrong answer" in alice.get(f"/submissions/{graded}").text
+    again = tom.post(f"{made.headers['location']}/discard", data=form(page))
+    assert again.status_code == 409
+    assert "Somebody else changed this regrade" in again.text
+    assert tom.post(f"{made.headers['location']}/discard", data=form(running)).status_code == 303
+    table = tom.get(f"{made.headers['location']}/table.csv")
+    assert graded in table.text
+    with database.reading() as session:
+        assert session.scalars(select(Submission.state)).one() is State.done
+        assert work.active_ids(session) == []
+
+
+def test_a_request_is_asked_answered_and_reopened_in_pages(site, people, config, graded, database):
+    alice, tom, bob = (site.logged_in(one, config) for one in (people.alice, people.tom, people.bob))
+    about = f"/submissions/{graded}/regrade-request"
+    assert "Ask for a regrade" in alice.get(about).text
+    refused = alice.post(about, data={"text": " "})
+    assert (refused.status_code, 'id="text-problem"' in refused.text) == (422, True)
+    asked = alice.post(about, data={"text": "Case <large> is right."})
+    assert asked.status_code == 303
+    thread = asked.headers["location"]
+    assert alice.get(about).headers["location"] == thread
+    assert alice.post(about, data={"text": "Again."}).status_code == 409
+    assert bob.get(thread).status_code == 404
+    seen = tom.get(thread).text
+    assert "Case &lt;large&gt; is right." in seen
+    assert 'name="outcome" value="accepted"' in seen
+    assert 'name="outcome"' not in alice.get(thread).text
+    assert "Alice" in tom.get(REQUESTS).text
+    answer = form(seen, outcome="declined", text="The last element is 0.")
+    assert tom.post(f"{thread}/answer", data=answer).status_code == 303
+    told = tom.post(f"{thread}/answer", data=answer)
+    assert (told.status_code, "by now" in told.text) == (409, True)
+    assert "The last element is 0." in alice.get(thread).text
+    assert alice.post(f"{thread}/reopen", data={"text": "It is not."}).status_code == 303
+    with database.reading() as session:
+        assert session.scalars(select(RegradeRequest)).one().reopened_at is not None
+
+
+def test_an_instructor_sets_the_rules_and_a_ta_reads_them(site, people, config, graded):
+    ines, tom = site.logged_in(people.ines, config), site.logged_in(people.tom, config)
+    page = ines.get(REQUESTS).text
+    rules = {"enabled": "true", "per_assignment": "3", "per_course": "9", "window_days": "5", "cooling_off_h": "24"}
+    refused = ines.post(f"{REQUESTS}/rules", data=form(page, **{**rules, "window_days": "soon"}))
+    assert (refused.status_code, 'id="window_days-problem"' in refused.text) == (422, True)
+    assert 'value="soon"' in refused.text
+    assert ines.post(f"{REQUESTS}/rules", data=form(page, **rules)).status_code == 303
+    assert ines.post(f"{REQUESTS}/rules", data=form(page, **rules)).status_code == 409
+    assert "3 requests per assignment" in tom.get(REQUESTS).text
+    assert 'name="per_course"' not in tom.get(REQUESTS).text
+
+
+def test_the_api_does_the_same(site, people, graded):
+    tom, alice = site.bearer(people.tom), site.bearer(people.alice)
+    api = "/api/v1/courses/gpu"
+    made = tom.post(f"{api}/assignments/add_one/regrades", json={"reason": "x", "which": "all"})
+    assert (made.status_code, made.json()["state"], made.json()["submissions"]) == (201, "drafted", 1)
+    one = f"{api}/regrades/{made.json()['id']}"
+    assert tom.post(f"{one}/start", json={"revision": 99}).status_code == 409
+    started = tom.post(f"{one}/start", json={"revision": made.json()["revision"]})
+    assert (started.json()["state"], started.json()["by_state"]) == ("running", {"queued": 1})
+    assert tom.get(f"{one}/items").json()[0]["submission"] == graded
+    assert tom.post(f"{one}/discard", json={"revision": started.json()["revision"]}).json()["state"] == "discarded"
+    asked = alice.post(f"/api/v1/submissions/{graded}/regrade-request", json={"text": "Why?"})
+    assert asked.status_code == 201
+    request = f"{api}/regrade-requests/{asked.json()['request']['id']}"
+    revision = asked.json()["request"]["revision"]
+    said = tom.post(f"{request}/answer", json={"outcome": "accepted", "text": "Yes.", "revision": revision})
+    assert (said.json()["request"]["state"], said.json()["request"]["regrade"] is not None) == ("accepted", True)
+    assert [one["text"] for one in alice.get(request).json()["messages"]] == ["Why?", "Yes."]
+    assert [one["state"] for one in alice.get(f"{api}/regrade-requests", params={"box": "all"}).json()] == ["accepted"]
