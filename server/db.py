@@ -172,6 +172,11 @@ def before_commit(session: Session, key: str, act: Callable[[Session], object]) 
 
 
 def _finish(session: Session) -> None:
+    if not session.in_transaction():
+        # Who was only rehearsing has rolled everything back.
+        for key in ("before_commit", "after_commit"):
+            session.info.pop(key, None)
+        return
     while acts := session.info.pop("before_commit", {}):
         for act in acts.values():
             act(session)

@@ -35,7 +35,7 @@ def write(assignments: Path, reference: Path, *, slug: str, title: str, rung: in
     words = {"slug": slug, "title": title, "rung": str(rung)}
     return (
         *_copied(_TEMPLATES / "assignment", assignments / slug, words),
-        *_copied(_TEMPLATES / "reference", reference / slug, words),
+        *_copied(_TEMPLATES / "staff", reference / slug, words),
     )
 
 

@@ -29,7 +29,7 @@ def count(value: int) -> str:
 def share(part: int, whole: int) -> str:
     """`2.77 %`; what is not all of it never reads as 100 %, and what is something never as 0 %."""
     percent = 100 * part / whole if whole else 0.0
-    if part == whole or 0.1 <= percent < 99.9:  # noqa: PLR2004  # beyond, three digits would round to all or nothing
+    if part in {0, whole} or 0.1 <= percent < 99.9:  # noqa: PLR2004  # beyond, three digits would round to all or nothing
         return f"{percent:.3g} %"
     return "> 99.9 %" if percent > 1 else "< 0.1 %"
 

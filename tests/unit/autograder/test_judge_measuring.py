@@ -11,6 +11,7 @@ import pytest
 from grading_bench import GOOD, Bench, kernel
 
 from autograder.contract import GradeResult, Lane, Verdict, Work
+from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
@@ -262,7 +263,7 @@ def test_a_time_that_no_device_reaches_is_held_only_where_the_data_sheet_is_aske
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
 ) -> None:
     """Nothing else sees it while it is not bounded: a short case is not."""
-    monkeypatch.setitem(floor.FACTS, Lane.cpu, floor.Facts(memory_tb_s=1.0, l2_bytes=0, tflops={}))
+    monkeypatch.setitem(floor.FACTS, Lane.cpu, Facts(memory_tb_s=1.0, l2_bytes=0, tflops={}))
     result = measure(bench, FORGES, defences=dataclasses.replace(ALL_ON, batches=False, floor=on))
     assert result.held_reason == (clocks.BELOW_FLOOR if on else "")
     assert (result.measurements[0].floor_us > 0) == on

@@ -175,9 +175,11 @@ def test_an_account_without_a_password_takes_none(database, config, people):
 def test_a_token_works_until_it_is_revoked_or_expires(database, config, people):
     with database.transaction() as session:
         token, text = accounts.create_token(session, people.alice, name="laptop")
-        _late, late_text = accounts.create_token(
-            session, people.alice, name="old", expires_at=datetime.now(UTC) - timedelta(seconds=1)
+        late, late_text = accounts.create_token(
+            session, people.alice, name="old", expires_at=datetime.now(UTC) + timedelta(days=1)
         )
+        assert accounts.user_of_token(session, late_text).id == people.alice.id
+        late.expires_at = datetime.now(UTC) - timedelta(seconds=1)
         assert text.startswith(token.start)
         assert len(token.start) < len(text) / 4
         assert accounts.user_of_token(session, text).id == people.alice.id

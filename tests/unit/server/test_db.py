@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
-from server.db import IDLE_S, Database, after_commit, after_rollback, now
+from server.db import IDLE_S, Database, after_commit, after_rollback, before_commit, now
 from server.models import ApiToken, Course, LoginAttempt
 
 
@@ -51,6 +51,16 @@ def test_what_stays_of_an_undone_transaction_is_written_afterwards(database):
     with pytest.raises(ZeroDivisionError):
         _fail_after(database, work)
     assert _emails(database) == ["stays"]
+
+
+def test_a_rehearsal_that_is_rolled_back_leaves_nothing_to_be_done(database):
+    said = []
+    with database.transaction() as session:
+        session.add(_row("rehearsed"))
+        before_commit(session, "key", lambda _: said.append("before"))
+        after_commit(session, lambda: said.append("after"))
+        session.rollback()
+    assert (said, _emails(database)) == ([], [])
 
 
 def test_a_commit_that_fails_leaves_what_stays_and_raises(database):

@@ -164,7 +164,14 @@ def test_durations_have_no_digit_too_many(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("part", "whole", "text"),
-    [(555, 20011, "2.77 %"), (16383, 16384, "> 99.9 %"), (1, 10**6, "< 0.1 %"), (7, 7, "100 %"), (1, 3, "33.3 %")],
+    [
+        (0, 3, "0 %"),
+        (555, 20011, "2.77 %"),
+        (16383, 16384, "> 99.9 %"),
+        (1, 10**6, "< 0.1 %"),
+        (7, 7, "100 %"),
+        (1, 3, "33.3 %"),
+    ],
 )
 def test_a_share_that_is_not_all_never_reads_as_all(part: int, whole: int, text: str) -> None:
     assert formats.share(part, whole) == text
