@@ -1,8 +1,9 @@
 #!/bin/sh
-# Every test. Most share the machine's cores, two at a time, as a judge and its runner take turns; what runs a whole
-# installation, a browser, or attacks that look for each other's traces comes after them, alone. Arguments go to pytest instead.
+# Every test. Most share the machine's cores, two at a time, as a judge and its runner take turns. After them come those that
+# need more room, in two lines side by side: attacks, which look for each other's traces, one after another; and whole
+# installations and browsers, which wait more than they work. Arguments go to pytest instead.
 #
-# A few tests that failed are run once more, alone, on a machine that has nothing else to do: some races are the machine's.
+# A few tests that failed are run once more, alone in their line: some races are the machine's.
 # What passes only then is named at the end, as a bug to be found (docs/decisions/0015-a-second-look.md).
 set -u
 
@@ -16,45 +17,55 @@ fi
 
 sh scripts/get_browser.sh
 
-alone="tests/browser tests/compose tests/docker tests/e2e tests/hostile"
+attacks="tests/hostile tests/docker"
+installations="tests/browser tests/compose tests/e2e"
 ignored=""
-for folder in $alone; do ignored="$ignored --ignore=$folder"; done
-unsure=""
+for folder in $attacks $installations; do ignored="$ignored --ignore=$folder"; done
+work=$(mktemp -d)
 status=0
 
 failed() {
-    python -c 'import json; print("\n".join(json.load(open(".pytest_cache/v/cache/lastfailed"))))'
+    python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1] + "/v/cache/lastfailed"))))' "$1"
 }
 
+# look NAME ARGUMENTS: run these tests; what passed only the second time goes to a file. Exit status 1 if any failed.
 look() {
-    rm -rf .pytest_cache
-    python -m pytest "$@"
+    cache="$work/$1"
+    unsure="$work/$1.unsure"
+    shift
+    python -m pytest -o cache_dir="$cache" --durations 40 --durations-min 5 "$@"
     found=$?
-    [ "$found" -eq 0 ] && return
-    names=$(failed) || names=""
+    [ "$found" -eq 0 ] && return 0
+    names=$(failed "$cache") || names=""
     # 1: tests failed. Anything else is no test's result: no second look.
     if [ "$found" -eq 1 ] && [ -n "$names" ] && [ "$(echo "$names" | wc -l)" -le "$most_again" ]; then
         echo "── once more, alone: $names"
-        if python -m pytest --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then
-            unsure="$unsure
-$names"
-            return
+        if python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then
+            echo "$names" >"$unsure"
+            return 0
         fi
     fi
-    status=1
+    return 1
 }
 
 # shellcheck disable=SC2086  # lists of folders
-look --numprocesses 2 --dist worksteal --durations 40 --durations-min 5 $ignored tests
+look most --numprocesses 2 --dist worksteal $ignored tests || status=1
 # One daemon for all tests that need Docker; where there can be none, they say why they are skipped.
 if docker_host=$(sh scripts/get_docker.sh); then
     export DOCKER_HOST="$docker_host"
-    trap 'sh scripts/get_docker.sh stop' EXIT
+    trap 'sh scripts/get_docker.sh stop; rm -rf "$work"' EXIT
+else
+    trap 'rm -rf "$work"' EXIT
 fi
 # shellcheck disable=SC2086
-look --numprocesses 0 --durations 40 --durations-min 5 $alone
+look attacks --numprocesses 0 $attacks >"$work/attacks.log" 2>&1 &
+line=$!
+# shellcheck disable=SC2086
+look installations --numprocesses 0 $installations || status=1
+wait "$line" || status=1
+cat "$work/attacks.log"
 
-if [ -n "$unsure" ]; then
-    echo "── passed only the second time; find out why:$unsure"
-fi
+for file in "$work"/*.unsure; do
+    [ -e "$file" ] && echo "── passed only the second time; find out why: $(cat "$file")"
+done
 exit "$status"
