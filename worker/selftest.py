@@ -21,6 +21,8 @@ from worker.known import HERE, KnownJobs, Outcome, with_targets
 from worker.processes import named
 
 SUBMISSIONS = HERE / "submissions"
+_TRIES = 3
+"""Of a file that only took too long."""
 DAEMON = "ladder-selftest"
 """What the process calls itself that `passed_leaves_a_daemon` leaves behind."""
 
@@ -98,6 +100,15 @@ def expected(name: str) -> Verdict:
 
 
 def _tried(jobs: KnownJobs, path: Path, targets: dict[str, list[str] | list[int]]) -> Tried:
+    """A machine that is busy with something else may be too slow for a file: that says nothing of its walls."""
+    for _ in range(_TRIES):
+        tried = _once(jobs, path, targets)
+        if tried.verdict != Verdict.time_limit or expected(path.stem) is Verdict.time_limit:
+            break
+    return tried
+
+
+def _once(jobs: KnownJobs, path: Path, targets: dict[str, list[str] | list[int]]) -> Tried:
     started = time.monotonic()
     source = with_targets(path.read_text(encoding="utf-8"), targets)
     outcome = jobs.run(source, _WORKS.get(path.stem, Work.check), _mode(path.stem))

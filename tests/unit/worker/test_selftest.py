@@ -64,6 +64,27 @@ def test_a_judge_that_is_wrong_or_dies_fails_it():
     assert "it died" in selftest.problems([died])
 
 
+@pytest.mark.parametrize(
+    ("name", "verdicts", "tries", "fails"),
+    [
+        ("out_of_memory_takes_the_machines", ["time_limit", "out_of_memory"], 2, False),
+        ("out_of_memory_takes_the_machines", ["time_limit"] * 4, 3, True),
+        ("out_of_memory_takes_the_machines", ["passed", "out_of_memory"], 1, True),
+        ("time_limit_never_returns", ["time_limit", "passed"], 1, False),
+    ],
+)
+def test_a_busy_machine_is_given_time_and_no_other_fault_a_second_try(name, verdicts, tries, fails):
+    given = []
+
+    class Jobs:
+        def run(self, *_):
+            given.append(verdicts[len(given)])
+            return Outcome(GradeResult(Verdict(given[-1]), "", ()))
+
+    tried = selftest._tried(Jobs(), selftest.SUBMISSIONS / f"{name}.py", {})
+    assert (len(given), bool(tried.trouble)) == (tries, fails)
+
+
 def test_a_process_that_is_left_behind_fails_it(monkeypatch):
     monkeypatch.setattr(selftest, "named", lambda _: [4242])
     assert "4242" in selftest._daemons(0.0)
