@@ -75,7 +75,8 @@ def main() -> int:
     url = asked.url or f"sqlite:///{HOME / 'ladder.db'}"
     config = dataclasses.replace(config, database_url=url)
     database = Database(url)
-    until, timings = time.monotonic() + asked.most_s, []
+    until = time.monotonic() + asked.most_s
+    timings: list[Timing] = []
     with _served(config, asked.processes) as (base, session):
         for asker, token, pages in _plan(config, database):
             timings += _time(base, session, asker, token, pages, until)
