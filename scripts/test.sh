@@ -17,7 +17,7 @@ fi
 
 sh scripts/get_browser.sh
 
-attacks="tests/hostile tests/docker"
+attacks="tests/docker tests/hostile"
 installations="tests/browser tests/compose tests/e2e"
 ignored=""
 for folder in $attacks $installations; do ignored="$ignored --ignore=$folder"; done

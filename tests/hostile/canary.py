@@ -38,7 +38,7 @@ def canary() -> Iterator[None]:
         try:
             yield
         finally:
-            del os.environ["HOSTILE_CANARY"]
+            os.environ.pop("HOSTILE_CANARY", None)
             shutil.rmtree(CANARY, ignore_errors=True)
 
 
