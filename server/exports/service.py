@@ -6,9 +6,7 @@ and no machine holds more than a few submissions of it at a time. One is made at
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -30,7 +28,7 @@ from server.gradebook import service as gradebook
 from server.grading.receipts import receipt_of
 from server.models import Assignment, Course, DataExport, Draft, Enrolment, Submission, User, WriteUp
 from server.submissions import service as submissions
-from server.tables import cell
+from server.tables import write
 
 Look = Callable[[], AbstractContextManager[Session]]
 """Begins a short look at the database."""
@@ -222,13 +220,10 @@ def _text(value: Any) -> str:
 
 
 def _csv(rows: list[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    table = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\r\n")
-    table.writeheader()
-    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
+    names = list(rows[0])
+    return write(names, ([_flat(row[name]) for name in names] for row in rows)).encode("utf-8", "replace")
 
 
-def _cell(value: Any) -> str:
-    """As in every table of ours, no cell is taken for a formula; what is a structure stands as JSON."""
-    return cell(_json(value).decode().strip() if isinstance(value, (dict, list)) else value)
+def _flat(value: Any) -> Any:
+    """What is a structure stands as JSON."""
+    return _json(value).decode().strip() if isinstance(value, (dict, list)) else value
