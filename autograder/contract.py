@@ -395,8 +395,8 @@ class Bound:
     Attributes:
         calls: K, calls of one batch.
         batches: the submission's.
-        reference_batches: the reference's, beside the submission's where those show the bound; if they do not, taken
-            after its runner was killed.
+        reference_batches: the reference's, alone: from before the submission was loaded where the limit that follows
+            from those is kept; if it is not, taken after its runner was killed.
         null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes.
         sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
         excess: by which part it lies above the event clock; the reached ε.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from autograder.judge.problem import Problem, Tensors, Truth
 from autograder.judge.slabs import BatchMemory, Given, bytes_of
 from autograder.protocol import TensorSpec
 
-_NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
+NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
 _WRITTEN = "The input `{}` was written to. Inputs are read only; write into the outputs."
 
 
@@ -98,7 +97,10 @@ class Checker:
 
     def case(self, runner: Conversation, case: Case) -> Checked:
         """Call twice on the same fresh inputs, in fresh memory: right, and right again in the same way."""
-        inputs = self.draw(case)
+        try:
+            inputs = self.draw(case)
+        except NO_MEMORY as error:
+            return self.no_memory(runner, 0, error)
         first = self._call(runner, case, inputs)
         if not first.passed or not self._defences.second_call:
             return first
@@ -127,16 +129,16 @@ class Checker:
         size = sum(spec.bytes for spec in self._layout(case))
         try:
             tensors = self._buffers.make(case, inputs)
-        except _NO_MEMORY as error:
-            return self._no_memory(suspect or runner, 2 * size, error)
+        except NO_MEMORY as error:
+            return self.no_memory(suspect or runner, 2 * size, error)
         try:
             scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
             called = runner.call(tensors, scalars, record=record, trace=trace)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken(case, inputs, called, 2 * size)
-        except _NO_MEMORY as error:
-            return self._no_memory(suspect or runner, 2 * size, error)
+        except NO_MEMORY as error:
+            return self.no_memory(suspect or runner, 2 * size, error)
         finally:
             self._buffers.release(tensors)
 
@@ -149,34 +151,26 @@ class Checker:
         *,
         together: int = 1,
         suspect: Conversation | None = None,
-        times: int = 1,
     ) -> TakenBatch | Checked:
         """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them.
 
         Args:
             together: calls whose inputs lie in one slab, and their outputs in another.
-            times: of a runner that is ours, the shortest of so many exchanges with the same memory. (The device clears
-                what is given back to it, and whoever works meanwhile is slower.)
         """
         size = sum(bytes_of(self._assignment, case)) * len(inputs)
         try:
             memory = BatchMemory(self._assignment, case, self._device, images, self._defences, together=together)
-        except _NO_MEMORY as error:
-            return self._no_memory(suspect or runner, size, error)
+        except NO_MEMORY as error:
+            return self.no_memory(suspect or runner, size, error)
         try:
             strides = {spec.name: spec.stride for spec in memory.specs}
             drawn = [self._drawn(one) for one in inputs] if self._assignment.scalars else []
-            shortest = math.inf
-            for _ in range(times - 1):
-                before = runner.batch(memory, self._scalars(case, strides), drawn)
-                shortest = min(shortest, before.sealed_us if isinstance(before, FinishedBatch) else math.inf)
             called = runner.batch(memory, self._scalars(case, strides), drawn)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
-            called = dataclasses.replace(called, sealed_us=min(shortest, called.sealed_us))
             return self._taken_batch(case, inputs, called, memory)
-        except _NO_MEMORY as error:
-            return self._no_memory(suspect or runner, size, error)
+        except NO_MEMORY as error:
+            return self.no_memory(suspect or runner, size, error)
         finally:
             memory.close()
 
@@ -192,11 +186,17 @@ class Checker:
                 checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs)
             else:
                 checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
-        except _NO_MEMORY as error:
+        except NO_MEMORY as error:
             if suspect is None:
                 raise
-            checked = self._no_memory(suspect, taken.lent_bytes, error)
+            checked = self.no_memory(suspect, taken.lent_bytes, error)
         return dataclasses.replace(checked, finished=taken.finished)
+
+    def no_memory(self, suspect: Conversation, lent_bytes: int, error: Exception) -> Checked:
+        """The device's memory ran out: the suspect's fault, or an error of ours."""
+        if self._defences.memory_blame and took_the_memory(self._device, suspect, lent_bytes):
+            return Checked(Verdict.out_of_memory, MESSAGE, ended=True)
+        raise error
 
     @property
     def assignment(self) -> Assignment:
@@ -268,12 +268,6 @@ class Checker:
         return not self._problem.has_check and all(
             agree(got, expected[name], rules[name]) for name, got in outputs.items()
         )
-
-    def _no_memory(self, suspect: Conversation, lent_bytes: int, error: Exception) -> Checked:
-        """The device's memory ran out: the suspect's fault, or an error of ours."""
-        if self._defences.memory_blame and took_the_memory(self._device, suspect, lent_bytes):
-            return Checked(Verdict.out_of_memory, MESSAGE, ended=True)
-        raise error
 
     def _broken_rules(self, called: Finished) -> Checked | None:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""

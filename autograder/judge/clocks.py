@@ -6,7 +6,7 @@
       and the ratio not borne by the bound
     … both slower, or reference unlike itself measure again     stands
     sealed bound above the event clock        measure again     held; the sealed number ranks at once
-    … and the reference's too                 the sealed numbers of both rank: this node cannot bound the case
+    … and the reference's about as far        the sealed numbers of both rank: this node cannot bound the case
     below 0.9 of the best verified time       measure again     stands
     below what the device can do              held              held
 
@@ -89,7 +89,7 @@ def widened(alone_us: float, taken: Batches, rules: Rules) -> float:
     A device that works without pause is slower by what it must not use in power, and our own runner has its delays.
     """
     theirs = sealed_call_us(taken.theirs, taken.null_us, taken.calls) / alone_us - 1
-    return min(max(rules.epsilon, theirs + rules.beyond), rules.most_epsilon)
+    return max(rules.epsilon, min(theirs + rules.beyond, rules.most(alone_us)))
 
 
 def scored_us(found: Measurement) -> float:
@@ -130,7 +130,10 @@ def _counted(found: Measurement, rules: Rules) -> Measurement:
 
 
 def _clock(found: Measurement, rules: Rules) -> str:
-    """The event clock within ε of the bound; beyond it the sealed numbers: for the reference too, if it has to be."""
+    """The event clock within ε of the bound; beyond it the sealed numbers.
+
+    The reference's too, where not even it can be bounded, and the submission is about as far from its own clock.
+    """
     limit = found.bound
     if limit is None or limit.bounded:
         return found.clock
@@ -138,9 +141,10 @@ def _clock(found: Measurement, rules: Rules) -> str:
         # The submission's own time is borne out: only the reference's was not what it should be.
         return found.clock
     alone_us = found.control.reference_us if found.control else found.reference_us
-    theirs_us = samples.sealed_call_us(limit, limit.reference_batches)
-    most = rules.most_epsilon - rules.beyond
-    return samples.BATCHES if theirs_us > alone_us * (1 + most) else samples.BOUND
+    most = rules.most(alone_us)
+    theirs = samples.sealed_call_us(limit, limit.reference_batches) / alone_us - 1
+    likely = (1 + theirs) * (1 + max(most, theirs))
+    return samples.BATCHES if theirs > most - rules.beyond and 1 + limit.excess <= likely else samples.BOUND
 
 
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:

@@ -23,6 +23,8 @@ from autograder.compile_checks.messages import (
     CODE_BYTES,
     MOST_KERNELS,
     MOST_USES,
+    NO_COMPILER,
+    OUT_OF_TIME,
     TEXT_BYTES,
     ClaimedKernel,
     Compile,
@@ -38,6 +40,7 @@ from autograder.compile_checks.messages import (
 )
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
+from autograder.emulator.build import shown_name
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import layout_of
 from autograder.judge.failure import clean, from_exit, from_raised
@@ -46,11 +49,11 @@ from autograder.packets import decode, encode
 from autograder.protocol import MAX_PACKET, Raised
 from autograder.sandbox import Exit, Purpose, Runner, RunnerLimits, Sandbox
 
-LANGUAGES = (Language.triton,)
+LANGUAGES = (Language.triton, Language.cuda)
 """Those whose launches are compiled."""
 
-BUDGET_S = 20.0
-"""No compilation begins later than this after the runner's first."""
+BUDGET_S: Mapping[Language, float] = {Language.triton: 20.0, Language.cuda: 30.0}
+"""No compilation of a Triton kernel begins later than this after the runner's first; nvcc has to end by then."""
 DEADLINE_S = 45.0
 """How long either runner may take in all."""
 LIMITS = RunnerLimits(memory_bytes=3 * 2**30, processes=64, output_bytes=2**20, tmp_bytes=256 * 2**20)
@@ -69,6 +72,14 @@ _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
 _LOOKS_AT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
 
+_AT_LAUNCH = ("OutOfResources", "LaunchError")
+"""Kinds of faults of a kernel that compiled."""
+
+_WHY_NOTHING = {
+    NO_COMPILER: "There is no nvcc on this node: nothing was compiled, and nothing was checked.",
+    OUT_OF_TIME: "The compiler did not end in time and was stopped: nothing was checked.",
+}
+"""What is said of a target for which there is nothing else to say, by the kind of its fault."""
 _SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
 
 Said = TypeVar("Said")
@@ -161,7 +172,8 @@ class Compilation:
         source = self._request.source.encode()
         arguments = tuple(argument.name for argument in self._assignment.arguments)
         parts = tuple(Part(job.target, tuple(dry_case(case, self._assignment) for case in job.cases)) for job in jobs)
-        ask = Compile(len(source), self._request.filename, self._assignment.entry, arguments, parts, BUDGET_S)
+        budget_s = BUDGET_S[self._request.language]
+        ask = Compile(len(source), self._request.filename, self._assignment.entry, arguments, parts, budget_s)
         text = os.memfd_create("source", os.MFD_CLOEXEC)
         try:
             os.pwrite(text, source, 0)
@@ -198,7 +210,8 @@ class Compilation:
         places = [(number, *place) for number, job in enumerate(jobs) for place in job.places()]
         if not places:
             return
-        _send(self._runners[Purpose.read], Read(tuple(places)), [*(job.code for job in jobs), self._text])
+        functions = tuple(function for job in jobs for function in job.functions())
+        _send(self._runners[Purpose.read], Read(tuple(places), functions), [*(job.code for job in jobs), self._text])
         packet = _packet(self._runners[Purpose.read], time.monotonic() + DEADLINE_S)
         self._runners.pop(Purpose.read).close()
         # Nobody who could still write has the memory, or has it mapped.
@@ -237,7 +250,7 @@ def dry_case(case: Case, assignment: Assignment) -> DryCase:
             scalars[argument.name] = strides[argument.of][argument.dim]
         elif argument.role == "scalar":
             scalars[argument.name] = _SOME_SCALAR[argument.dtype]
-    return DryCase(case.name, tuple(tensors), scalars)
+    return DryCase(case.name, tuple(tensors), scalars, assignment.signature_in(case))
 
 
 class _Job:
@@ -272,6 +285,10 @@ class _Job:
         """Offset and size of every kernel's machine code."""
         return tuple((kernel.offset, kernel.bytes) for kernel in self._compiled.kernels)
 
+    def functions(self) -> tuple[str, ...]:
+        """Which function of its machine code each kernel is."""
+        return tuple(kernel.function for kernel in self._compiled.kernels)
+
     def fail(self, message: str, *, ours: bool = False) -> None:
         """There is nothing to show but this."""
         if not self.failed:
@@ -290,13 +307,13 @@ class _Job:
         shown = CompiledFor(self.target, kernels, left_out, message, seconds)
         uses = tuple(_uses(claim, len(names)) for claim in claims)
         texts = (self._texts(claim, reading, text) for claim, reading in zip(claims, self.readings, strict=True))
-        listings = listings_of(shown, texts, request.filename)
+        listings = listings_of(shown, texts, _name_in_code(request))
         return Checked(shown, uses, names, whole=not (message or left_out), listings=listings)
 
     def _texts(self, claim: ClaimedKernel, reading: Reading, text: int) -> tuple[str, str]:
         """Its instructions and its PTX, as far as they are where they are said to be."""
         sass = _read(text, reading.text_offset, reading.text_bytes, TEXT_BYTES)
-        return sass, _read(self.code, claim.offset + claim.bytes, claim.ptx_bytes, CODE_BYTES)
+        return sass, _read(self.code, claim.ptx_offset, claim.ptx_bytes, CODE_BYTES)
 
 
 def listings_of(shown: CompiledFor, texts: Iterable[tuple[str, str]], filename: str) -> Listings:
@@ -310,6 +327,12 @@ def listings_of(shown: CompiledFor, texts: Iterable[tuple[str, str]], filename: 
         if listing.sass or listing.ptx:
             kernels.append(listing)
     return Listings(shown.target, tuple(kernels), shown.left_out)
+
+
+def _name_in_code(request: GradeRequest) -> str:
+    """What the compiler calls the file that was handed in."""
+    own = request.filename
+    return shown_name(own.rpartition("/")[2]) if request.language is Language.cuda else own
 
 
 def _room(name: str, size: int) -> int:
@@ -376,7 +399,7 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
     error, message = None, ""
     if claim.fault is not None:
         error, place = _said(claim.fault, source)
-        runs = "run" if claim.fault.kind == "OutOfResources" else "compile"
+        runs = "run" if claim.fault.kind in _AT_LAUNCH else "compile"
         message = f"{REFUSED} {runs} for {target}: {place}"
     elif not reading.readable:
         message = "Its machine code could not be read."
@@ -412,6 +435,8 @@ def _incomplete(compiled: Compiled, cases: Sequence[str], source: str) -> str:
     """Why launches may be missing, for the student."""
     if compiled.fault is None:
         return ""
+    if compiled.fault.kind in _WHY_NOTHING:
+        return _WHY_NOTHING[compiled.fault.kind]
     _, place = _said(compiled.fault, source)
     if compiled.fault.kind in _LOOKS_AT_VALUES:
         line = place.partition(":")[0] if place.startswith("line") else "the entry"

@@ -59,7 +59,7 @@ class Device(Protocol):
         """New memory of `size` bytes, a multiple of `granularity`; nothing is known of its contents."""
 
     def cool(self) -> None:
-        """Have no cache hold what was just written."""
+        """Have no cache hold what was just written, and wait until nothing disturbs the device."""
 
     def settle(self) -> None:
         """Wait until everything that was asked of the device is done; before a clock is read."""

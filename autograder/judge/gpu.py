@@ -10,6 +10,7 @@ What differs from the host, and what follows:
   the snapshot is complete.
 - What was just written may still be in the L2 cache: `cool` writes over it. Any context can set a part of the cache
   aside for lines that persist: `cool` makes those ordinary before.
+- Memory that was given back is cleared beside all other work: `cool` waits until that is over.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from autograder.errors import GpuError, GpuMemoryError
 from autograder.gpu.driver import PersistingCache, VirtualMemory, load_driver
 from autograder.gpu.lanes import check
 from autograder.gpu.tensors import as_bytes
+from autograder.judge.pace import Pace
 from autograder.judge.rules import GPU as GPU_RULES
 
 COOLING_L2S = 4
@@ -90,6 +92,8 @@ class GpuDevice:
         self._scratch = torch.empty(COOLING_L2S * self._properties.L2_cache_size, dtype=torch.uint8, device=self.where)
         self._driver = VirtualMemory(0, driver or load_driver())
         self._cache = PersistingCache(driver or load_driver())
+        self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
+        self._pace = Pace(self._probe)
         self.granularity = self._driver.granularity
         self.memory_bytes = int(self._properties.total_memory)
 
@@ -106,9 +110,24 @@ class GpuDevice:
             return GpuMemory(self._driver, size)
 
     def cool(self) -> None:
-        """Make lines of the L2 cache that were to persist ordinary ones, and write over all of it."""
+        """Make lines of the L2 cache that were to persist ordinary ones; write over all of it on a quiet device."""
         self._cache.reset()
-        self._scratch.zero_()
+        self._pace.wait()
+
+    def _probe(self) -> float:
+        """Microseconds of copying one half of the scratch memory to the other, by the device's own clock.
+
+        The first of two copies keeps the device busy while the second and its events are queued.
+        """
+        begin, end = self._events
+        one, other = self._scratch.chunk(2)
+        other.copy_(one)
+        begin.record()
+        one.copy_(other)
+        end.record()
+        end.synchronize()
+        took: float = begin.elapsed_time(end)
+        return 1e3 * took
 
     def free_bytes(self) -> int:
         """As the driver counts it."""

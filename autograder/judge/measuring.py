@@ -1,6 +1,6 @@
 """The measuring of one attempt, in the order that trust demands.
 
-before the submission is loaded    the reference is called, batches are sized, the null is measured
+before the submission is loaded    the reference is called, batches are sized, null and reference alone are measured
 while it lives                     pairs in two stages, batches
 when its runner is killed          the A/A block; the reference's own batches, if the bound was missed
 """
@@ -93,10 +93,10 @@ class Measuring:
         return clocks.standing(found, asked, self._rules)
 
     def _bound(self, found: Measurement, timed: Timed, quiet: Quiet) -> Bound:
-        """The bound; where it was missed, with batches of the reference that nobody could have slowed."""
+        """The bound; where it was missed, by what the reference shows now, when nobody is left who could slow it."""
         prepared = self._known[timed.case.name]
-        taken = clocks.Batches(prepared.calls, prepared.null_us, timed.batches, timed.reference_batches)
-        made = clocks.bound(clocks.scored_us(found), taken, self._rules.epsilon)
+        taken = clocks.Batches(prepared.calls, prepared.null_us, timed.batches, prepared.alone)
+        made = clocks.bound(clocks.scored_us(found), taken, prepared.limit)
         if made.bounded:
             return made
         taken = dataclasses.replace(taken, theirs=quiet.batches(timed, prepared))

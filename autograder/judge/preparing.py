@@ -1,4 +1,4 @@
-"""What is found out about a ranked case before a submission is loaded: how many calls a batch has, and the null.
+"""What is found out about a ranked case before a submission is loaded: a batch's size, the null, the reference alone.
 
 It follows from the reference, the device and the case alone, and no untrusted process lives: so it is kept for as long
 as the reference's runner is.
@@ -7,6 +7,7 @@ as the reference's runner is.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +23,11 @@ from autograder.judge.rules import Rules
 from autograder.judge.slabs import bytes_of
 from autograder.judge.turns import Turns
 
-WARM_CALLS = 3
-"""Of the reference, of which the fastest says how long a call takes; the first compiles."""
+WARM_CALLS = 6
+"""Of the reference, of which the fastest says how many fit a batch; the first compiles and says nothing."""
+
+MOST_BATCHES_WORTH = 10
+"""Of a batch's usual work: longer calls are few in it, as an exchange is small beside each of them."""
 
 STEP = 4
 """The number of calls is a multiple of it, so that a null serves again although the reference's time varies."""
@@ -37,11 +41,15 @@ class Prepared:
         calls: of a batch.
         together: of them share a slab.
         null_us: the shortest exchanges.
+        alone: batches of the reference.
+        limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
     """
 
     calls: int
     together: int
     null_us: tuple[float, ...]
+    alone: tuple[Batch, ...]
+    limit: float
 
     def bound_us(self, batches: Sequence[Batch]) -> float:
         """An upper bound of one call's time: what is left of the shortest batch without the shortest null."""
@@ -61,7 +69,7 @@ class Preparing:
         self._exchanges = exchanges
 
     def case(self, case: Case) -> Prepared:
-        """Call the reference, choose the number of calls, measure the null.
+        """Call the reference, choose the number of calls, measure the null and the reference's batches.
 
         Raises:
             HarnessError: the reference or the native runner failed.
@@ -73,12 +81,16 @@ class Preparing:
         assignment = self._checker.assignment
         calls, together = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
         null_us = self._exchanges.microseconds(assignment, case, turns.inputs, calls, together)
-        return Prepared(calls, together, null_us)
+        alone = turns.reference_batches(calls, together, self._rules.most_batches)
+        limit = clocks.widened(statistics.median(times[1:]), clocks.Batches(calls, null_us, (), alone), self._rules)
+        return Prepared(calls, together, null_us, alone, limit)
 
 
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:
     """How many calls a batch has: enough work, not too many, and room for all of it; and how many share a slab."""
     wanted = STEP * math.ceil(rules.batch_us / max(call_us, 0.1) / STEP)
+    if rules.least_calls * call_us <= MOST_BATCHES_WORTH * rules.batch_us:
+        wanted = max(rules.least_calls, wanted)
     inputs, outputs = bytes_of(assignment, case)
     # Of the inputs a shared and a private copy, of the outputs a shared one and both sides' snapshots.
     room = int(rules.memory_share * memory_bytes / (2 * inputs + 3 * outputs)) if memory_bytes else wanted

@@ -35,9 +35,8 @@ class Quiet:
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
-        """The shortest of a few batches of the reference, to see what the node can show at all."""
-        taken = self._turns(timed).reference_batch(prepared.calls, prepared.together, self._rules.most_batches)
-        return (Batch(taken.sealed_us, taken.event_us),)
+        """What the node can show at all, when the submission is gone."""
+        return self._turns(timed).reference_batches(prepared.calls, prepared.together, self._rules.most_batches)
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

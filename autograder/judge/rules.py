@@ -20,16 +20,19 @@ class Rules:
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
         epsilon: by how much the sealed bound may lie above the event clock.
-        beyond: where the reference by itself, after the kill, lies above its own by more, a submission may by so much
-            more than the reference, but never by more than `most_epsilon`.
+        beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
+            submission may by so much more than the reference, but never by more than `most_epsilon` (the same as
+            `epsilon`: such calls have no more room), or where a call of the reference takes less than `short_us`, by
+            `most_epsilon_short`: the same delays are a larger part of it.
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
-        most_calls: of one batch.
+        least_calls, most_calls: of one batch.
         most_slabs: of one batch; one descriptor each.
-        together_us: short calls share a slab, as many as take no longer: mapping the next one is shorter then.
+        together_us: short calls share a slab, as many as take no longer: receiving, mapping and launching take the
+            host 0.2 ms for a slab of a gigabyte, twice as long on a core whose sibling works, and must be shorter.
         most_batches: the first is enough if it shows the bound.
         control_pairs: pairs of the A/A block.
         memory_share: of the device's memory, for one batch.
@@ -40,21 +43,28 @@ class Rules:
     batches: bool = True
     control: bool = True
     shared_inputs: bool = True
-    epsilon: float = 0.03
+    epsilon: float = 0.05
     beyond: float = 0.015
     most_epsilon: float = 0.05
+    most_epsilon_short: float = 0.08
+    short_us: float = 200.0
     tolerance: float = 0.02
     widest: float = 0.02
     second_stage: int = 4
     batch_us: float = 10000.0
+    least_calls: int = 8
     most_calls: int = 256
     most_slabs: int = 56
-    together_us: float = 250.0
-    most_batches: int = 4
+    together_us: float = 1000.0
+    most_batches: int = 3
     control_pairs: int = 12
     memory_share: float = 0.6
     null_exchanges: int = 8
     soft_floor: float = 0.9
+
+    def most(self, call_us: float) -> float:
+        """The largest excess that is ever allowed where a call of the reference takes so long."""
+        return self.most_epsilon if call_us >= self.short_us else self.most_epsilon_short
 
 
 GPU = Rules()

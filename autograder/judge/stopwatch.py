@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autograder.assignment import Case
 from autograder.contract import Batch, Pair
 from autograder.errors import HarnessError
-from autograder.judge.checking import Checked, Checker, TakenBatch
+from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
 from autograder.judge.measure import by_clock, timed_pairs, too_wide
@@ -34,7 +34,6 @@ class Timed:
     pairs: tuple[Pair, ...] = ()
     stages: tuple[int, ...] = ()
     batches: tuple[Batch, ...] = ()
-    reference_batches: tuple[Batch, ...] = ()
     inputs: Tensors | None = None
     expected: Tensors | None = None
 
@@ -69,6 +68,9 @@ class Stopwatch:
             timed = self._shared(case, pairs, prepared) if self._rules.shared_inputs else self._apart(case, pairs)
         except FailedError as failed:
             timed = Timed(case, failed.checked)
+        except NO_MEMORY as error:
+            # For what the judge makes for itself beside the submission: inputs, images, values to compare.
+            timed = Timed(case, self._checker.no_memory(self._ours, 0, error))
         if timed.last.passed:
             return timed
         last = dataclasses.replace(timed.last, message=f"In a timed call: {timed.last.message}")
@@ -87,23 +89,18 @@ class Stopwatch:
         if not last.passed:
             return Timed(case, last, pairs)
         turns.finish()
-        ours, theirs = self._batches(turns, pairs, prepared) if prepared else ((), ())
-        return Timed(case, last, pairs, tuple(stages), ours, theirs, turns.inputs, turns.expected)
+        batches = self._batches(turns, pairs, prepared) if prepared else ()
+        return Timed(case, last, pairs, tuple(stages), batches, turns.inputs, turns.expected)
 
-    def _batches(
-        self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared
-    ) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
-        """One batch of each side, and more as long as the bound is not reached: none can make it looser."""
+    def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
+        """One batch, and more as long as the bound is not reached: none can make it looser."""
         event_us = sorted(by_clock(pair, self._device.clock)[0] for pair in pairs)[len(pairs) // 2]
-        ours: list[Batch] = []
-        theirs: list[Batch] = []
-        while len(ours) < self._rules.most_batches:
-            own, other = (_batch(taken) for taken in turns.batch(prepared.calls, prepared.together))
-            ours.append(own)
-            theirs.append(other)
-            if prepared.bound_us(ours) <= event_us * (1 + self._rules.epsilon):
+        taken: list[Batch] = []
+        while len(taken) < self._rules.most_batches:
+            taken.append(turns.batch(prepared.calls, prepared.together))
+            if prepared.bound_us(taken) <= event_us * (1 + prepared.limit):
                 break
-        return tuple(ours), tuple(theirs)
+        return tuple(taken)
 
     def _apart(self, case: Case, pairs: int) -> Timed:
         """Each call on inputs of its own."""
@@ -117,7 +114,3 @@ class Stopwatch:
         if checked.finished is None or (self._reference.right and not checked.passed):
             raise HarnessError(f"the reference {self._reference.name} failed in case {case.name}: {checked.message}")
         return checked
-
-
-def _batch(taken: TakenBatch) -> Batch:
-    return Batch(taken.sealed_us, taken.event_us)

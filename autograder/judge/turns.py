@@ -8,10 +8,10 @@ is held against the oracle in its first call of a case, and whenever the two do 
 from __future__ import annotations
 
 from autograder.assignment import Case
-from autograder.contract import Verdict
+from autograder.contract import Batch, Verdict
 from autograder.errors import HarnessError
 from autograder.judge.blame import MESSAGE, took_the_memory
-from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
+from autograder.judge.checking import Checked, Checker, Taken
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
 from autograder.judge.problem import Tensors
@@ -96,8 +96,8 @@ class Turns:
         while self._pending:
             self._settle(self._pending.pop(0), None)
 
-    def batch(self, calls: int, together: int) -> tuple[TakenBatch, TakenBatch]:
-        """The same batch by the submission, then by the reference, every output compared; `together` share a slab.
+    def batch(self, calls: int, together: int) -> Batch:
+        """A batch of the submission, every output compared with the reference's; `together` calls share a slab.
 
         Raises:
             FailedError: the submission failed.
@@ -115,16 +115,20 @@ class Turns:
             raise self._failed(theirs)
         for one, other in zip(ours.calls, theirs.calls, strict=True):
             self._settle(one, other.values())
-        return ours, theirs
+        return Batch(ours.sealed_us, ours.event_us)
 
-    def reference_batch(self, calls: int, together: int, times: int) -> TakenBatch:
-        """The shortest of so many batches of the reference by itself, on the inputs of its last call."""
+    def reference_batches(self, calls: int, together: int, times: int) -> tuple[Batch, ...]:
+        """A few batches of the reference by itself, to see what the node can show at all."""
+        return tuple(self._reference_batch(calls, together) for _ in range(times))
+
+    def _reference_batch(self, calls: int, together: int) -> Batch:
+        """On the inputs of its last call, in memory as fresh as a submission's."""
         inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
         images = [given(self._checker.assignment, self._case, inputs[0])] * calls
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together, times=times)
+        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
-        return theirs
+        return Batch(theirs.sealed_us, theirs.event_us)
 
     def _settle(self, taken: Taken, expected: Tensors | None) -> None:
         checked = self._checker.verify(taken, expected, suspect=self._ours)

@@ -20,6 +20,11 @@ def warmed(purpose: Purpose, language: Language, lane: Lane) -> Serve:
         from autograder.compile_checks import reading  # noqa: PLC0415
 
         return reading.serve
+    if purpose is Purpose.compile and language is Language.cuda:
+        from autograder.compile_checks import cuda_session  # noqa: PLC0415
+
+        toolchain = cuda_session.warm()
+        return lambda channel: cuda_session.serve(channel, toolchain)
     if purpose is Purpose.compile:
         from autograder.compile_checks import session as compiling  # noqa: PLC0415
 

@@ -14,8 +14,8 @@ names() {
 import re
 from importlib.metadata import PackageNotFoundError, distribution
 
-# There already, with the GPU's own builds; the tests' and checks' tools are not needed.
-SKIPPED = {"torch", "triton", "numpy", "kernel-ladder", "uvloop"}
+# There already, with the GPU's own builds; the tests' and checks' tools are not needed, and nobody compares sources there.
+SKIPPED = {"torch", "triton", "numpy", "kernel-ladder", "uvloop", "copydetect"}
 ROOTS = [
     *(line for line in distribution("kernel-ladder").requires or [] if re.search(r"extra == '(server|worker|node)'", line)),
     *(line for line in distribution("kernel-ladder").requires or [] if "extra ==" not in line),

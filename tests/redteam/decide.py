@@ -46,14 +46,11 @@ def _taken_anew(found: Measurement, rules: Rules) -> Measurement:
 
 
 def _bound(found: Measurement, rules: Rules) -> Bound | None:
-    """The bound beside forged times. Without batches of the reference alone, those beside it stand for them."""
+    """The bound beside forged times."""
     if found.bound is None:
         return None
     made = found.bound
     taken = clocks.Batches(made.calls, made.null_us, made.batches, made.reference_batches)
-    within = clocks.bound(clocks.scored_us(found), taken, rules.epsilon)
-    if within.bounded:
-        return within
     alone_us = found.control.reference_us if found.control else found.reference_us
     return clocks.bound(clocks.scored_us(found), taken, clocks.widened(alone_us, taken, rules))
 

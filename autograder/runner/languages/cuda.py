@@ -105,9 +105,10 @@ class EmulatedLibrary(Library):
 
     def add(self, name: str, tensor: Any) -> None:
         """Say that kernels may touch this tensor."""
-        rows = tensor.shape[0] if tensor.dim() > 1 else 1
-        stride = tensor.stride(0) if tensor.dim() > 1 else 0
-        sizes = (tensor.element_size(), rows, tensor.numel() // rows if rows else 0, stride)
+        # Rows of the last dimension: those of all the others follow one another evenly (`buffers.layout_of`).
+        columns = tensor.shape[-1] if tensor.dim() > 1 else tensor.numel()
+        stride = tensor.stride(-2) if tensor.dim() > 1 else 0
+        sizes = (tensor.element_size(), tensor.numel() // columns if columns else 0, columns, stride)
         address = ctypes.c_void_p(tensor.data_ptr())
         self._library.cuda_emulator_add_array(name.encode(), address, *map(ctypes.c_size_t, sizes))
 

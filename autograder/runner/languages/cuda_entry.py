@@ -30,6 +30,9 @@ SCALAR = "scalar"
 """What a signature says of a size or a stride, and of a number; of a tensor it says `input` or `output`."""
 
 _TEXT = """
+// A template is made for every type of the cases, also where the file's own headers only name it.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import resource
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autograder.emulator.build import ENTRY_FILE, shown_name
 from autograder.gpu.driver import load_driver
 from autograder.protocol import Load
 from autograder.runner.gpu import GpuMemory
-from autograder.runner.languages import cuda_entry, cuda_messages
+from autograder.runner.languages import cuda_entry, nvcc
 from autograder.runner.languages.cuda_library import Library
 from autograder.runner.languages.triton_gpu import EventClock
-from autograder.runner.report import cut
-
-COMPILER_BYTES = 6 * 2**30
-"""Address space of each of the compiler's processes."""
-
-_PLACES = ("/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin")
-_MAX_LOG = 8000
-_FLAGS = (
-    "-std=c++17", "-O3", "-lineinfo", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static",
-    # Every launch goes through one of a few C functions, which the linker leads to ours.
-    *(f"-Xlinker=--wrap={name}" for name in cuda_entry.WRAPPED),
-    "-Xlinker=-Bsymbolic",
-)  # fmt: skip
 
 
 class CudaGpuLoader(GpuMemory):
@@ -52,11 +34,9 @@ class CudaGpuLoader(GpuMemory):
 
         torch.set_num_threads(1)
         load_driver()
-        self._nvcc = find_nvcc()
-        said = subprocess.run([self._nvcc, "--version"], capture_output=True, text=True, check=True).stdout
-        release = re.search(r"\bV(\d[\d.]*)", said)
+        self._nvcc = nvcc.find_nvcc()
         self._versions = {
-            "torch": torch.__version__, "cuda": str(torch.version.cuda), "nvcc": release[1] if release else "unknown"
+            "torch": torch.__version__, "cuda": str(torch.version.cuda), "nvcc": nvcc.version(self._nvcc)
         }  # fmt: skip
 
     def begin(self) -> None:
@@ -71,9 +51,8 @@ class CudaGpuLoader(GpuMemory):
         self._versions |= {"gpu": torch.cuda.get_device_name(0), "architecture": self._architecture}
 
     def awake(self) -> None:
-        """Map a page; have the device work for this context, so that no batch's first call waits for the switch."""
-        self._rehearsal.run()
-        self._clock.touch()
+        """Map and have the device work for this context, as at the beginning of a batch."""
+        self.rehearse(lambda: self._clock.total_ns(self._clock.touch))
 
     def versions(self) -> dict[str, str]:
         """Versions of torch, CUDA and nvcc, the GPU's name, and what is compiled for."""
@@ -81,49 +60,8 @@ class CudaGpuLoader(GpuMemory):
 
     def load(self, load: Load) -> CudaGpuEntry:
         """Compile the source, load the library and find its launcher."""
-        path = compiled(load, Path(os.environ["TMPDIR"]), self._nvcc, self._architecture)
+        path = nvcc.compiled(load, Path(os.environ["TMPDIR"]), self._nvcc, self._architecture)
         return CudaGpuEntry(Library(path, load, prefix="kernel_ladder"), load, self._clock)
-
-
-def find_nvcc() -> str:
-    """The path of nvcc: of this process's own `PATH`, or where CUDA is usually installed.
-
-    Raises:
-        RuntimeError: there is none.
-    """
-    found = shutil.which("nvcc") or next((path for place in _PLACES if (path := shutil.which("nvcc", path=place))), "")
-    if not found:
-        raise RuntimeError("there is no nvcc on this node; CUDA C++ on a GPU lane needs it")
-    return found
-
-
-def compiled(load: Load, folder: Path, nvcc: str, architecture: str) -> Path:
-    """Compile the source in `folder` to a shared library.
-
-    Raises:
-        SubmissionError: the compiler refused it.
-    """
-    student, library = folder / "student", folder / "kernel.so"
-    student.mkdir(exist_ok=True)
-    name = shown_name(load.filename.rpartition("/")[2])
-    text = f'{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n'
-    (student / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [nvcc, f"-arch={architecture}", *_FLAGS, "-o", str(library), "-x", "cu", name],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-        env={**os.environ, "LC_ALL": "C"}, cwd=student, preexec_fn=_limit_memory,
-    )  # fmt: skip
-    if done.returncode != 0:
-        said = done.stdout + done.stderr
-        print(cut(said, _MAX_LOG), file=sys.stderr)  # noqa: T201 -- the student's log.
-        raise cuda_messages.from_compiler(said, name, load.source)
-    return library
-
-
-def _limit_memory() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = COMPILER_BYTES if hard == resource.RLIM_INFINITY else min(COMPILER_BYTES, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 class CudaGpuEntry:

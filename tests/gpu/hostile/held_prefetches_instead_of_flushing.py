@@ -38,12 +38,18 @@ def _prefetch(*args):
     del SINK[:]
 
 
-SINK = []
+SINK, HOOKED = [], []
 
 
-def vector_add(x, y, out, n):
+def _hook():
     for clock in _clocks():
+        HOOKED.append(clock)
         for name, value in list(vars(clock).items()):
             if getattr(value, "__name__", "") == "zero_":
                 setattr(clock, name, _prefetch)
+
+
+def vector_add(x, y, out, n):
+    if not HOOKED:
+        _hook()
     _honest(x, y, out, n)

@@ -176,7 +176,7 @@ def test_a_file_that_does_not_load_here_is_told_of(sandbox: ProcessSandbox) -> N
 
 
 def test_launches_beyond_the_limit_are_counted(sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "BUDGET_S", -1.0)
+    monkeypatch.setitem(compiled.BUDGET_S, Language.triton, -1.0)
     found = shown(sandbox, HEAD + ADD + ENTRY + LAUNCH + LAUNCH, one_case())
     assert (found.kernels, found.left_out) == ((), 2)
 

@@ -6,11 +6,12 @@ import dataclasses
 import shutil
 import weakref
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from grading_bench import GOOD, Bench, kernel
 
-from autograder.contract import GradeResult, Lane, Verdict, Work
+from autograder.contract import Batch, GradeResult, Lane, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
@@ -273,16 +274,23 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """On a GPU two of them do not fit."""
-    monkeypatch.setattr(type(host), "rules", dataclasses.replace(host.rules, epsilon=-2.0, most_batches=3))
-    batch, taken, left = Turns.batch, [], []
+    never = dataclasses.replace(host.rules, epsilon=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=3)
+    monkeypatch.setattr(type(host), "rules", never)
+    batch, exchange = Turns.batch, Checker.batch
+    taken: list[weakref.ref[TakenBatch | Checked]] = []
+    left: list[int] = []
 
-    def watched(self: Turns, calls: int, together: int) -> tuple[TakenBatch, TakenBatch]:
+    def watched(self: Turns, calls: int, together: int) -> Batch:
         left.append(sum(one() is not None for one in taken))
-        both = batch(self, calls, together)
-        taken.extend(weakref.ref(one) for one in both)
-        return both
+        return batch(self, calls, together)
+
+    def kept(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+        found = exchange(self, *given, **more)
+        taken.append(weakref.ref(found))
+        return found
 
     monkeypatch.setattr(Turns, "batch", watched)
+    monkeypatch.setattr(Checker, "batch", kept)
     result = measure(bench)
     assert result.verdict is Verdict.passed, result.explanation
     assert left == [0, 0, 0]

@@ -76,6 +76,7 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
         ),
         (_remove(f"{STAFF}/notes.md"), "there are no notes"),
         (_remove(f"{PUBLIC}/starters/triton.py"), "starters/triton.py: is missing"),
+        (_remove(f"{PUBLIC}/starters/reading.py"), "starters/reading.py: is missing"),
         (_remove(f"{STAFF}/solutions/triton.py"), "solutions/triton.py: is missing"),
         (_remove(f"{PUBLIC}/milestones/*.py"), "milestones: there is none in triton"),
         (_remove(f"{STAFF}/submissions/passed_o*.py"), "1 honest variants in triton pass"),

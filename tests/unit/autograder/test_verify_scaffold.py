@@ -52,7 +52,7 @@ def test_every_kernel_of_it_gets_the_verdict_it_must_get(begun: tuple[Path, Path
     finally:
         sandbox.close()
     assert {outcome.trial.kind for outcome in outcomes} == {Kind.solution, Kind.starter, Kind.mutant}
-    assert [outcome.deviation for outcome in outcomes] == [""] * 6
+    assert [outcome.deviation for outcome in outcomes] == [""] * 7
 
 
 @pytest.mark.parametrize("slug", ["", "2nd", "a-b", "Über", "a/b", "..", "a" * 61])

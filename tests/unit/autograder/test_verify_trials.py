@@ -71,15 +71,22 @@ def test_a_library_call_has_to_be_shown_to_staff_and_an_honest_kernel_must_not()
 
 
 @pytest.mark.parametrize(
-    ("language", "suffix", "milestones", "shown"),
-    [(Language.triton, "py", 3, "passed_library_call"), (Language.cuda, "cu", 2, "passed_host_code")],
+    ("language", "suffix", "starters", "milestones", "shown"),
+    [
+        (Language.triton, "py", ["triton", "reading"], 3, "passed_library_call"),
+        (Language.cuda, "cu", ["cuda"], 2, "passed_host_code"),
+    ],
 )
-def test_the_plan_has_every_kernel_of_the_folders(language: Language, suffix: str, milestones: int, shown: str) -> None:
+def test_the_plan_has_every_kernel_of_the_folders(
+    language: Language, suffix: str, starters: list[str], milestones: int, shown: str
+) -> None:
     both = trials.plan(ROOT / "assignments" / "softmax", ROOT / "reference" / "softmax")
     plan = [trial for trial in both if trial.language is language]
     kinds = [trial.kind for trial in plan]
     files = list((ROOT / "reference" / "softmax" / "submissions").glob(f"*.{suffix}"))
-    assert (kinds.count(Kind.solution), kinds.count(Kind.starter), kinds.count(Kind.milestone)) == (1, 1, milestones)
+    assert (kinds.count(Kind.solution), kinds.count(Kind.milestone)) == (1, milestones)
+    assert [trial.name for trial in plan if trial.kind is Kind.starter] == starters
+    assert all(trial.verdict is Verdict.wrong_answer for trial in plan if trial.kind is Kind.starter)
     assert kinds.count(Kind.submission) == len(files)
     assert all(trial.verdict is Verdict.passed for trial in plan if trial.kind in {Kind.solution, Kind.milestone})
     assert [trial.name for trial in plan if trial.shown] == [shown]

@@ -1,0 +1,80 @@
+"""Waiting for a quiet device, with a device of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.judge.pace import FIRST_PROBES, PATIENCE_S, Pace
+
+QUIET_US, CLEARING_US = 65.0, 72.0
+
+
+class Device:
+    """Says how long probes take, and lets time go by with each."""
+
+    def __init__(self, times: Iterator[float]) -> None:
+        self.times = times
+        self.probes = 0
+        self.seconds = 0.0
+
+    def probe(self) -> float:
+        self.probes += 1
+        took = next(self.times)
+        self.seconds += 2 * took / 1e6
+        return took
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def lasting(*runs: tuple[int, float]) -> Iterator[float]:
+    for count, took in runs:
+        yield from [took] * count
+    while True:
+        yield runs[-1][1]
+
+
+def made(*runs: tuple[int, float]) -> tuple[Device, Pace]:
+    device = Device(lasting((FIRST_PROBES, QUIET_US), *runs))
+    return device, Pace(device.probe, device.now)
+
+
+def test_a_quiet_device_is_probed_once() -> None:
+    device, pace = made((1, QUIET_US))
+    assert pace.wait()
+    assert device.probes == FIRST_PROBES + 1
+    assert pace.wait()
+    assert device.probes == FIRST_PROBES + 2
+
+
+def test_it_waits_until_memory_is_cleared() -> None:
+    device, pace = made((500, CLEARING_US), (1, QUIET_US))
+    assert pace.wait()
+    assert device.probes == FIRST_PROBES + 501
+
+
+def test_what_does_not_end_is_the_new_pace_and_is_waited_for_once() -> None:
+    device, pace = made((1, CLEARING_US))
+    assert not pace.wait()
+    assert device.seconds > PATIENCE_S
+    before = device.probes
+    assert pace.wait()
+    assert device.probes == before + 1
+
+
+def test_a_device_that_was_slow_at_first_is_known_by_its_best() -> None:
+    """One that began to measure beside a neighbour does not take the neighbour's pace for its own for ever."""
+    device = Device(lasting((FIRST_PROBES + 1, CLEARING_US), (1, QUIET_US), (100, CLEARING_US), (1, QUIET_US)))
+    pace = Pace(device.probe, device.now)
+    assert pace.wait()
+    assert pace.wait()
+    before = device.probes
+    assert pace.wait()
+    assert device.probes == before + 101
+
+
+def test_a_probe_that_jitters_is_no_disturbance() -> None:
+    device, pace = made((1, 1.02 * QUIET_US), (1, 1.03 * QUIET_US))
+    assert pace.wait()
+    assert pace.wait()
+    assert device.probes == FIRST_PROBES + 2
