@@ -7,6 +7,7 @@ server or the pages names one. Standard library only: the server and the worker 
     assignments/<slug>/README.md           the handout
     assignments/<slug>/problem.py          make_inputs, expected, error_scale: plain torch, run by the judge only
     assignments/<slug>/starters/<language>.<ext>
+    assignments/<slug>/starters/reading.py         the same in plain PyTorch, to read
     assignments/<slug>/milestones/<name>.<ext>     published baselines, slowest first by name
     reference/<slug>/hidden.toml           families of hidden cases
     reference/<slug>/solutions/<language>.<ext>    the staff kernel: the reference that speed is measured against
@@ -33,6 +34,8 @@ from autograder.errors import ContractError
 from autograder.manifest import Reader
 
 EXTENSIONS: Mapping[Language, str] = {Language.triton: "py", Language.cuda: "cu"}
+READING = "reading.py"
+"""Among the starters: what they do in plain PyTorch, to read beside them. It is called as they are, and is wrong."""
 DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
@@ -312,12 +315,14 @@ class Assignment:
 
     def signatures(self, lane: Lane) -> tuple[tuple[str, ...], ...]:
         """What the arguments are in the lane's public cases, as `protocol.Load.signatures` has it."""
-        return tuple(dict.fromkeys(tuple(self._words(case)) for case in self.cases_for(lane)))
+        return tuple(dict.fromkeys(self.signature_in(case) for case in self.cases_for(lane)))
 
-    def _words(self, case: Case) -> Iterator[str]:
-        for argument in self.arguments:
-            integer = argument.role in {"size", "stride"}
-            yield "integer" if integer else f"{argument.role} {self.dtype_of(argument, case)}"
+    def signature_in(self, case: Case) -> tuple[str, ...]:
+        """What the arguments are in one case."""
+        return tuple(
+            "integer" if argument.role in {"size", "stride"} else f"{argument.role} {self.dtype_of(argument, case)}"
+            for argument in self.arguments
+        )
 
     def dtype_of(self, argument: Argument, case: Case) -> str:
         """The tensor's dtype in this case, as torch names it."""

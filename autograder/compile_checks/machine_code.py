@@ -6,18 +6,21 @@ library only: that runner imports no triton, it only has its tools.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autograder.compile_checks.messages import Reading
 
 _TOOL_S = 20.0
 _RESOURCES = re.compile(r"\bREG:(\d+)\b.*?\bSTACK:(\d+)\b.*?\bSHARED:(\d+)\b")
+_FUNCTION = re.compile(r"\s*Function (\S+):\s*$")
+_SECTION = re.compile(r"\s*\.section\s+\.text\.([^\s,]+),")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
 _KEPT = re.compile(r"\s*(?://##|/\*[0-9a-f]+\*/|\.L_x_\d+:)")
 """Lines that say which instructions there are and where they came from."""
@@ -33,28 +36,47 @@ UTMALDG, UTMASTG, UTMAREDG and the bulk copies UBLKCP, UBLKRED."""
 
 def resources(cubin: bytes) -> Reading:
     """Registers, stack and static shared memory of the cubin's first function; not readable where there is none."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        return _resources(file.name)
+    return next(iter(resources_of_all(cubin).values()), Reading(readable=False))
+
+
+def resources_of_all(cubin: bytes) -> dict[str, Reading]:
+    """The same of every function, by its symbol."""
+    with _file(cubin) as path:
+        return _resources(path)
 
 
 def read(cubin: bytes) -> Reading:
-    """Everything that is a number."""
+    """Everything that is a number, of the first function."""
     return disassembled(cubin)[0]
 
 
 def disassembled(cubin: bytes) -> tuple[Reading, str]:
-    """Everything, and the instructions with the lines of the source that they came from."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        used = _resources(file.name)
-        if not used.readable:
-            return used, ""
-        lines = _lines("nvdisasm", "-c", "-gi", file.name)
+    """Everything of the first function, and its instructions with the lines of the source that they came from."""
+    return next(iter(all_disassembled(cubin).values()), (Reading(readable=False), ""))
+
+
+def all_disassembled(cubin: bytes) -> dict[str, tuple[Reading, str]]:
+    """The same of every function, by its symbol."""
+    with _file(cubin) as path:
+        used = _resources(path)
+        lines = _by_function(_lines("nvdisasm", "-c", "-gi", path), list(used)) if used else {}
+    return {name: _both(reading, lines.get(name, [])) for name, reading in used.items()}
+
+
+def _both(used: Reading, lines: list[str]) -> tuple[Reading, str]:
     reading = Reading(True, used.registers, used.stack_bytes, shared_bytes=used.shared_bytes, **count(lines))
     return reading, "\n".join(line for line in lines if _KEPT.match(line))
+
+
+def _by_function(lines: Iterable[str], names: Sequence[str]) -> dict[str, list[str]]:
+    """The lines of each function's section."""
+    found: dict[str, list[str]] = {name: [] for name in names}
+    current: list[str] = []
+    for line in lines:
+        if (section := _SECTION.match(line)) is not None:
+            current = found.get(section[1], [])
+        current.append(line)
+    return found
 
 
 def count(lines: Iterable[str]) -> dict[str, int]:
@@ -69,13 +91,24 @@ def count(lines: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def _resources(path: str) -> Reading:
-    text = "\n".join(_lines("cuobjdump", "-res-usage", path))
-    found = _RESOURCES.search(text)
-    if found is None:
-        return Reading(readable=False)
-    registers, stack, shared = (int(number) for number in found.groups())
-    return Reading(True, registers, stack, shared_bytes=shared)
+def _resources(path: str) -> dict[str, Reading]:
+    found: dict[str, Reading] = {}
+    name = ""
+    for line in _lines("cuobjdump", "-res-usage", path):
+        if (function := _FUNCTION.match(line)) is not None:
+            name = function[1]
+        elif name and (numbers := _RESOURCES.search(line)) is not None:
+            registers, stack, shared = (int(number) for number in numbers.groups())
+            found[name] = Reading(True, registers, stack, shared_bytes=shared)
+    return found
+
+
+@contextlib.contextmanager
+def _file(cubin: bytes) -> Iterator[str]:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        yield file.name
 
 
 @functools.cache

@@ -22,6 +22,12 @@ MOST_USES = 64
 CODE_BYTES = 24 * 2**20
 """Room for machine code and PTX per target."""
 
+NO_COMPILER = "NoCompiler"
+"""Kind of the fault of a runner that has no compiler for the language."""
+
+OUT_OF_TIME = "OutOfTime"
+"""Kind of the fault of a runner whose compiler did not end."""
+
 TEXT_BYTES = 24 * 2**20
 """Room for the machine code of all targets as text."""
 
@@ -44,11 +50,16 @@ class DryTensor:
 
 @dataclass(frozen=True)
 class DryCase:
-    """One case as a dry call sees it."""
+    """One case as a dry call sees it.
+
+    Attributes:
+        signature: for a language with types, what the arguments are, as in `protocol.Load.signatures`.
+    """
 
     name: str
     tensors: tuple[DryTensor, ...]
     scalars: dict[str, int | float]
+    signature: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,8 @@ class ClaimedKernel:
         uses: numbers of case and launch, for every launch that came to this kernel.
         shared_bytes: asked for at the launch; it is not in the machine code.
         offset, bytes: where its machine code is; no bytes where there is none.
-        ptx_bytes: of its PTX, which follows the machine code.
+        function: the one of that machine code that is the kernel, by its symbol; the first where it is not said.
+        ptx_offset, ptx_bytes: where its PTX is.
     """
 
     kernel: str
@@ -105,6 +117,8 @@ class ClaimedKernel:
     shared_bytes: int = 0
     offset: int = 0
     bytes: int = 0
+    function: str = ""
+    ptx_offset: int = 0
     ptx_bytes: int = 0
     fault: Fault | None = None
 
@@ -136,9 +150,15 @@ class Ended:
 
 @dataclass(frozen=True)
 class Read:
-    """Read machine code: number of the descriptor, offset and size of each. The last descriptor is room for text."""
+    """Read machine code. The last descriptor is room for text.
+
+    Attributes:
+        places: number of the descriptor, offset and size of each.
+        functions: which of each machine code's functions it is, as in `ClaimedKernel`.
+    """
 
     places: tuple[tuple[int, int, int], ...]
+    functions: tuple[str, ...]
 
 
 @dataclass(frozen=True)

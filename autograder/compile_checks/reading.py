@@ -27,17 +27,23 @@ def serve(channel: socket.socket) -> None:
     fields.pop("is")
     request = codec.from_json(Read, fields)
     *codes, room = codes
+    # Kernels that share machine code share the reading of it.
+    places = list(dict.fromkeys(request.places))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(lambda place: _reading(codes[place[0]], *place[1:]), request.places))
-    line.send("Readings", {"kernels": _written(found, room)})
+        read = dict(zip(places, pool.map(lambda place: _all(codes[place[0]], *place[1:]), places), strict=True))
+    pairs = zip(request.places, request.functions, strict=True)
+    line.send("Readings", {"kernels": _written([_one(read[place], function) for place, function in pairs], room)})
     line.receive()
 
 
-def _reading(code: int, offset: int, size: int) -> tuple[Reading, bytes]:
-    if not size:
-        return Reading(readable=False), b""
-    read, text = machine_code.disassembled(os.pread(code, size, offset))
-    return read, text.encode()
+def _all(code: int, offset: int, size: int) -> dict[str, tuple[Reading, str]]:
+    return machine_code.all_disassembled(os.pread(code, size, offset)) if size else {}
+
+
+def _one(read: dict[str, tuple[Reading, str]], function: str) -> tuple[Reading, bytes]:
+    name = function or next(iter(read), "")
+    reading, text = read.get(name, (Reading(readable=False), ""))
+    return reading, text.encode()
 
 
 def _written(found: list[tuple[Reading, bytes]], room: int) -> list[dict[str, Any]]:

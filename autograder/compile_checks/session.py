@@ -1,26 +1,22 @@
-"""One life of a runner that compiles a submission: for every target in a process of its own, beside each other."""
+"""One life of a runner that compiles a Triton submission: for every target in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import socket
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autograder import codec
-from autograder.compile_checks import absent, dry, faults, launches
+from autograder.compile_checks import absent, dry, faults, launches, parts
 from autograder.compile_checks.launches import Kernel, Launches
-from autograder.compile_checks.messages import CODE_BYTES, MOST_KERNELS, Compile, Part
+from autograder.compile_checks.messages import MOST_KERNELS, Compile, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
-from autograder.protocol import MAX_PACKET, Load
-from autograder.runner import source, wire
+from autograder.protocol import Load
+from autograder.runner import source
 from autograder.runner.report import SubmissionError, describe
-
-_pwrite: Callable[[int, bytes, int], int] = os.pwrite
 
 
 def warm() -> None:
@@ -34,40 +30,8 @@ def warm() -> None:
 
 def serve(channel: socket.socket) -> None:
     """Run until the judge hangs up."""
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     _use_own_folder()
-    line = wire.Wire(channel)
-    received = line.receive()
-    if received is None:
-        return
-    fields, (text, *codes) = received
-    fields.pop("is")
-    request = codec.from_json(Compile, fields)
-    started = [
-        (part.target, _started(line, request, part, text, code))
-        for part, code in zip(request.parts, codes, strict=True)
-    ]
-    for target, pid in started:
-        line.send("Ended", {"target": target, **_ended(os.waitpid(pid, 0)[1])})
-    line.receive()
-
-
-def _started(line: wire.Wire, request: Compile, part: Part, text: int, code: int) -> int:
-    """Have a process of its own do it: what triton and torch are told of a device holds for a whole process."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            line.send("Compiled", compile_part(request, part, text, code))
-        finally:
-            os._exit(0)
-    return pid
-
-
-def _ended(waited: int) -> dict[str, int | None]:
-    if os.WIFSIGNALED(waited):
-        return {"code": None, "signal": os.WTERMSIG(waited)}
-    return {"code": os.WEXITSTATUS(waited), "signal": None}
+    parts.serve(channel, lambda request, text: lambda part, code: compile_part(request, part, text, code))
 
 
 def _use_own_folder() -> None:
@@ -77,18 +41,16 @@ def _use_own_folder() -> None:
     knobs.cache.dir = str(Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "triton")
 
 
-def compile_part(request: Compile, part: Part, text: int, code: int) -> dict[str, Any]:
+def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str, Any]:
     """Load, call and compile for one target; `messages.Compiled` as it travels."""
     absent.stand_in(TARGETS[part.target])
     kept = Launches(min(request.most, MOST_KERNELS), request.budget_s)
     launches.install(kept)
-    load = Load(
-        os.pread(text, request.source_bytes, 0).decode(), request.filename, Language.triton, request.entry,
-        request.arguments,
-    )  # fmt: skip
+    load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
     with dry.without_memory():
         fault, case = _walk(load, part, kept)
-    return {"target": part.target, **_fitting(kept, fault, case, code, request.filename)}
+    told = _told(kept.kernels, request.filename)
+    return {"target": part.target, **parts.fitting(told, kept.left_out, fault, case, code)}
 
 
 def _walk(load: Load, part: Part, kept: Launches) -> tuple[dict[str, Any] | None, str]:
@@ -111,33 +73,15 @@ def _walk(load: Load, part: Part, kept: Launches) -> tuple[dict[str, Any] | None
     return ended
 
 
-def _fitting(kept: Launches, fault: dict[str, Any] | None, case: str, code: int, filename: str) -> dict[str, Any]:
-    """As many kernels as fit the packet and the room for machine code."""
-    told: list[dict[str, Any]] = []
-    offset, left = 0, MAX_PACKET - len(wire.to_text({"fault": fault, "case": case})) - 1024
-    for kernel in kept.kernels:
-        fields = _fields(kernel, offset, filename)
-        size = len(wire.to_text(fields)) + 1
-        left_here = kernel.code + kernel.ptx
-        if size > left or offset + len(left_here) > CODE_BYTES:
-            break
-        _pwrite(code, left_here, offset)
-        told.append(fields)
-        offset, left = offset + len(left_here), left - size
-    left_out = kept.left_out + len(kept.kernels) - len(told)
-    return {"kernels": told, "left_out": left_out, "fault": fault, "case": case}
-
-
-def _fields(kernel: Kernel, offset: int, filename: str) -> dict[str, Any]:
-    fault = faults.of_kernel(kernel.error, kernel.function, filename) if kernel.error else None
-    return {
-        "kernel": kernel.name,
-        "uses": [list(use) for use in kernel.uses],
-        "config": kernel.config,
-        "arguments": kernel.arguments,
-        "shared_bytes": kernel.shared_bytes,
-        "offset": offset,
-        "bytes": len(kernel.code),
-        "ptx_bytes": len(kernel.ptx),
-        "fault": fault,
-    }
+def _told(kernels: list[Kernel], filename: str) -> Iterator[parts.Told]:
+    for kernel in kernels:
+        fault = faults.of_kernel(kernel.error, kernel.function, filename) if kernel.error else None
+        fields = {
+            "kernel": kernel.name,
+            "uses": [list(use) for use in kernel.uses],
+            "config": kernel.config,
+            "arguments": kernel.arguments,
+            "shared_bytes": kernel.shared_bytes,
+            "fault": fault,
+        }
+        yield parts.Told(fields, kernel.code, kernel.ptx)

@@ -3,16 +3,18 @@
 A tokenizer, not a parser: it knows comments, strings, preprocessor lines and brackets. What it rewrites:
 
     kernel<T><<<grid, block, bytes, stream>>>(a, b);     a call of `launch`, each argument evaluated once
+                                                         (`kernel` may be a variable that points to one)
     __shared__ float tile[32][33];                       a static variable that is poisoned when a block begins
     extern __shared__ float tile[];                      a pointer to the launch's dynamic shared memory
 
-What cannot run here is refused by name, with its line.
+What cannot run here is refused by name, with its line, except where the file itself keeps it for GPUs: in what
+`#ifndef CUDA_EMULATOR` begins, or `#else` after `#ifdef CUDA_EMULATOR`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
@@ -56,6 +58,9 @@ REFUSED_HEADERS: Mapping[str, str] = {
     "cublas": "cuBLAS",
     "cudnn": "cuDNN",
 }
+MACRO = "CUDA_EMULATOR"
+"""Defined where the emulator compiles."""
+
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
 
 
@@ -94,7 +99,7 @@ def translate(source: str) -> str:
         MalformedError: a launch or a shared variable that cannot be read.
     """
     tokens = list(_tokens(source))
-    for token in tokens:
+    for token in _for_the_emulator(tokens):
         _refuse(token)
     return "".join(_Rewriter(tokens).rewritten())
 
@@ -105,6 +110,35 @@ def _tokens(source: str) -> Iterator[Token]:
         text = match.group()
         yield Token(str(match.lastgroup if match.lastgroup != "mark" else "raw"), text, line)
         line += text.count("\n")
+
+
+def _for_the_emulator(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Those that are not in a branch for GPUs only."""
+    branches: list[bool | None] = []
+    """Of each condition that is open: whether this branch of it is for GPUs only; nothing is known of other ones."""
+    for token in tokens:
+        if token.kind == "directive":
+            _follow_branches(token.text, branches)
+        if True not in branches:
+            yield token
+
+
+def _follow_branches(directive: str, branches: list[bool | None]) -> None:
+    words = directive.replace("#", "# ", 1).split()[1:]
+    match words[:1]:
+        case ["ifndef"] | ["ifdef"]:
+            ours = words[1:2] == [MACRO]
+            branches.append(words[0] == "ifndef" if ours else None)
+        case ["if"]:
+            condition = "".join(words[1:]).replace("(", "").replace(")", "")
+            branches.append({f"!defined{MACRO}": True, f"defined{MACRO}": False}.get(condition))
+        case ["else"] if branches:
+            before = branches.pop()
+            branches.append(None if before is None else not before)
+        case ["elif"] if branches:
+            branches[-1] = None
+        case ["endif"] if branches:
+            branches.pop()
 
 
 def _refuse(token: Token) -> None:
@@ -229,9 +263,11 @@ class _Rewriter:
         comma = ", " if passed.strip() else ""
         config = "".join(token.text for token in configuration)
         name = callee.partition("<")[0].strip()
+        # A variable that points to the kernel is captured. It lies in the host's memory, which no thread may read else.
+        body = f"[=](auto... arguments_) CUDA_EMULATOR_UNCHECKED {{ {callee.strip()}(arguments_...); }}"
         self._out.append(
             f'::cuda_emulator::launch("{name}", {line}, ::cuda_emulator::Configuration({config}), '
-            f"[](auto... arguments_) {{ {callee.strip()}(arguments_...); }}{gap}{comma}{passed})"
+            f"{body}{gap}{comma}{passed})"
         )
 
     def _callee(self, line: int) -> str:
@@ -254,7 +290,7 @@ class _Rewriter:
                 break
         callee = "".join(reversed(taken))
         if not re.search(r"\w", callee):
-            raise MalformedError(line, "a launch needs a kernel's name before <<<")
+            raise MalformedError(line, "before <<< a launch needs the name of a kernel, or of a variable with one")
         return callee
 
     def _take_template_arguments(self, taken: list[str], line: int) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from autograder.assignment import (
     EXTENSIONS,
+    READING,
     Assignment,
     Case,
     Draw,
@@ -187,6 +188,8 @@ def _files(assignment: Assignment, assignment_folder: Path, reference_folder: Pa
             yield Gap(name, lacking)
     if not assignment.library_operations:
         yield Gap("assignment.toml", "library_operations is empty: what would do the exercise by itself?")
+    if not (assignment_folder / "starters" / READING).is_file():
+        yield Gap(f"starters/{READING}", "is missing")
     for language in assignment.languages:
         suffix = EXTENSIONS[language]
         for path in (

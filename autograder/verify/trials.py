@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from autograder.assignment import EXTENSIONS, load_assignment, load_mutants
+from autograder.assignment import EXTENSIONS, READING, load_assignment, load_mutants
 from autograder.contract import (
     FindingKind,
     GradeRequest,
@@ -105,18 +105,20 @@ def run(
     references: References | None = None,
     *,
     work: Work = Work.all,
+    public_only: bool = False,
 ) -> Outcome:
     """Grade a trial as a submission on the CPU lane. Starters meet the public cases only: they are wrong at once.
 
     Args:
         work: `Work.check` leaves the times out, which say nothing about a verdict.
+        public_only: leave the hidden cases out too, where a public one is known to decide.
     """
     request = GradeRequest(
         slug=trial.slug,
         bundle="",
         language=trial.language,
         lane=Lane.cpu,
-        mode=Mode.run if trial.kind is Kind.starter else Mode.submission,
+        mode=Mode.run if public_only or trial.kind is Kind.starter else Mode.submission,
         source=trial.source,
         filename=f"{trial.slug}.{EXTENSIONS[trial.language]}",
         work=work,
@@ -161,7 +163,10 @@ def _files(slug: str, language: Language, assignment_folder: Path, reference_fol
 
     suffix = EXTENSIONS[language]
     yield trial(Kind.solution, reference_folder / "solutions" / f"{language}.{suffix}", Verdict.passed)
-    yield trial(Kind.starter, assignment_folder / "starters" / f"{language}.{suffix}", Verdict.wrong_answer)
+    starters = assignment_folder / "starters"
+    yield trial(Kind.starter, starters / f"{language}.{suffix}", Verdict.wrong_answer)
+    if language is Language.triton and (starters / READING).is_file():
+        yield trial(Kind.starter, starters / READING, Verdict.wrong_answer)
     for path in sorted((assignment_folder / "milestones").glob(f"*.{suffix}")):
         yield trial(Kind.milestone, path, Verdict.passed)
     for path in sorted((reference_folder / "submissions").glob(f"*.{suffix}")):

@@ -38,6 +38,8 @@ class Attack:
     limits: dict[str, float] = field(default_factory=dict)
     define: dict[str, str] = field(default_factory=dict)
     gpu: tuple[str, ...] | str = ()
+    compiled: tuple[str, ...] = ()
+    compile_s: float = 120.0
 
     @property
     def verdict(self) -> Verdict:
@@ -89,7 +91,7 @@ def _attack(name: str, row: dict[str, Any]) -> Attack:
     gpu = row.pop("gpu", ())
     if isinstance(gpu, str) and " " not in gpu:
         gpu = (gpu,)
-    lists = {key: tuple(row.pop(key)) for key in ("invariants", "findings") if key in row}
+    lists = {key: tuple(row.pop(key)) for key in ("invariants", "findings", "compiled") if key in row}
     return Attack(
         name,
         row.pop("class"),

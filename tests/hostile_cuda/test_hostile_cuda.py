@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder import codec
-from autograder.contract import FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
-from autograder.judge import grade
+from autograder.contract import CompiledFor, FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
+from autograder.judge import compiled, grade
 from autograder.sandbox import Promise
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile_cuda.corpus import SECRET, Attack, attacks, files
@@ -19,11 +19,12 @@ from tests.hostile_cuda.corpus import SECRET, Attack, attacks, files
 ROOT = Path(__file__).parents[2]
 ALL = attacks()
 BITES = [attack for attack in ALL if attack.bite]
+NVCC = any(shutil.which("nvcc", path=place) for place in (None, "/usr/local/cuda/bin", "/usr/local/bin"))
 SECRET_TEXT = "LOOT_that_no_runner_may_read"
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
 ]
 
 
@@ -69,6 +70,27 @@ def graded(
     return grade(request, assignment_folder=assignment, reference_folder=reference, sandbox=sandbox)
 
 
+def said_of(target: CompiledFor) -> str:
+    """All that the compile checks say of a target, names of kernels included."""
+    return "\n".join(
+        [
+            target.message,
+            f"{target.left_out} left out",
+            *(f"{kernel.kernel}: {kernel.message}" for kernel in target.kernels),
+        ]
+    )
+
+
+@pytest.fixture(autouse=True)
+def _time_to_compile(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """What a busy machine takes is not what is tested, but for files that the compiler has no end with."""
+    attack = request.node.callspec.params.get("attack") if hasattr(request.node, "callspec") else None
+    bite = "without" in request.node.name
+    budget_s = attack.compile_s if attack is not None and not bite else 120.0
+    monkeypatch.setattr(compiled, "BUDGET_S", {Language.cuda: budget_s})
+    monkeypatch.setattr(compiled, "DEADLINE_S", 200.0)
+
+
 @pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.name)
 def test_a_hostile_file_gets_its_verdict_and_nothing_else(
     attack: Attack, sandbox: ProcessSandbox, secret: Path, tmp_path: Path
@@ -79,19 +101,28 @@ def test_a_hostile_file_gets_its_verdict_and_nothing_else(
     assert result.verdict is attack.verdict, (result.explanation, result.log[-2000:])
     assert SECRET_TEXT not in codec.dumps(result)
     assert {finding.kind for finding in result.findings} == set(attack.findings)
+    if attack.compiled and NVCC:
+        assert result.compiled
+        for target in result.compiled:
+            assert any(words in said_of(target) for words in attack.compiled), said_of(target)
 
 
 @pytest.mark.parametrize("attack", BITES, ids=lambda attack: attack.name)
 def test_without_what_it_meets_it_succeeds(attack: Attack, secret: Path, tmp_path: Path) -> None:
     bite = attack.bite
     assert bite is not None
+    if attack.compiled and not NVCC:
+        pytest.skip("what it attacks is not on this machine")
     weak = ProcessSandbox(without=frozenset(map(Promise, bite.without)))
     try:
         limits, define = bite.limits or attack.limits, bite.define or attack.define
         result = graded(attack, weak, secret, tmp_path, limits=limits, define=define)
     finally:
         weak.close()
-    if bite.succeeds == "loot":
+    if bite.succeeds == "compiled":
+        assert [target.message for target in result.compiled] == ["", ""]
+        assert not any(kernel.message for target in result.compiled for kernel in target.kernels)
+    elif bite.succeeds == "loot":
         assert SECRET_TEXT in codec.dumps(result), (result.verdict, result.log[-2000:])
     else:
         assert result.verdict == bite.succeeds, result.explanation

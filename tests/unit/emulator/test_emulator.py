@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from autograder.emulator.build import CompileError, Prepared, build, line_of, prepare
-from autograder.emulator.translate import UnsupportedError
+from autograder.emulator.translate import MalformedError, UnsupportedError, translate
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -349,6 +349,52 @@ def test_cooperative_groups_reduce_tiles(kernel):
     torch.testing.assert_close(out, x.view(8, 8).sum(1))
 
 
+CHOSEN = """
+    template <int FACTOR>
+    __global__ void k(const float* x, float* out) { out[threadIdx.x] = FACTOR * x[threadIdx.x]; }
+    template <typename Kernel>
+    void run(Kernel kernel, const float* x, float* out, int threads) { kernel<<<1, threads>>>(x, out); }
+    extern "C" void go(const float* x, float* out, int large, int threads) { BODY; }
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "auto kernel = large ? k<3> : k<2>; kernel<<<1, threads>>>(x, out)",
+        "const auto kernel = large ? &k<3> : &k<2>; kernel<<<1, threads>>>(x, out)",
+        "void (*kernel)(const float*, float*) = k<2>; if (large) kernel = k<3>; kernel<<<1, threads>>>(x, out)",
+        "decltype(&k<2>) both[] = {k<2>, k<3>}; auto& kernel = both[large]; kernel<<<1, threads>>>(x, out)",
+        "run(large ? k<3> : k<2>, x, out, threads)",
+        "const auto launch = [&](auto kernel) { kernel<<<1, threads>>>(x, out); }; launch(large ? k<3> : k<2>)",
+        "constexpr int TWO = 2; if (large) k<TWO + 1><<<1, threads>>>(x, out); else k<TWO><<<1, threads>>>(x, out)",
+    ],
+)
+def test_a_kernel_may_be_chosen_by_a_variable(kernel, body):
+    chosen = kernel(CHOSEN.replace("BODY", body))
+    x, out = torch.randn(32), torch.zeros(32)
+    for large, factor in ((0, 2.0), (1, 3.0)):
+        assert chosen(x, out, large, 32) == ""
+        assert torch.equal(out, factor * x)
+    # What it does is looked at as with any other launch.
+    assert "reads element 32 of a, which has 32" in chosen(x, out, 0, 33)
+    assert chosen.line == 3
+
+
+@pytest.mark.parametrize("callee", ["kernels[1]", "choose(1)"])
+def test_a_launch_needs_a_name(callee):
+    with pytest.raises(MalformedError, match="line 2: before <<< a launch needs the name of a kernel"):
+        translate(f"void go() {{\n  {callee}<<<1, 1>>>();\n}}")
+
+
+def test_nothing_is_launched_while_the_file_is_loaded(kernel):
+    """The emulator's own variables may not be there yet."""
+    with pytest.raises(CompileError, match=r"mine\.cu:2:"):
+        kernel("""__global__ void k() {}
+            static const bool made = (k<<<1, 1>>>(), true);
+            extern "C" void go() {}""")
+
+
 @pytest.mark.parametrize(
     ("launch", "why"),
     [
@@ -437,6 +483,43 @@ def test_an_error_names_the_students_own_line(tmp_path, prepared):
 def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, prepared, source, what):
     with pytest.raises(UnsupportedError, match=what):
         build(source, tmp_path, prepared)
+
+
+PTX = 'asm("trap;");\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (f"#ifndef CUDA_EMULATOR\n{PTX}#if X\n{PTX}#else\n{PTX}#endif\n{PTX}#endif\n", 0),
+        (f"#ifdef CUDA_EMULATOR\nint a;\n#else\n#include <cuda/barrier>\n{PTX}#endif\n", 0),
+        (f"# if ! defined( CUDA_EMULATOR )\n{PTX}# endif\n{PTX}", 4),
+        (f"#ifndef CUDA_EMULATOR\n#else\n{PTX}#endif\n", 3),
+        (f"#ifdef CUDA_EMULATOR\n{PTX}#endif\n", 2),
+        (f"#ifndef CUDA_EMULATOR\n#elif X\n{PTX}#endif\n", 3),
+        (f"#ifndef OTHER\n{PTX}#endif\n", 2),
+        (f"#if !defined(CUDA_EMULATOR) && X\n{PTX}#endif\n", 2),
+        (f"#else\n#endif\n{PTX}", 3),
+    ],
+)
+def test_what_a_file_keeps_for_gpus_is_not_refused(source: str, line: int) -> None:
+    found = 0
+    try:
+        translate(source)
+    except UnsupportedError as error:
+        found = error.line
+    assert found == line
+
+
+def test_a_file_with_a_branch_for_gpus_runs_the_other_one(tmp_path, prepared):
+    source = (
+        '__global__ void k(float* a) {\n#ifndef CUDA_EMULATOR\n  asm("trap;");\n#else\n'
+        "  a[threadIdx.x] = 7;\n#endif\n}\n"
+        'extern "C" void go(float* a) { k<<<1, 4>>>(a); }\n'
+    )
+    a = torch.zeros(4)
+    assert Kernel(source, tmp_path, prepared)(a) == ""
+    assert a.tolist() == [7, 7, 7, 7]
 
 
 WRONG = [

@@ -1,0 +1,109 @@
+"""What runners that compile have in common: a process for every target, and what came of it made fit for a packet."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from autograder import codec
+from autograder.compile_checks.messages import CODE_BYTES, Compile, Part
+from autograder.protocol import MAX_PACKET
+from autograder.runner import wire
+
+CompilePart = Callable[[Part, int], dict[str, Any]]
+"""Compile for one target, leave machine code in the descriptor; `messages.Compiled` as it travels."""
+
+_pwrite: Callable[[int, bytes, int], int] = os.pwrite
+
+
+@dataclass(frozen=True)
+class Told:
+    """One kernel: the fields of `messages.ClaimedKernel` but for the places of its machine code and PTX."""
+
+    fields: dict[str, Any]
+    code: bytes = b""
+    ptx: bytes = b""
+
+
+def serve(channel: socket.socket, prepare: Callable[[Compile, str], CompilePart]) -> None:
+    """Run until the judge hangs up.
+
+    Args:
+        prepare: what is done once, before there is a process for each target; it must not run the student's code.
+    """
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    line = wire.Wire(channel)
+    received = line.receive()
+    if received is None:
+        return
+    fields, (text, *codes) = received
+    fields.pop("is")
+    request = codec.from_json(Compile, fields)
+    compile_part = prepare(request, os.pread(text, request.source_bytes, 0).decode())
+    pairs = zip(request.parts, codes, strict=True)
+    started = [(part.target, _started(line, compile_part, part, code)) for part, code in pairs]
+    for target, pid in started:
+        line.send("Ended", {"target": target, **ended(os.waitpid(pid, 0)[1])})
+    line.receive()
+
+
+def _started(line: wire.Wire, compile_part: CompilePart, part: Part, code: int) -> int:
+    """Have a process of its own do it: what libraries are told of a device holds for a whole process."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            line.send("Compiled", compile_part(part, code))
+        finally:
+            os._exit(0)
+    return pid
+
+
+def ended(waited: int) -> dict[str, int | None]:
+    """How a process ended, as `messages.Ended` has it."""
+    if os.WIFSIGNALED(waited):
+        return {"code": None, "signal": os.WTERMSIG(waited)}
+    return {"code": os.WEXITSTATUS(waited), "signal": None}
+
+
+def fitting(told: Iterable[Told], left_out: int, fault: dict[str, Any] | None, case: str, code: int) -> dict[str, Any]:
+    """As many kernels as fit the packet and the room for machine code; code that several share is there once."""
+    kept: list[dict[str, Any]] = []
+    room, left = _Room(code), MAX_PACKET - len(wire.to_text({"fault": fault, "case": case})) - 1024
+    beyond = 0
+    for kernel in told:
+        places = room.places(kernel) if not beyond else None
+        fields = kernel.fields | places if places else {}
+        left -= len(wire.to_text(fields)) + 1
+        if not fields or left < 0:
+            beyond += 1
+            continue
+        kept.append(fields)
+    return {"kernels": kept, "left_out": left_out + beyond, "fault": fault, "case": case}
+
+
+class _Room:
+    """The memory for machine code and PTX of one target."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._end = 0
+        self._known: dict[bytes, int] = {}
+
+    def places(self, kernel: Told) -> dict[str, int] | None:
+        """Where both are now; nothing if there is no room."""
+        new = [text for text in (kernel.code, kernel.ptx) if text not in self._known]
+        if self._end + sum(map(len, new)) > CODE_BYTES:
+            return None
+        for text in new:
+            self._known[text] = self._end
+            _pwrite(self._descriptor, text, self._end)
+            self._end += len(text)
+        return {
+            "offset": self._known[kernel.code], "bytes": len(kernel.code),
+            "ptx_offset": self._known[kernel.ptx], "ptx_bytes": len(kernel.ptx),
+        }  # fmt: skip
