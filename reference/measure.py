@@ -1,7 +1,7 @@
 """Check and time the staff kernels and milestones on this machine, outside the judge.
 
-    python reference/measure.py h200 [--also FILE …] [SLUG …]
-    TRITON_INTERPRET=1 python reference/measure.py cpu [--also FILE …] [SLUG …]
+    python reference/measure.py h200 [SLUG …] [--also FILE …]
+    TRITON_INTERPRET=1 python reference/measure.py cpu [SLUG …] [--also FILE …]
 
 For the authors' notes only: one process, its own clock, no opponent. For every case of the lane's own it compares each
 kernel with the oracle, and times ranked cases, those in float16 in bfloat16 too. CUDA C++ is compiled as on the lane:
@@ -37,7 +37,7 @@ from autograder.assignment import Assignment, Case, load_assignment, slugs  # no
 from autograder.contract import Lane, Language  # noqa: E402
 from autograder.judge.compare import compare  # noqa: E402
 from autograder.protocol import Load  # noqa: E402
-from autograder.runner.languages import cuda_entry, cuda_gpu  # noqa: E402
+from autograder.runner.languages import cuda_entry, nvcc  # noqa: E402
 from autograder.runner.languages.cuda import CudaLoader  # noqa: E402
 from autograder.runner.languages.cuda_library import Library  # noqa: E402
 
@@ -158,7 +158,7 @@ def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., o
         return lambda *values: emulated.call(list(values), record=False)
     major, minor = torch.cuda.get_device_capability()
     folder = Path(tempfile.mkdtemp())
-    binary = cuda_gpu.compiled(ask, folder, cuda_gpu.find_nvcc(), f"sm_{major}{minor}a")
+    binary = nvcc.compiled(ask, folder, nvcc.find_nvcc(), f"sm_{major}{minor}a")
     library = Library(binary, ask, prefix="kernel_ladder")
     words = cuda_entry.Words(ask, cuda_entry.taken(ask, library.takes))
     return lambda *values: library.call(words.of(values))

@@ -2,20 +2,35 @@
 
     total = Σ x[i],    largest = max x[i]
 
-The maximum is one of the values: equality is asked for. A sum of n numbers in float32 depends on the order. Added in a
-tree the error is at most log2(n) · eps/2 · Σ|x|; in chains of L numbers, with roundings that are independent of each
-other, about √L · eps/2 · Σ|x| (Higham and Mary 2019). Eight eps times Σ|x| leaves room for chains of a few hundred and
-for every tree, and none for a chain of all, nor for a 16-bit accumulator. The total is float32 whatever the inputs are.
+The maximum is one of the values: equality is asked for. A sum of n numbers in float32 depends on the order. Four things
+add up to how far off an honest one may be, in units of float32's eps:
+
+- The total is rounded at the end: half of |total|.
+- Chains of L numbers, folded by a tree. Roundings that are independent of each other add up to about √L/2 · Σ|x|
+  (Higham and Mary 2019), and a tree to log2(n)/2 · Σ|x| at most: 8 · Σ|x| has room for L = 256, and for every tree.
+- Partial results that meet one after the other, by atomics. K of them make K independent roundings of a growing total:
+  √K/2 · |total|. K = n/256 has room for blocks as small as are usual.
+- One value that outweighs the rest. All roundings of a chain that has met it may fall in one direction, and then do not
+  cancel: each loses half of max|x| at most, and 1024 of them are allowed. (8 · Σ|x| alone has room for sixteen, and
+  torch's own sum was refused.)
+
+None of it has room for a chain of everything beside such a value, nor for a 16-bit accumulator or input. The total is
+float32 whatever the inputs are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 
-ROOM = 8.0
-"""Eps of float32, times the sum of absolute values."""
+TREE = 8.0
+"""Eps of float32, times the sum of absolute values: chains in many lanes with a tree above them."""
+BLOCK = 256
+"""The fewest elements that an honest kernel folds before it adds them to the total."""
+LONGEST_CHAIN = 1024
+"""Of so many additions all roundings may fall in one direction."""
 
 
 def make_inputs(
@@ -33,8 +48,10 @@ def expected(*, x: torch.Tensor) -> dict[str, torch.Tensor]:
 
 def error_scale(*, x: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the error bound of an honest kernel, in units of the output type's eps; zero for the maximum."""
-    wide = x.double()
-    total = 0.5 * wide.sum().abs() + ROOM * wide.abs().sum()
+    wide, n = x.double(), x.numel()
+    of_total = 0.5 * (1 + math.sqrt(n / BLOCK)) * wide.sum().abs()
+    one_way = 0.5 * min(n - 1, LONGEST_CHAIN) * wide.abs().amax()
+    total = of_total + TREE * wide.abs().sum() + one_way
     return {"total": total.reshape(1), "largest": torch.zeros(1, dtype=torch.float64, device=x.device)}
 
 
@@ -45,8 +62,11 @@ def _decades(generator: torch.Generator, n: int) -> torch.Tensor:
 
 
 def _above(generator: torch.Generator, n: int) -> torch.Tensor:
-    """Values just above one of float16's: every one of them is rounded down there, and the errors add up."""
-    coarse = torch.randint(32, 64, (n,), generator=generator, device=generator.device).double() / 32
+    """Values just above one of float16's: every one of them is rounded down there, and the errors add up.
+
+    All of float16's numbers from 1 to 2 occur: if partial sums were all alike, float32's roundings would add up too.
+    """
+    coarse = torch.randint(1024, 2048, (n,), generator=generator, device=generator.device).double() / 1024
     return coarse * (1 + 2.0**-13)
 
 

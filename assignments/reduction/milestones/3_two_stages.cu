@@ -34,7 +34,7 @@ __device__ Partial over_block(Partial mine) {
   return threadIdx.x >= 32 ? mine : over_warp(has ? of_warps[threadIdx.x] : Partial{0.0f, -INFINITY});
 }
 
-constexpr int BLOCKS = 4096;
+constexpr int BLOCKS = 1024;
 __device__ Partial parts[BLOCKS];
 
 template <typename T>

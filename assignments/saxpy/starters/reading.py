@@ -1,0 +1,15 @@
+"""SAXPY in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+
+import torch
+
+BLOCK_SIZE = 1024
+PROGRAMS = 8
+
+
+def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor, n: int) -> None:
+    # Your part: the factor is missing.
+    # On a GPU the programs run side by side; a loop over them says what each of them does.
+    for program in range(PROGRAMS):
+        # Your part: a program that is through with this block goes on with the one that lies a whole grid further.
+        block = slice(program * BLOCK_SIZE, min((program + 1) * BLOCK_SIZE, n))
+        out[block] = (x[block].float() + y[block].float()).to(out.dtype)

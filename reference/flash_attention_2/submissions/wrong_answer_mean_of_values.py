@@ -1,0 +1,27 @@
+"""Wrong: the mean of all values, as if all scores were equal."""
+
+import torch
+
+
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    batch: int,
+    q_heads: int,
+    kv_heads: int,
+    q_len: int,
+    kv_len: int,
+    dim: int,
+    causal: int,
+    scale: float,
+    q_row_stride: int,
+    k_row_stride: int,
+    v_row_stride: int,
+    out_row_stride: int,
+) -> None:
+    mean = v.float().mean(dim=2, keepdim=True).repeat_interleave(q_heads // kv_heads, dim=1)
+    out.copy_(mean.expand(out.shape))
+    lse.fill_(0.0)

@@ -1,0 +1,26 @@
+"""Wrong: zeros."""
+
+import torch
+
+
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    batch: int,
+    q_heads: int,
+    kv_heads: int,
+    q_len: int,
+    kv_len: int,
+    dim: int,
+    causal: int,
+    scale: float,
+    q_row_stride: int,
+    k_row_stride: int,
+    v_row_stride: int,
+    out_row_stride: int,
+) -> None:
+    out.zero_()
+    lse.zero_()

@@ -1,0 +1,21 @@
+"""Does not load: a bracket is never closed."""
+
+import torch
+
+
+def gemm_epilogue(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    bias: torch.Tensor,
+    residual: torch.Tensor,
+    out: torch.Tensor,
+    m: int,
+    n: int,
+    k: int,
+    parts: int,
+    a_row_stride: int,
+    b_row_stride: int,
+    residual_row_stride: int,
+    out_row_stride: int,
+) -> None:
+    out.copy_((a.float() @ b[0].float().T)
