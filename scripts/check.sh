@@ -17,7 +17,7 @@ step "format" ruff format --check --quiet .
 step "lint" ruff check --quiet .
 step "types" mypy --no-error-summary
 # The large course is a package, which tests use too; the others are files.
-packaged="bench_web every_page large_course large_grading seed_large"
+packaged="bench_web every_page large_course large_grading large_staff seed_large"
 alone=$(ls scripts/*.py)
 for name in $packaged; do alone=$(echo "$alone" | grep -v "^scripts/$name.py$"); done
 # shellcheck disable=SC2086  # a list of files

@@ -24,18 +24,32 @@ from sqlalchemy.orm import Session
 
 from scripts.large_course import SLUG, Bulk, Cast, Size, make_course, plan_rungs
 from scripts.large_grading import Grading
+from scripts.large_staff import Desk, ask_for_a_write_up
 from server import migrations, stale
 from server.accounting.checks import broken_rules
 from server.config import Config, load_config
 from server.db import Database
 from server.gradebook import service as gradebook
-from server.models import Attempt, CaseRow, Course, Grade, QuizAnswer, Result, Sampling, Submission, User
+from server.grading import bests
+from server.models import (
+    Attempt,
+    CaseRow,
+    Course,
+    Grade,
+    QuizAnswer,
+    RegradeItem,
+    Result,
+    Sampling,
+    SimilarPair,
+    Submission,
+    User,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "var" / "large"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SEED = 20261121
-COUNTED = (User, Submission, Attempt, Result, CaseRow, Sampling, QuizAnswer, Grade)
+COUNTED = (User, Submission, Attempt, Result, CaseRow, Sampling, QuizAnswer, Grade, RegradeItem, SimilarPair)
 
 
 def seed(session: Session, config: Config, size: Size, *, number: int = SEED, now: datetime = NOW) -> Course:
@@ -47,12 +61,18 @@ def seed(session: Session, config: Config, size: Size, *, number: int = SEED, no
     dice, bulk = random.Random(number), Bulk(session)  # noqa: S311  # the same seed, the same course
     course = make_course(session, config, size, now)
     cast = Cast(bulk, course, dice, now, rungs=plan_rungs(session, course, size, now))
+    ask_for_a_write_up(session, cast.rungs[-2])
     cast.make_people(size)
     Grading(cast, size).make()
     cast.make_the_rest()
+    desk = Desk(cast)
+    desk.make()
     bulk.renumber()
+    desk.regrade()
     gradebook.refresh(session, course.id)
     stale.settle(session)
+    # Rows were written past the session, which would have seen them.
+    bests.renew(session, course.id)
     return course
 
 

@@ -40,6 +40,7 @@ from server.api import (
     receipts,
     regrade_requests,
     regrades,
+    staff,
     submissions,
 )
 from server.config import Config
@@ -92,7 +93,7 @@ def create_app(config: Config) -> FastAPI:
     errors.install(app)
     for module in (accounts, courses, submissions, drafts, quizzes, gradebook, receipts, leaderboard, nodes, artefacts):
         app.include_router(module.router, prefix=API)
-    for module in (regrades, regrade_requests):
+    for module in (regrades, regrade_requests, staff):
         app.include_router(module.router, prefix=API)
     app.include_router(health.router)
     metrics.install(app)

@@ -24,7 +24,6 @@ from server.errors import ConflictError
 from server.grading import receipt_keys
 from server.grading.review import decide
 from server.grading.service import FORMULA_VERSION, requeue
-from server.grading.service import rescore as compute_again
 from server.models import Assignment, Course, Review, State, Submission
 from server.operations import doctor, overview
 from server.operations.backup import backup as make_backup
@@ -34,6 +33,7 @@ from server.operations.metrics import version
 from server.operations.overview import NodeAction
 from server.operations.rehearsals import record_rehearsal as keep_rehearsal
 from server.operations.restore import restore as put_back
+from server.regrades import console
 
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -153,10 +153,13 @@ _DECISIONS = {"clear": Review.cleared, "reject": Review.rejected, "hold": Review
 @click.argument("course")
 @click.argument("slug", required=False)
 @click.option("--apply", is_flag=True, help="Change the grades; without it, only say what would change.")
-def rescore(course: str, slug: str | None, *, apply: bool) -> None:
+@click.option("--reason", default="The points or the formula changed.", show_default=True, help="Students read it.")
+@click.option("--may-lower", is_flag=True, help="A mistake is corrected: points may go down too.")
+def rescore(course: str, slug: str | None, *, apply: bool, reason: str, may_lower: bool) -> None:
     """Work out the points of COURSE, or of one of its assignments, again: from stored samples, without grading.
 
-    By the formula of this version and the points and tiers that the assignment has now.
+    By the formula of this version and the points and tiers that the assignment has now. It is a regrade proposal as the
+    course's pages make it: listed there, and rolled back there.
     """
     with work() as (session, _config):
         query = select(Assignment).join(Assignment.course).where(Course.slug == course)
@@ -164,23 +167,17 @@ def rescore(course: str, slug: str | None, *, apply: bool) -> None:
         if not rows:
             raise click.ClickException(f"There is no assignment {slug or ''} in {course}.")
         for row in rows:
-            _rescore_one(session, row)
+            _rescore_one(session, row, reason=reason, apply=apply, may_lower=may_lower)
         if not apply:
             session.rollback()
             click.echo("Nothing was changed: this was a rehearsal. Say --apply to change the grades.")
 
 
-def _rescore_one(session: Session, assignment: Assignment) -> None:
-    found = compute_again(session, assignment, now=now(session))
+def _rescore_one(session: Session, assignment: Assignment, *, reason: str, apply: bool, may_lower: bool) -> None:
+    found = console.rescore(session, assignment, reason=reason, apply=apply, may_lower=may_lower, now=now(session))
     for item in found:
         click.echo(f"{assignment.slug} {item.submission}: {_points(item.before)} → {_points(item.after)}")
     click.echo(f"{assignment.slug}: {len(found)} grades change (formula {FORMULA_VERSION}).")
-    if found:
-        detail = {
-            "formula": FORMULA_VERSION,
-            "changed": [[item.submission, item.before, item.after] for item in found],
-        }
-        audit.record(session, action="assignment.rescored", subject=f"assignment:{assignment.id}", detail=detail)
 
 
 def _points(points: float | None) -> str:

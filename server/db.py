@@ -177,9 +177,12 @@ def _finish(session: Session) -> None:
         for key in ("before_commit", "after_commit"):
             session.info.pop(key, None)
         return
+    # What is written only now may ask for acts as well.
+    session.flush()
     while acts := session.info.pop("before_commit", {}):
         for act in acts.values():
             act(session)
+        session.flush()
 
 
 def after_commit(session: Session, message: Callable[[], object]) -> None:

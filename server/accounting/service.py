@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,13 +35,17 @@ _CHUNK = 500
 
 @dataclass(frozen=True)
 class Standing:
-    """How many submissions stand at one place, and since when the one that was uploaded first waits there."""
+    """How many submissions stand at one place, and since when the one that was uploaded first waits there.
+
+    Attributes:
+        oldest, oldest_at: its receipt number and upload; nothing is said of those that are over.
+    """
 
     state: State
     phase: Phase | None
     count: int
-    oldest: str
-    oldest_at: datetime
+    oldest: str = ""
+    oldest_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -90,14 +95,17 @@ def examine(session: Session, courses: Courses = None, *, deep: bool = False) ->
 
 def standings(session: Session, courses: Courses = None) -> list[Standing]:
     """Where submissions stand, the longest wait first; final ones last."""
-    place = (Submission.state, Submission.phase)
-    # Receipt numbers sort by the time they were made.
-    oldest = (func.min(Submission.public_id), func.min(Submission.uploaded_at))
-    query = select(*place, func.count(), *oldest).group_by(*place)
-    if courses is not None:
-        query = query.where(Submission.course_id.in_(courses))
-    found = [Standing(*row) for row in session.execute(query)]
-    return sorted(found, key=lambda item: (item.state in FINAL, item.oldest_at))
+    where = () if courses is None else (Submission.course_id.in_(courses),)
+    waits = select(Submission.state, Submission.phase, Submission.uploaded_at, Submission.public_id)
+    waits = waits.where(Submission.state.in_([state for state in State if state not in FINAL]), *where)
+    places: dict[tuple[State, Phase | None], list[tuple[datetime, str]]] = defaultdict(list)
+    for state, phase, uploaded_at, public_id in session.execute(waits):
+        places[state, phase].append((uploaded_at, public_id))
+    oldest = sorted((min(rows), place) for place, rows in places.items())
+    found = [Standing(*place, len(places[place]), public_id, at) for (at, public_id), place in oldest]
+    over = select(Submission.state, func.count()).where(Submission.state.in_(FINAL), *where)
+    final = session.execute(over.group_by(Submission.state).order_by(Submission.state))
+    return [*found, *(Standing(state, None, count) for state, count in final)]
 
 
 def live_leases(session: Session, courses: Courses = None) -> list[Lease]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import and_, delete, func, select
@@ -83,9 +83,15 @@ def user_by_email(session: Session, email: str) -> User:
     return user
 
 
-def lock_user(session: Session, user: User) -> User:
-    """Let what a person hands in go one by one, so that numbers and quotas hold; on SQLite all writers queue anyway."""
-    return session.scalars(select(User).where(User.id == user.id).with_for_update(key_share=True)).one()
+def lock_user(session: Session, user: User, *, beside: Collection[int] = ()) -> User:
+    """Let what a person hands in go one by one, so that numbers and quotas hold; on SQLite all writers queue anyway.
+
+    Args:
+        beside: other people to lock with them, all in one order for everybody; their group shares its quota.
+    """
+    query = select(User).where(User.id.in_(sorted({user.id, *beside}))).order_by(User.id)
+    rows = session.scalars(query.with_for_update(key_share=True)).all()
+    return next(row for row in rows if row.id == user.id)
 
 
 def set_password(

@@ -20,7 +20,7 @@ from server.leaderboard.looking import Looker, Shown, Wish, looker, shown
 from server.leaderboard.milestones import Baseline
 from server.leaderboard.records import Record, records_of
 from server.leaderboard.service import Entry
-from server.leaderboard.standings import Standings
+from server.leaderboard.standings import Leader, Standings
 from server.models import MilestoneKind
 
 router = APIRouter(tags=["leaderboard"])
@@ -143,9 +143,9 @@ class LeaderRead(Read):
     language: Language
 
     @classmethod
-    def of(cls, entry: Entry) -> LeaderRead:
+    def of(cls, leader: Leader) -> LeaderRead:
         """The leader."""
-        return cls.model_validate(entry)
+        return cls.model_validate(leader)
 
 
 class RungRead(Read):
@@ -188,7 +188,7 @@ class StandingsRead(Read):
                 rung=rung.detail.row.rung,
                 entries=rung.entries,
                 frozen_since=rung.frozen_since,
-                leaders=[LeaderRead.of(entry) for entry in rung.leaders],
+                leaders=[LeaderRead.of(leader) for leader in rung.leaders],
             )
             for rung in found.rungs
         ]

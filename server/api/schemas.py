@@ -165,6 +165,7 @@ class AssignmentRead(AssignmentSummary):
     bundle: Annotated[str, Field(description="Content hash of the files that grade it.")]
     handout: Annotated[str, Field(description="Markdown.")]
     starters: Annotated[dict[str, str], Field(description="Language to the source of the file to start from.")]
+    reading: Annotated[str, Field(description="The starter in plain PyTorch, to read; empty where there is none.")]
 
     @classmethod
     def of(cls, detail: AssignmentDetail) -> AssignmentRead:
@@ -182,6 +183,7 @@ class AssignmentRead(AssignmentSummary):
                 "bundle": detail.version.bundle_hash,
                 "handout": detail.handout,
                 "starters": detail.starters,
+                "reading": detail.reading,
             }
         )
 

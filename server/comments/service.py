@@ -186,7 +186,7 @@ def of_work(session: Session, work: Submission | WriteUp, *, staff: bool, publis
 
 def is_visible(comment: Comment, *, published: bool) -> bool:
     """Whether its student sees it."""
-    return comment.withdrawn_at is None and (published or comment.showing is Showing.at_once)
+    return comment.is_visible(published=published)
 
 
 def counts(session: Session, submission_ids: Collection[int]) -> dict[int, int]:

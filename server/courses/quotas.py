@@ -1,14 +1,16 @@
 """How much a student may still hand in: submissions per day on the course's clock, practice runs per hour.
 
-What failed and was ours never counts, nor does what was cancelled before anybody graded it.
+A group has the submissions of one student; runs are everybody's own. What failed and was ours never counts, nor does
+what was cancelled before anybody graded it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from autograder.contract import Mode, State, Verdict
@@ -21,7 +23,7 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Left:
-    """What one student has left of one assignment's quotas. `None` for a number: there is no limit.
+    """What one student, and their group, have left of one assignment's quotas. `None` for a number: there is no limit.
 
     Attributes:
         submissions, submissions_per_day: left of how many until `resets_at`, the course's next midnight.
@@ -36,11 +38,19 @@ class Left:
     run_at: datetime
 
 
-def left(session: Session, assignment: Assignment, user_id: int, now: datetime) -> Left:
-    """What this student may still hand in. Staff have no quota; do not ask for them."""
+def left(
+    session: Session, assignment: Assignment, user_id: int, now: datetime, *, together: Collection[int] = ()
+) -> Left:
+    """What this student may still hand in. Staff have no quota; do not ask for them.
+
+    Args:
+        together: everybody in their group; nobody, where they are on their own.
+    """
     zone = session.scalars(select(Course.timezone).where(Course.id == assignment.course_id)).one()
     midnight, resets_at = clock.midnights(now, zone)
-    submitted, in_hour = _counted(session, assignment, user_id, midnight, now - _HOUR)
+    people = {user_id, *together}
+    submitted = _submitted(session, assignment, people, midnight)
+    in_hour = _ran(session, assignment, user_id, now - _HOUR)
     used_up = assignment.runs_per_hour is not None and in_hour >= assignment.runs_per_hour
     return Left(
         submissions=_rest(assignment.submissions_per_day, submitted),
@@ -52,8 +62,19 @@ def left(session: Session, assignment: Assignment, user_id: int, now: datetime) 
     )
 
 
-def check(session: Session, assignment: Assignment, user_id: int, mode: Mode, now: datetime) -> None:
-    """Refuse one more where none is left. The person's row is locked, so that two at once cannot both be the last.
+def check(
+    session: Session,
+    assignment: Assignment,
+    user_id: int,
+    mode: Mode,
+    now: datetime,
+    *,
+    together: Collection[int] = (),
+) -> None:
+    """Refuse one more where none is left. The people's rows are locked, so that two at once cannot both be the last.
+
+    Args:
+        together: everybody in their group.
 
     Raises:
         TooManyError: the quota is used up; it says until when.
@@ -61,11 +82,11 @@ def check(session: Session, assignment: Assignment, user_id: int, mode: Mode, no
     limit = assignment.submissions_per_day if mode is Mode.submission else assignment.runs_per_hour
     if limit is None:
         return
-    have = left(session, assignment, user_id, now)
+    have = left(session, assignment, user_id, now, together=together)
     if mode is Mode.submission and have.submissions == 0:
         raise TooManyError(
-            f"All {limit} submissions of today are used; practice runs still work, and the next day begins at midnight "
-            "on the course's clock. A submission that failed and was ours is not counted.",
+            f"All {limit} submissions of today{_whose(together)} are used; practice runs still work, and the next day "
+            "begins at midnight on the course's clock. A submission that failed and was ours is not counted.",
             retry_after_s=max(1.0, (have.resets_at - now).total_seconds()),
         )
     if mode is Mode.run and have.runs == 0:
@@ -76,25 +97,31 @@ def check(session: Session, assignment: Assignment, user_id: int, mode: Mode, no
         )
 
 
-def _counted(
-    session: Session, assignment: Assignment, user_id: int, midnight: datetime, an_hour_ago: datetime
-) -> tuple[int, int]:
-    """Submissions since midnight and runs of the last hour; nothing is counted where there is no quota."""
-    if assignment.submissions_per_day is None and assignment.runs_per_hour is None:
-        return 0, 0
-    submitted = and_(Submission.mode == Mode.submission, Submission.uploaded_at >= midnight)
-    ran = and_(Submission.mode == Mode.run, Submission.uploaded_at > an_hour_ago)
-    query = select(func.count().filter(submitted), func.count().filter(ran)).where(*_theirs(assignment, user_id))
-    since = min(midnight, an_hour_ago)
-    counts = session.execute(query.where(Submission.uploaded_at >= since)).one()
-    return counts[0], counts[1]
+def _whose(together: Collection[int]) -> str:
+    return " that your group has" if len(together) > 1 else ""
+
+
+def _submitted(session: Session, assignment: Assignment, people: Collection[int], midnight: datetime) -> int:
+    """Submissions since midnight; nothing is counted where there is no quota."""
+    if assignment.submissions_per_day is None:
+        return 0
+    query = select(func.count()).where(*_theirs(assignment, people), Submission.mode == Mode.submission)
+    return session.scalars(query.where(Submission.uploaded_at >= midnight)).one()
+
+
+def _ran(session: Session, assignment: Assignment, user_id: int, an_hour_ago: datetime) -> int:
+    """Runs of the last hour; nothing is counted where there is no quota."""
+    if assignment.runs_per_hour is None:
+        return 0
+    query = select(func.count()).where(*_theirs(assignment, [user_id]), Submission.mode == Mode.run)
+    return session.scalars(query.where(Submission.uploaded_at > an_hour_ago)).one()
 
 
 def _free_at(session: Session, assignment: Assignment, user_id: int, now: datetime) -> datetime:
     """When fewer than the limit lie within the last hour: an hour after the oldest of the newest so many."""
     query = (
         select(Submission.uploaded_at)
-        .where(*_theirs(assignment, user_id), Submission.mode == Mode.run, Submission.uploaded_at > now - _HOUR)
+        .where(*_theirs(assignment, [user_id]), Submission.mode == Mode.run, Submission.uploaded_at > now - _HOUR)
         .order_by(Submission.uploaded_at.desc())
         .offset((assignment.runs_per_hour or 1) - 1)
         .limit(1)
@@ -103,11 +130,11 @@ def _free_at(session: Session, assignment: Assignment, user_id: int, now: dateti
     return at + _HOUR if at is not None else now
 
 
-def _theirs(assignment: Assignment, user_id: int) -> tuple[ColumnElement[bool], ...]:
+def _theirs(assignment: Assignment, people: Collection[int]) -> tuple[ColumnElement[bool], ...]:
     not_ours = or_(Submission.verdict.is_(None), Submission.verdict != Verdict.grader_error)
     return (
         Submission.assignment_id == assignment.id,
-        Submission.user_id == user_id,
+        Submission.user_id.in_(sorted(people)),
         Submission.state.not_in((State.failed, State.cancelled)),
         not_ours,
     )

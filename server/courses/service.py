@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session, defer, joinedload
 
 from autograder import assignment as rungs
 from autograder import codec
@@ -21,8 +18,9 @@ from autograder.quiz import Question
 from server import db, stale
 from server.audit import service as audit
 from server.courses.deadlines import Deadlines, deadlines_in, deadlines_of, own_dates
+from server.courses.kept import Kept
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from server.models import Assignment, AssignmentVersion, Course, Enrolment, Role, User
+from server.models import Assignment, AssignmentVersion, Course, Enrolment, Quiz, Role, User
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
@@ -57,35 +55,28 @@ class Membership:
             raise ForbiddenError("Only an instructor of this course may do that.")
 
 
-@dataclass(frozen=True)
-class _Files:
-    """A manifest as it is stored; its files' content hash says whether it is the same."""
+_SPECS: Kept[rungs.Assignment] = Kept(256)
+_QUESTIONS: Kept[tuple[Question, ...]] = Kept(256)
 
-    bundle_hash: str
-    manifest: Mapping[str, Any] = field(compare=False)
-
-
-@lru_cache(maxsize=256)
-def _spec(files: _Files) -> rungs.Assignment:
-    return codec.from_json(rungs.Assignment, files.manifest)
+LISTED = (
+    joinedload(Assignment.version).options(
+        defer(AssignmentVersion.manifest),
+        defer(AssignmentVersion.handout),
+        defer(AssignmentVersion.starters),
+        defer(AssignmentVersion.milestones),
+    ),
+    joinedload(Assignment.quiz).defer(Quiz.questions),
+)
+"""How assignments are loaded where many are: without what only their own page needs, or is kept in mind."""
 
 
 def spec_of(version: AssignmentVersion) -> rungs.Assignment:
     """The assignment as its files said it in this version; every request asks for it, so it is read once."""
-    return _spec(_Files(version.bundle_hash, version.manifest))
+    return _SPECS.get(version.bundle_hash, lambda: codec.from_json(rungs.Assignment, version.manifest))
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Questions as they are stored; their digest says whether they are the same."""
-
-    digest: str
-    questions: list[Any] = field(compare=False)
-
-
-@lru_cache(maxsize=256)
-def _questions(asked: _Asked) -> tuple[Question, ...]:
-    return tuple(codec.from_json(Question, item) for item in asked.questions)
+def _questions(quiz: Quiz) -> tuple[Question, ...]:
+    return _QUESTIONS.get(quiz.digest, lambda: tuple(codec.from_json(Question, item) for item in quiz.questions))
 
 
 @dataclass(frozen=True)
@@ -120,12 +111,17 @@ class AssignmentDetail:
     @property
     def starters(self) -> dict[str, str]:
         """Language → source of the file to start from."""
-        return self.version.starters
+        return {language: text for language, text in self.version.starters.items() if language != rungs.READING}
+
+    @property
+    def reading(self) -> str:
+        """The starter in plain PyTorch, to read; `""` where there is none."""
+        return str(self.version.starters.get(rungs.READING, ""))
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """Of its quiz, without the key; none where it has no quiz."""
-        return _questions(_Asked(self.row.quiz.digest, self.row.quiz.questions)) if self.row.quiz else ()
+        return _questions(self.row.quiz) if self.row.quiz else ()
 
     @property
     def question_points(self) -> float:
@@ -249,7 +245,7 @@ def assignments_of(session: Session, membership: Membership, now: datetime) -> l
     rows = session.scalars(
         select(Assignment)
         .where(Assignment.course_id == membership.course.id)
-        .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
+        .options(*LISTED)
         .order_by(Assignment.rung, Assignment.slug)
     )
     extended = deadlines_in(session, membership.course.id, [membership.user.id])

@@ -119,12 +119,18 @@ def _read(config: Config, slug: str) -> _Folder:
     return _Folder(
         spec=spec,
         handout=_text(public / "README.md"),
-        starters={language.value: _text(_starter(public, language)) for language in spec.languages},
+        starters={language.value: _text(_starter(public, language)) for language in spec.languages} | _reading(public),
         milestones=_milestones(public),
         quiz=load_quiz(public, staff),
         bundle=content.bundle(slug, public, staff),
         grading_hash=content.grading_hash(spec, public, staff),
     )
+
+
+def _reading(folder: Path) -> dict[str, str]:
+    """The starter in plain PyTorch, beside those of languages, where the assignment has one."""
+    path = folder / "starters" / rungs.READING
+    return {rungs.READING: _text(path)} if path.is_file() else {}
 
 
 def _starter(folder: Path, language: Language) -> Path:

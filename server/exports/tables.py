@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Table, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, joinedload
 
 from server.models import (
     ApiToken,
+    Assignment,
     Base,
+    Comment,
     Course,
     Enrolment,
     LoginSession,
+    Submission,
     User,
 )
 
@@ -56,7 +59,8 @@ ABOUT_PEOPLE = (
 )
 """One file for each that has a line about them."""
 NOT_THEIRS = {
-    "comments": "staff's, some of them not shown yet; on the submission's page",
+    "comments": "those that they read are in comments.json",
+    "leaderboard_bests": "which of their results are best; the results are beside their submissions",
     "rubric_sheets": "as above; its points are among the grades once they are published",
     "grade_overrides": "among the grades once they are published",
     "regrade_items": "what staff try before they decide",
@@ -106,6 +110,31 @@ def enrolments(session: Session, user: User) -> list[dict[str, Any]]:
             **_some(row, "role", "section", "show_name", "created_at", "dropped_at"),
         }
         for course, row in session.execute(query)
+    ]
+
+
+def comments(session: Session, user: User) -> list[dict[str, Any]]:
+    """What staff wrote on their work, as far as they read it."""
+    query = (
+        select(Comment, Course.slug, Assignment, Submission.public_id)
+        .join(Course, Course.id == Comment.course_id)
+        .join(Assignment, Assignment.id == Comment.assignment_id)
+        .outerjoin(Submission, Submission.id == Comment.submission_id)
+        .where(Comment.user_id == user.id)
+        .options(joinedload(Comment.author))
+        .order_by(Comment.id)
+        .limit(MOST_LINES)
+    )
+    return [
+        {
+            "course": course,
+            "assignment": assignment.slug,
+            "submission": submission,
+            **_some(row, "writeup_version", "section", "first_line", "last_line", "text", "created_at", "edited_at"),
+            "author": row.author.name,
+        }
+        for row, course, assignment, submission in session.execute(query)
+        if row.is_visible(published=assignment.grades_published_at is not None)
     ]
 
 

@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import Select, func, select
-from sqlalchemy.orm import Session, defer, joinedload
+from sqlalchemy.orm import Session
 
 from server.courses.deadlines import Deadlines, deadlines_in, own_dates
-from server.courses.service import AssignmentDetail
+from server.courses.service import LISTED, AssignmentDetail
 from server.gradebook.latedays import LatePolicy
 from server.groups import service as groups
 from server.models import (
     ActiveChoice,
     Assignment,
-    AssignmentVersion,
     Course,
     GradeOverride,
     LateDayGrant,
@@ -107,12 +106,7 @@ def details_of(session: Session, course_id: int) -> list[AssignmentDetail]:
     rows = session.scalars(
         select(Assignment)
         .where(Assignment.course_id == course_id)
-        .options(
-            joinedload(Assignment.version).options(
-                defer(AssignmentVersion.handout), defer(AssignmentVersion.starters), defer(AssignmentVersion.milestones)
-            ),
-            joinedload(Assignment.quiz),
-        )
+        .options(*LISTED)
         .order_by(Assignment.rung, Assignment.slug)
     )
     return [AssignmentDetail(row, row.version) for row in rows if row.version is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -87,7 +88,9 @@ def grid(session: Session, course_id: int, *, q: str = "", section: str | None =
     details = facts.details_of(session, course_id)
     students = _students(session, course_id)
     cells = _cells(session, course_id)
-    rows = [_row(details, student, cells) for student in students if _is_wanted(student, q.strip().casefold(), section)]
+    columns = [(detail.row.id, detail.row.weight) for detail in details]
+    wanted = (student for student in students if _is_wanted(student, q.strip().casefold(), section))
+    rows = [_row(columns, student, cells.get(student.id, {})) for student in wanted]
     key = _sort_key(details, sort.removeprefix("-"))
     rows.sort(key=lambda row: (row.student.name.casefold(), row.student.id))
     rows.sort(key=key, reverse=sort.startswith("-"))
@@ -105,7 +108,8 @@ def _students(session: Session, course_id: int) -> list[Student]:
     return [Student(*row) for row in session.execute(query)]
 
 
-def _cells(session: Session, course_id: int) -> Mapping[facts.Place, Cell]:
+def _cells(session: Session, course_id: int) -> Mapping[int, Mapping[int, Cell]]:
+    """By student and assignment."""
     holding = select(Extension.user_id, Extension.assignment_id).where(
         Extension.course_id == course_id, Extension.withdrawn_at.is_(None)
     )
@@ -120,12 +124,12 @@ def _cells(session: Session, course_id: int) -> Mapping[facts.Place, Cell]:
         Grade.override_points,
         Grade.revision,
     ).where(Grade.course_id == course_id)
-    return {
-        (user, rung): Cell(
+    found: dict[int, dict[int, Cell]] = defaultdict(dict)
+    for user, rung, points, counts, late_days, penalty, override, revision in session.execute(query):
+        found[user][rung] = Cell(
             points, counts is not None, late_days, penalty, override is not None, (user, rung) in extended, revision
         )
-        for user, rung, points, counts, late_days, penalty, override, revision in session.execute(query)
-    }
+    return found
 
 
 def _is_wanted(student: Student, q: str, section: str | None) -> bool:
@@ -134,9 +138,10 @@ def _is_wanted(student: Student, q: str, section: str | None) -> bool:
     return not q or any(q in text.casefold() for text in (student.name, student.email, student.number))
 
 
-def _row(details: Sequence[AssignmentDetail], student: Student, cells: Mapping[facts.Place, Cell]) -> Row:
-    own = tuple(cells.get((student.id, detail.row.id)) for detail in details)
-    total = sum(cell.points * detail.row.weight for cell, detail in zip(own, details, strict=True) if cell)
+def _row(columns: Sequence[tuple[int, float]], student: Student, cells: Mapping[int, Cell]) -> Row:
+    """A student's row; `columns` are the assignments' ids and weights."""
+    own = tuple(cells.get(rung) for rung, _ in columns)
+    total = sum(cell.points * weight for cell, (_, weight) in zip(own, columns, strict=True) if cell)
     return Row(student, own, total, sum(cell.late_days for cell in own if cell))
 
 

@@ -15,7 +15,7 @@ from server import tables
 from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook import overrides
-from server.gradebook.people import REASON_CHARS
+from server.gradebook.people import checked_reason
 from server.gradebook.settling import lock_people
 from server.models import Assignment, Enrolment, Grade, Role, User
 from server.tables import Column, Line, Trouble
@@ -173,9 +173,7 @@ def _wanted(line: Line, book: _Book, reason: str) -> Wanted:
     row = book.by_slug.get(line.cells["assignment"]) or book.by_slug.get(line.cells["assignment"].casefold())
     if row is None:
         raise InvalidInputError(f"There is no assignment {line.cells['assignment'][:80]!r}.")
-    reason = (line.cells.get("reason", "") or reason).strip()
-    if not 0 < len(reason) <= REASON_CHARS:
-        raise InvalidInputError(f"It says no reason, or one of more than {REASON_CHARS} characters.")
+    reason = checked_reason(line.cells.get("reason", "") or reason)
     return Wanted(_student(line, book), row.id, _points(line.cells["points"]), reason)
 
 

@@ -53,15 +53,13 @@ def assignments_in(session: Session, course: Course, assignment_ids: Collection[
     return found
 
 
-def checked_reason(reason: str) -> str:
-    """A reason, as it is kept.
+def checked_reason(reason: str, *, most: int = REASON_CHARS) -> str:
+    """Why staff decide something, as it is kept: the one check of every such reason.
 
     Raises:
         InvalidInputError: it is empty or too long.
     """
-    reason = reason.strip()
-    if not reason or len(reason) > REASON_CHARS:
-        raise InvalidInputError(
-            f"Say why, in 1 to {REASON_CHARS} characters: it is kept with the change.", field="reason"
-        )
+    reason = reason.replace("\0", "").replace("\r\n", "\n").strip()
+    if not reason or len(reason) > most:
+        raise InvalidInputError(f"Say why: a reason of 1 to {most:,} characters is kept with it.", field="reason")
     return reason

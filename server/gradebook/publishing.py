@@ -6,6 +6,7 @@ until then students read what it comes to so far, marked as not final, without w
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -85,7 +86,7 @@ def withdraw(session: Session, member: Membership, assignment: Assignment, *, re
 
 
 def counts(session: Session, course_id: int) -> dict[int, Counts]:
-    """By assignment, with one query for grades and one for submissions."""
+    """By assignment, with one query for each kind of thing."""
     found = {}
     open_ = _open_submissions(session, course_id)
     nothing = Grade.submission_id.is_(None) & (Grade.points == 0) & Grade.override_points.is_(None)
@@ -101,14 +102,17 @@ def counts(session: Session, course_id: int) -> dict[int, Counts]:
 
 
 def _open_submissions(session: Session, course_id: int) -> dict[int, tuple[int, int]]:
-    waiting = Submission.state.in_(_OPEN) & Submission.points.is_(None)
-    held = Submission.review == Review.held
-    query = (
-        select(Submission.assignment_id, _number(waiting), _number(held))
-        .where(Submission.course_id == course_id, Submission.mode == Mode.submission, waiting | held)
-        .group_by(Submission.assignment_id)
+    waiting = _by_assignment(session, course_id, Submission.state.in_(_OPEN) & Submission.points.is_(None))
+    held = _by_assignment(session, course_id, Submission.review == Review.held)
+    return {one: (waiting.get(one, 0), held.get(one, 0)) for one in waiting.keys() | held.keys()}
+
+
+def _by_assignment(session: Session, course_id: int, which: ColumnElement[bool]) -> dict[int, int]:
+    """How many submissions are so. They are few, and counted here: grouping would lead SQLite to another index."""
+    query = select(Submission.assignment_id).where(
+        Submission.course_id == course_id, Submission.mode == Mode.submission, which
     )
-    return {assignment_id: (int(some), int(others)) for assignment_id, some, others in session.execute(query)}
+    return Counter(session.scalars(query))
 
 
 def _number(condition: ColumnElement[bool]) -> ColumnElement[int]:

@@ -24,6 +24,7 @@ __all__ = [
     "Charge",
     "Line",
     "Standing",
+    "as_shown",
     "choose_active",
     "facts_for",
     "grade_of",
@@ -157,8 +158,11 @@ def facts_for(session: Session, course: Course, user_id: int, *, final: bool = F
         final: also assignments that are not open to them, and what staff set where grades are not published.
     """
     facts = facts_of.read(session, course.id, [user_id])
-    if final:
-        return facts
+    return facts if final else as_shown(session, facts)
+
+
+def as_shown(session: Session, facts: Facts) -> Facts:
+    """Of what grades follow from, what students may read: nothing that is not open to them or not published."""
     at = now(session)
     seen = [detail for detail in facts.details if detail.is_visible(at, staff=False)]
     return _published(dataclasses.replace(facts, details=seen))
@@ -183,9 +187,12 @@ def standing_of(session: Session, facts: Facts, user_id: int) -> Standing:
     return Standing(lines, facts.late_days, granted, used, facts.most_each, facts.penalty)
 
 
-def would_charge(session: Session, assignment: Assignment, user_id: int, at: datetime) -> Charge:
-    """What a submission uploaded at `at` would use, if it came to count with full points; nothing is stored."""
-    facts = facts_of.read(session, assignment.course_id, [user_id])
+def would_charge(facts: Facts, assignment: Assignment, user_id: int, at: datetime) -> Charge:
+    """What a submission uploaded at `at` would use, if it came to count with full points; nothing is stored.
+
+    Args:
+        facts: all of them (`facts_for`, `final`).
+    """
     detail = next(one for one in facts.details if one.row.id == assignment.id)
     dates, policy = facts.deadlines(user_id, detail), facts.policy(user_id)
     late = dates.days_late(at)

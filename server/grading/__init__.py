@@ -14,6 +14,9 @@ heard       how far the recorder has heard what nodes say
 sweep       gives back what was lost: the only retry
 record      applies what a node sent
 results     writes a result, once; points
+bests       who is best on each board, kept right by whatever changes a result
+ranked      the one ranking query
+news        tells a group what came of it
 requeue     grades again
 artefacts   files that attempts leave
 watch       alerts about the queue and its nodes
@@ -21,3 +24,10 @@ service     what the others are called by
 
 service_times, schedule, calibration, forecast, snapshots, history     when somebody who waits has a result
 """
+
+from __future__ import annotations
+
+from server.grading import bests
+
+__all__ = ["bests"]
+"""Whoever imports anything of grading has who keeps boards up to date."""

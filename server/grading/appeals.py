@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from server.audit import service as audit
 from server.errors import ConflictError, ForbiddenError, InvalidInputError
+from server.gradebook.people import checked_reason
 from server.grading.lock import lock_submission
 from server.grading.review import decide
 from server.groups import service as groups
@@ -66,8 +67,7 @@ def answer(
         InvalidInputError: no reason.
         ConflictError: there is no open appeal, or somebody decided meanwhile.
     """
-    if not reason.strip():
-        raise InvalidInputError("An answer to an appeal needs a reason: the student reads it.", field="reason")
+    reason = checked_reason(reason, most=MAX_CHARS)
     row = lock_submission(session, submission.id)
     appeal = session.scalar(select(Appeal).where(Appeal.submission_id == submission.id).with_for_update())
     if row is None or appeal is None or appeal.decided_at is not None or row.review is not seen:

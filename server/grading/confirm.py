@@ -9,17 +9,17 @@ the pool, and if it does not pass it is held until a person has looked (`server.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from autograder.contract import Lane, Mode, Review, State, Verdict
 from server.grading.lock import lock_submission
 from server.grading.onward import measuring_work
-from server.grading.ranked import EVERYTHING, best, ranks
+from server.grading.ranked import EVERYTHING, Boards, outline, ranks
 from server.grading.requeue import back_in_line, first_work
 from server.grading.results import manifest_of
 from server.models import Assignment, AssignmentVersion, Attempt, ConfirmNight, Line, Node, Result, Sampling, Submission
@@ -57,7 +57,8 @@ def night_of(now: datetime) -> datetime:
 
 def confirm_top(session: Session, course_id: int, *, now: datetime, top: int = TOP) -> int:
     """Put the first ranks of a course's boards into the queue now, however often they were confirmed; how many."""
-    tops = _tops(session, top, Submission.course_id == course_id)
+    own = session.scalars(select(Assignment.id).where(Assignment.course_id == course_id)).all()
+    tops = _tops(session, top, own)
     return sum(_confirm(session, item, now, check_too=True) for item in tops)
 
 
@@ -91,9 +92,10 @@ def _tonight(session: Session, now: datetime, room: int) -> int:
     return queued
 
 
-def _tops(session: Session, top: int, *where: ColumnElement[bool]) -> list[int]:
+def _tops(session: Session, top: int, assignment_ids: Collection[int] | None = None) -> list[int]:
     """Ids of the submissions with the first ranks of every board that is confirmed, as readers see those ranks."""
-    rows = session.execute(best(EVERYTHING, Submission.lane != Lane.cpu, *where)).all()
+    boards = Boards(assignment_ids, [lane for lane in Lane if lane is not Lane.cpu])
+    rows = session.execute(outline(EVERYTHING, boards)).all()
     return [number for _, board in groupby(rows, key=lambda row: (row.assignment_id, row.lane))
             for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
 

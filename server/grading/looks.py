@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from server.courses.deadlines import Deadlines
 from server.grading.policy import WINDOW, Claimed, Look, Queue, Running, Waiting
 from server.grading.states import LIVE, WAITING
-from server.models import Assignment, Attempt, Lane, Node, Submission
+from server.models import Assignment, Attempt, Extension, Lane, Node, Submission
 from server.nodes import service as nodes
 
 
@@ -41,11 +43,28 @@ def _waiting(session: Session, lane: Lane) -> list[Waiting]:
         select(
             Submission.id, Submission.user_id, Submission.course_id, Submission.line, Submission.place_at,
             Submission.work, Assignment.due_at, Assignment.late_until, Submission.suspect, Submission.avoid_node_id,
+            Extension.id, Extension.due_at, Extension.late_until,
         )
         .join(Assignment, Assignment.id == Submission.assignment_id)
+        .outerjoin(
+            Extension,
+            (Extension.assignment_id == Submission.assignment_id)
+            & (Extension.user_id == Submission.user_id)
+            & Extension.withdrawn_at.is_(None),
+        )
         .where(Submission.lane == lane, Submission.state.in_(WAITING))
     )  # fmt: skip
-    return [Waiting(*tuple(row)) for row in session.execute(query)]
+    return [_waits(*row) for row in session.execute(query)]
+
+
+def _waits(*row: Any) -> Waiting:
+    """Somebody who waits, with their own dates: who was given more time is in a hurry later."""
+    *_, extension, due_at, late_until = row
+    item = Waiting(*row[:-3])
+    if extension is None:
+        return item
+    own = Deadlines(None, item.due_at, item.closes_at).extended_to(due_at, late_until)
+    return dataclasses.replace(item, due_at=own.due_at, closes_at=own.late_until)
 
 
 def _with_choice(item: Waiting, serving: Sequence[Node]) -> Waiting:

@@ -4,35 +4,60 @@ A result is valid if it counts, passed everything, has a speed that is settled, 
 is a student's who is in the course and whose account is open. It stands on the board of its assignment and lane as long
 as what grades is the same (`AssignmentVersion.grading_hash`): ratios to two references, or over two sets of cases, are
 never mixed. Pages, the API, exports, badges and the nightly confirmation all read this.
+
+What boards show now comes from `leaderboard_bests` (`server.grading.bests`); what one showed at an earlier time, such
+as a frozen board, from everything that was handed in by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Select, String, Subquery, func, or_, select, type_coerce
 from sqlalchemy.orm import aliased
 
-from autograder.contract import Language
+from autograder.contract import Lane, Language
+from server.grading.bests import counts
 from server.models import (
     Assignment,
     AssignmentVersion,
+    Best,
     Enrolment,
     Mode,
     Result,
-    Review,
     Role,
     Submission,
     User,
-    Verdict,
 )
 
+__all__ = ["EVERYTHING", "Boards", "Selection", "best", "counts", "outline", "ranks", "records"]
+
 Rows = Select[*tuple[Any, ...]]
-ORDER = (Result.ratio, Submission.uploaded_at, Submission.id)
-"""Of two equal results the earlier one stands first."""
+
+
+@dataclass(frozen=True)
+class Boards:
+    """Which boards are asked for; all, where nothing is said.
+
+    Attributes:
+        assignment_ids: of these assignments.
+        lanes: on these lanes.
+    """
+
+    assignment_ids: Collection[int] | None = None
+    lanes: Collection[Lane] | None = None
+
+    def of(self, table: type[Best | Submission]) -> list[ColumnElement[bool]]:
+        """Whether a row belongs to one of them."""
+        found: list[ColumnElement[bool]] = []
+        if self.assignment_ids is not None:
+            found.append(table.assignment_id.in_(sorted(self.assignment_ids)))
+        if self.lanes is not None:
+            found.append(table.lane.in_(sorted(self.lanes)))
+        return found
 
 
 @dataclass(frozen=True)
@@ -52,31 +77,40 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def best(selection: Selection, *where: ColumnElement[bool], more: Sequence[Any] = ()) -> Rows:
-    """Each student's best valid result on each board that `where` leaves, by board and then best first.
+def best(selection: Selection, boards: Boards, *, more: Sequence[Any] = ()) -> Rows:
+    """Each student's best valid result on each of the boards, by board and then best first.
 
     Args:
         more: columns of `Submission` and `Result` beside the usual ones.
     """
-    own = [Submission.assignment_id, Submission.lane, Submission.user_id]
-    place = func.row_number().over(partition_by=own, order_by=ORDER).label("own_place")
-    inner = valid(select(Submission.id, place), selection, *where).subquery()
+    inner = _places(selection, boards)
     return (
         select(*COLUMNS, *more)
         .join_from(inner, Submission, Submission.id == inner.c.id)
         .join(Result, Result.id == Submission.result_id)
         .join(User, User.id == Submission.user_id)
         .join(Enrolment, _enrolled())
-        .where(inner.c.own_place == 1)
-        .order_by(Submission.assignment_id, Submission.lane, *ORDER)
+        .order_by(inner.c.assignment_id, inner.c.lane, inner.c.ratio, inner.c.uploaded_at, inner.c.id)
     )
 
 
-def records(selection: Selection, *where: ColumnElement[bool]) -> Rows:
-    """What was faster than everything valid before it, on the board that `where` leaves, oldest first."""
+def outline(selection: Selection, boards: Boards) -> Rows:
+    """The same entries in the same order with little of each, for who looks at many boards at once.
+
+    Lane and language come as their plain words: making a word of an enum of each of ten thousand is felt.
+    """
+    inner = _places(selection, boards)
+    words = {name: type_coerce(inner.c[name], String).label(name) for name in ("lane", "language")}
+    return select(*(words.get(name, inner.c[name]) for name in OUTLINE)).order_by(
+        inner.c.assignment_id, inner.c.lane, inner.c.ratio, inner.c.uploaded_at, inner.c.id
+    )
+
+
+def records(selection: Selection, boards: Boards) -> Rows:
+    """What was faster than everything valid before it, on the one board that is asked for, oldest first."""
     in_time = (Submission.uploaded_at, Submission.id)
     before = func.min(Result.ratio).over(order_by=in_time, rows=(None, -1)).label("before")
-    inner = valid(select(Submission.id, Result.ratio, before), selection, *where).subquery()
+    inner = _valid(select(Submission.id, Result.ratio, before), selection, boards).subquery()
     return (
         select(*COLUMNS)
         .join_from(inner, Submission, Submission.id == inner.c.id)
@@ -107,9 +141,45 @@ COLUMNS = (
     Enrolment.section,
 )
 """What both queries tell of an entry."""
+OUTLINE = ("assignment_id", "lane", "user_id", "language", "id", "ratio", "ratio_low", "ratio_high", "time_us")
+"""What an outline tells of one."""
 
 
-def valid(query: Rows, selection: Selection, *where: ColumnElement[bool]) -> Rows:
+def _places(selection: Selection, boards: Boards) -> Subquery:
+    """Everybody's best valid result on each of the boards."""
+    if selection.as_of is None:
+        return _kept(selection, boards)
+    own = (Submission.assignment_id, Submission.lane, Submission.user_id)
+    # Of two equal results the earlier one stands first.
+    order = (Result.ratio, Submission.uploaded_at, Submission.id)
+    place = func.row_number().over(partition_by=own, order_by=order).label("own_place")
+    shown = (Submission.language, Submission.uploaded_at, Submission.id, *_speed(Result))
+    inner = _valid(select(*own, *shown, place), selection, boards).subquery()
+    return select(inner).where(inner.c.own_place == 1).subquery()
+
+
+def _kept(selection: Selection, boards: Boards) -> Subquery:
+    """The same from what is kept of everybody's best, of who and what may stand on a leaderboard."""
+    own = (Best.assignment_id, Best.lane, Best.user_id)
+    query = (
+        select(*own, Best.language, Best.uploaded_at, Best.submission_id.label("id"), *_speed(Best))
+        .join(Assignment, Assignment.id == Best.assignment_id)
+        .join(AssignmentVersion, AssignmentVersion.id == Assignment.version_id)
+        .join(User, User.id == Best.user_id)
+        .join(Enrolment, (Enrolment.user_id == Best.user_id) & (Enrolment.course_id == Assignment.course_id))
+        .where(Best.grading_hash == AssignmentVersion.grading_hash, *_may_stand(), *boards.of(Best))
+        .where(Best.leads if selection.language is None else Best.language == selection.language)
+    )
+    if selection.section is not None:
+        query = query.where(Enrolment.section == selection.section)
+    return query.subquery()
+
+
+def _speed(table: type[Best | Result]) -> tuple[Any, ...]:
+    return (table.ratio, table.ratio_low, table.ratio_high, table.time_us)
+
+
+def _valid(query: Rows, selection: Selection, boards: Boards) -> Rows:
     """`query` over `Submission` and `Result`, of what may stand on a leaderboard.
 
     The result that counts is looked at, whatever the submission's state: while staff grade it again, its entry stays.
@@ -128,10 +198,8 @@ def valid(query: Rows, selection: Selection, *where: ColumnElement[bool]) -> Row
             AssignmentVersion.grading_hash == current.grading_hash,
             Submission.mode == Mode.submission,
             counts(),
-            User.disabled_at.is_(None),
-            Enrolment.role == Role.student,
-            Enrolment.dropped_at.is_(None),
-            *where,
+            *_may_stand(),
+            *boards.of(Submission),
         )
     )
     if selection.language is not None:
@@ -143,14 +211,9 @@ def valid(query: Rows, selection: Selection, *where: ColumnElement[bool]) -> Row
     return query
 
 
-def counts() -> ColumnElement[bool]:
-    """Whether a submission's result has a speed that nobody doubts."""
-    return (
-        Submission.review.in_((Review.none, Review.cleared))
-        & or_(Result.settled, Submission.review == Review.cleared)
-        & (Result.verdict == Verdict.passed)
-        & Result.ratio.is_not(None)
-    )
+def _may_stand() -> tuple[ColumnElement[bool], ...]:
+    """Whether a person may: a student of the course whose account is open."""
+    return (User.disabled_at.is_(None), Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
 
 
 def _enrolled() -> ColumnElement[bool]:

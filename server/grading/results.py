@@ -27,6 +27,7 @@ from server.courses import service as courses
 from server.grading import findings
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
+from server.grading.news import tell_group
 from server.grading.onward import Graded, Next, asks_again, awaits_measuring, go_on, next_after
 from server.grading.pools import (
     Pool,
@@ -88,6 +89,7 @@ def write_result(
     go_on(graded, row, after, result)
     if graded.item is None:
         update_others(session, submission, pool, now=now)
+        tell_group(session, submission)
         if row.verdict is Verdict.compile_error:
             give_back(session, submission, skip_locked=True)
     return row

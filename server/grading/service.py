@@ -11,7 +11,6 @@ from server.grading.looks import look_at_all
 from server.grading.policy import Queue
 from server.grading.record import Outcome, record
 from server.grading.requeue import requeue
-from server.grading.rescore import Rescored, rescore
 from server.grading.results import manifest_of
 from server.grading.states import FINAL, LIVE, WAITING
 from server.grading.sweep import end_attempt, fence_off, sweep
@@ -25,7 +24,6 @@ __all__ = [
     "NextPoint",
     "Outcome",
     "Queue",
-    "Rescored",
     "Watch",
     "artefacts_of",
     "claim_next",
@@ -43,7 +41,6 @@ __all__ = [
     "points_of",
     "record",
     "requeue",
-    "rescore",
     "store_artefact",
     "sweep",
 ]

@@ -11,9 +11,8 @@ from server import stale
 from server.audit import service as audit
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError
+from server.gradebook.people import checked_reason
 from server.groups import rows
-
-REASON_CHARS = 1000
 
 
 def change(
@@ -41,8 +40,7 @@ def change(
         ConflictError: somebody else changed it meanwhile, or somebody is in another group.
     """
     staff.require_staff()
-    if not reason.strip() or len(reason) > REASON_CHARS:
-        raise InvalidInputError(f"A reason of 1 to {REASON_CHARS} characters is kept with the change.", field="reason")
+    reason = checked_reason(reason)
     if group_id is None and not who:
         raise InvalidInputError("Name whom to put together.", field="who")
     wanted = list(dict.fromkeys(rows.student(session, staff, one).id for one in who))
@@ -64,7 +62,7 @@ def change(
         subject=f"assignment:{detail.row.id}",
         actor=staff.user,
         detail={"group": group.id, "before": before, "after": wanted},
-        reason=reason.strip(),
+        reason=reason,
     )
     for user_id in concerned:
         stale.grades(session, staff.course.id, user_id)

@@ -112,7 +112,7 @@ def details(session: Session, who: Looker, now: datetime) -> list[AssignmentDeta
     rows = session.scalars(
         select(Assignment)
         .where(Assignment.course_id == who.course.id)
-        .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
+        .options(*courses.LISTED)
         .order_by(Assignment.rung, Assignment.slug)
     )
     found = (AssignmentDetail(row, row.version) for row in rows if row.version is not None)

@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
-from server.grading.ranked import EVERYTHING, Selection, records
-from server.models import Assignment, Submission
+from server.grading.ranked import EVERYTHING, Boards, Selection, records
+from server.models import Assignment
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ def records_of(
     session: Session, *, assignment: Assignment, lane: Lane, selection: Selection = EVERYTHING
 ) -> tuple[Record, ...]:
     """The records of a board, oldest first, among what is valid now: what staff rejected never was one."""
-    here = (Submission.assignment_id == assignment.id, Submission.lane == lane)
     return tuple(
         Record(row.uploaded_at, row.name if row.show_name else row.handle, row.language, row.ratio, row.time_us)
-        for row in session.execute(records(selection, *here))
+        for row in session.execute(records(selection, Boards([assignment.id], [lane])))
     )

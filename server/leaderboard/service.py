@@ -23,7 +23,7 @@ from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
 from server.courses.service import AssignmentDetail, spec_of
-from server.grading.ranked import EVERYTHING, Selection, best, ranks
+from server.grading.ranked import EVERYTHING, Boards, Selection, best, ranks
 from server.leaderboard.limits import limit_us
 from server.leaderboard.milestones import Baseline, baselines
 from server.models import Assignment, AssignmentVersion, Enrolment, Mode, Result, Role, Submission
@@ -35,7 +35,6 @@ __all__ = [
     "Selection",
     "board",
     "chief_lane",
-    "entries_of",
     "frozen_at",
     "lanes_with_board",
     "sections_of",
@@ -113,21 +112,20 @@ def board(
     if version is None or policy is None or not policy.ranks:
         return Board(lane=lane, version=version.number if version else 0, ranks=False, practice=True, entries=())
     limit = limit_us(version, lane)
-    here = (Submission.assignment_id == assignment.id, Submission.lane == lane)
-    rows = session.execute(best(selection, *here, more=(Result.pooled,))).all()
+    rows = session.execute(best(selection, Boards([assignment.id], [lane]), more=(Result.pooled,))).all()
     return Board(
         lane=lane,
         version=version.number,
         ranks=True,
         practice=not policy.speed_points,
-        entries=entries_of(rows, viewer_id, limit),
+        entries=_entries(rows, viewer_id, limit),
         selection=selection,
         limit_us=limit,
         baselines=baselines(session, assignment, lane, language=selection.language),
     )
 
 
-def entries_of(rows: Sequence[Row[Any]], viewer_id: int | None, limit: float | None = None) -> tuple[Entry, ...]:
+def _entries(rows: Sequence[Row[Any]], viewer_id: int | None, limit: float | None = None) -> tuple[Entry, ...]:
     """The entries of one board whose rows stand best first."""
     places = ranks([(row.ratio_low, row.ratio_high) for row in rows])
     return tuple(_entry(row, rank, viewer_id, limit) for row, rank in zip(rows, places, strict=True))

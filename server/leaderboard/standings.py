@@ -7,23 +7,39 @@ the same. Points of a rung are summed over the rungs, and have nothing to do wit
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 
-from sqlalchemy import and_, or_
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from autograder.contract import Lane
+from autograder.contract import Lane, Language
 from server.courses.service import AssignmentDetail
-from server.grading.ranked import EVERYTHING, best, ranks
+from server.grading.ranked import EVERYTHING, Boards, Selection, outline, ranks
 from server.leaderboard.looking import Looker, details
-from server.leaderboard.service import Entry, chief_lane, entries_of, frozen_at, lanes_with_board
-from server.models import Submission
+from server.leaderboard.service import chief_lane, frozen_at, lanes_with_board
+from server.models import Enrolment, User
 
 FIRST = 100.0
 """Points of the first place of a board."""
+_Entry = tuple[int, str, float, float, float, float]
+"""Whose it is, its language, ratio, the ratio's ends, and time in µs; plain, since there are ten thousand."""
+_Place = tuple[int, int, _Entry]
+"""Who, their rank, and with what."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who is first on a board, alone or with others; the numbers are as an entry's."""
+
+    name: str
+    own: bool
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    time_us: float
+    language: Language
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Rung:
 
     detail: AssignmentDetail
     entries: int
-    leaders: tuple[Entry, ...]
+    leaders: tuple[Leader, ...]
     frozen_since: datetime | None
 
 
@@ -86,50 +102,75 @@ def standings(session: Session, who: Looker, now: datetime, lane: Lane | None = 
     if chosen is None:
         return Standings(None, (), (), ())
     boards = [detail for detail in found if chosen in lanes_with_board(detail)]
-    entries = _entries(session, who, boards, chosen, now)
-    rungs = tuple(_rung(detail, entries.get(detail.row.id, ()), now) for detail in boards)
-    return Standings(chosen, lanes, rungs, _people(entries.values()))
+    places, names = _places(session, who, boards, chosen, now), _names(session, who.course.id)
+    rungs = []
+    for detail in boards:
+        here = places.get(detail.row.id, [])
+        leaders = tuple(_leader(place, names, who.user_id) for place in here if place[1] == 1)
+        rungs.append(Rung(detail, len(here), leaders, frozen_at(detail.row, now)))
+    return Standings(chosen, lanes, tuple(rungs), _people(places.values(), names, who.user_id))
 
 
-def _entries(
+def _places(
     session: Session, who: Looker, boards: Sequence[AssignmentDetail], lane: Lane, now: datetime
-) -> dict[int, tuple[Entry, ...]]:
-    """The entries of each board, by assignment, in one query; a frozen board's stop where it froze."""
-    if not boards:
-        return {}
+) -> dict[int, list[_Place]]:
+    """The places of each board, by assignment, best first; a frozen board's as they were when it froze."""
     since = {detail.row.id: None if who.is_staff else frozen_at(detail.row, now) for detail in boards}
-    live = Submission.assignment_id.in_([number for number, at in since.items() if at is None])
-    frozen = [
-        and_(Submission.assignment_id == number, Submission.uploaded_at <= at)
-        for number, at in since.items()
-        if at is not None
-    ]
-    rows = session.execute(best(EVERYTHING, Submission.lane == lane, or_(live, *frozen))).all()
-    grouped = groupby(rows, key=lambda row: row.assignment_id)
-    return {number: entries_of(list(group), who.user_id) for number, group in grouped}
+    live = [number for number, at in since.items() if at is None]
+    asked = [outline(EVERYTHING, Boards(live, [lane]))] if live else []
+    asked += [outline(Selection(as_of=at), Boards([one], [lane])) for one, at in since.items() if at is not None]
+    found: dict[int, list[_Entry]] = {}
+    for query in asked:
+        for assignment_id, _, user_id, language, _, *numbers in session.execute(query):
+            found.setdefault(assignment_id, []).append((user_id, language, *numbers))
+    return {assignment_id: _ranked(entries) for assignment_id, entries in found.items()}
 
 
-def _rung(detail: AssignmentDetail, entries: Sequence[Entry], now: datetime) -> Rung:
-    leaders = tuple(entry for entry in entries if entry.rank == 1)
-    return Rung(detail, len(entries), leaders, frozen_at(detail.row, now))
+def _ranked(entries: Sequence[_Entry]) -> list[_Place]:
+    places = ranks([(low, high) for _, _, _, low, high, _ in entries])
+    return [(entry[0], rank, entry) for entry, rank in zip(entries, places, strict=True)]
 
 
-def _people(boards: Iterable[Sequence[Entry]]) -> tuple[Standing, ...]:
-    theirs: dict[int, list[Entry]] = defaultdict(list)
-    for entries in boards:
-        for entry in entries:
-            theirs[entry.user_id].append(entry)
-    sums = [(round(sum(worth(entry.rank) for entry in mine), 1), mine) for mine in theirs.values()]
-    sums.sort(key=lambda item: (-item[0], item[1][0].name))
-    places = ranks([(-points, -points) for points, _ in sums])
+def _names(session: Session, course_id: int) -> dict[int, str]:
+    """As whom everybody of the course stands on boards."""
+    query = select(Enrolment.user_id, Enrolment.show_name, User.name, User.handle).join(
+        User, User.id == Enrolment.user_id
+    )
+    rows = session.execute(query.where(Enrolment.course_id == course_id))
+    return {user_id: name if shown else handle for user_id, shown, name, handle in rows}
+
+
+def _leader(place: _Place, names: Mapping[int, str], viewer_id: int | None) -> Leader:
+    user_id, _, (_, language, ratio, low, high, time_us) = place
+    return Leader(
+        name=names[user_id],
+        own=user_id == viewer_id,
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
+        time_us=time_us,
+        language=Language(language),
+    )
+
+
+def _people(
+    boards: Iterable[Sequence[_Place]], names: Mapping[int, str], viewer_id: int | None
+) -> tuple[Standing, ...]:
+    theirs: dict[int, list[int]] = defaultdict(list)
+    for places in boards:
+        for user_id, rank, _ in places:
+            theirs[user_id].append(rank)
+    sums = [(round(sum(worth(rank) for rank in mine), 1), user_id) for user_id, mine in theirs.items()]
+    sums.sort(key=lambda item: (-item[0], names[item[1]]))
+    shared = ranks([(-points, -points) for points, _ in sums])
     return tuple(
         Standing(
             rank=rank,
-            name=mine[0].name,
-            own=mine[0].own,
+            name=names[user_id],
+            own=user_id == viewer_id,
             points=points,
-            firsts=sum(entry.rank == 1 for entry in mine),
-            boards=len(mine),
+            firsts=theirs[user_id].count(1),
+            boards=len(theirs[user_id]),
         )
-        for rank, (points, mine) in zip(places, sums, strict=True)
+        for rank, (points, user_id) in zip(shared, sums, strict=True)
     )

@@ -35,4 +35,5 @@ KINDS: Mapping[NotificationKind, About] = {
     NotificationKind.extension_granted: About("Extensions", by_mail=True),
     NotificationKind.submission_late: About("Late submissions and late days"),
     NotificationKind.group_changed: About("Changes of your group"),
+    NotificationKind.group_result: About("Results of your group"),
 }

@@ -33,7 +33,7 @@ from server.models.grading import (
     Sampling,
     Submission,
 )
-from server.models.leaderboard import ConfirmNight, Milestone, MilestoneKind
+from server.models.leaderboard import Best, ConfirmNight, Milestone, MilestoneKind
 from server.models.messages import (
     Announcement,
     AnnouncementEdit,
@@ -109,6 +109,7 @@ __all__ = [
     "AttemptState",
     "AuditEntry",
     "Base",
+    "Best",
     "Bundle",
     "CaseRow",
     "ChangeReason",

@@ -146,6 +146,6 @@ class AssignmentVersion(Base):
     handout: Mapped[str]
     """Markdown."""
     starters: Mapped[dict[str, Any]]
-    """Language → source."""
+    """Language → source; `reading.py` → the one that is there to read."""
     milestones: Mapped[list[Any]]
     created_at: Mapped[datetime]

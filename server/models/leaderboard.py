@@ -1,4 +1,4 @@
-"""What leaderboards keep beside submissions: baselines of ours, and nights in which the best are graded once more."""
+"""What leaderboards keep beside submissions: who is best, baselines of ours, nights of confirmation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,31 @@ from sqlalchemy.orm import Mapped, mapped_column
 from autograder.contract import Lane, Language
 from server.models.base import BIG, Base
 from server.models.grading import Result, Submission
+
+
+class Best(Base):
+    """A person's best valid result in one language on one board, as it is graded by these files.
+
+    It follows from submissions and their results, and is brought up to date in the transaction of whatever changes them
+    (`server.grading.bests`). Whether it stands on the board also depends on the person; that is asked when one looks.
+    """
+
+    __tablename__ = "leaderboard_bests"
+
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignments.id", ondelete="CASCADE"), primary_key=True)
+    lane: Mapped[Lane] = mapped_column(primary_key=True)
+    grading_hash: Mapped[str] = mapped_column(String(80), primary_key=True)
+    """What graded it; ratios of two of them are never on one board."""
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+    language: Mapped[Language] = mapped_column(primary_key=True)
+    leads: Mapped[bool]
+    """It is the best of the person's languages: without a choice of language it stands on the board."""
+    submission_id: Mapped[int] = mapped_column(BIG, ForeignKey("submissions.id", ondelete="CASCADE"), index=True)
+    uploaded_at: Mapped[datetime]
+    ratio: Mapped[float]
+    ratio_low: Mapped[float]
+    ratio_high: Mapped[float]
+    time_us: Mapped[float]
 
 
 class MilestoneKind(StrEnum):

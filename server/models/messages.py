@@ -27,6 +27,7 @@ class NotificationKind(StrEnum):
     extension_granted = "extension_granted"
     submission_late = "submission_late"
     group_changed = "group_changed"
+    group_result = "group_result"
 
 
 class MailState(StrEnum):

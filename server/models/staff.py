@@ -76,6 +76,10 @@ class Comment(Base):
     revision: Mapped[int] = mapped_column(default=1)
     """Grows with every change; whoever changes it says which one they saw."""
 
+    def is_visible(self, *, published: bool) -> bool:
+        """Whether its student, and their group, read it; `published` says whether they read its grade."""
+        return self.withdrawn_at is None and (published or self.showing is Showing.at_once)
+
     author: Mapped[User] = relationship(lazy="raise", foreign_keys=[author_id])
     submission: Mapped[Submission | None] = relationship(lazy="raise")
     texts: Mapped[list[CommentText]] = relationship(lazy="raise", order_by="CommentText.number")

@@ -36,6 +36,7 @@ COURSE_CHECKS: Mapping[str, Callable[[Session], Iterable[Finding]]] = {
     "queue": doctor_course.queue,
     "accounts": doctor_course.accounts,
     "grades": doctor_course.grades,
+    "boards": doctor_course.boards,
     "alerts": doctor_course.alerts_,
     "backups": doctor_course.backups,
     "rehearsal": doctor_course.rehearsal,

@@ -16,6 +16,7 @@ from server.alerts import service as alerts
 from server.courses.service import spec_of
 from server.db import now
 from server.gradebook import settling
+from server.grading import bests
 from server.grading.states import WAITING
 from server.models import Assignment, AuditEntry, Bundle, Course, Line, Submission
 from server.nodes import service as nodes
@@ -212,6 +213,20 @@ def grades(session: Session) -> Iterator[Finding]:
         )
     else:
         yield ok("grades", "Every stored grade is what it comes to.")
+
+
+def boards(session: Session) -> Iterator[Finding]:
+    """Whether everybody's best on every board is what the results come to."""
+    wrong = []
+    for course_id, slug in session.execute(select(Course.id, Course.slug).order_by(Course.slug)):
+        count = len(bests.differences(session, course_id))
+        if count:
+            wrong.append(f"{slug}: {count:,}")
+    if wrong:
+        said = f"Places on boards are stored that results do not come to, or are missing: {', '.join(wrong)}."
+        yield problem("boards", said, "Run `ladder admin settle-grades`, and say how it came about.")
+    else:
+        yield ok("boards", "Every board shows what its results come to.")
 
 
 def alerts_(session: Session) -> Iterator[Finding]:

@@ -135,11 +135,9 @@ def last_rehearsal(session: Session) -> Rehearsal | None:
 
 def _subjects_of(session: Session, found: Sequence[Alert], courses: Courses) -> set[str]:
     receipts = [alert.subject.removeprefix("submission:") for alert in found if alert.subject.startswith("submission:")]
-    owned = select(Submission.public_id).where(
-        Submission.public_id.in_(receipts), Submission.course_id.in_(courses or ())
-    )
+    owned = select(Submission.public_id, Submission.course_id).where(Submission.public_id.in_(receipts))
     slugs = select(Course.slug).where(Course.id.in_(courses or ()))
     return {
-        *(f"submission:{receipt}" for receipt in session.scalars(owned)),
+        *(f"submission:{receipt}" for receipt, course_id in session.execute(owned) if course_id in (courses or ())),
         *(f"course:{slug}" for slug in session.scalars(slugs)),
     }

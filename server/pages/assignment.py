@@ -22,13 +22,16 @@ from server.courses.service import AssignmentDetail, Membership
 from server.drafts import service as drafts
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.gradebook import service as gradebook
+from server.gradebook.facts import Facts
 from server.gradebook.service import Charge
+from server.groups import service as groups
 from server.groups import views
 from server.http.identity import Someone
 from server.http.work import Settings, Work, arrived_at, database_of
-from server.models import User
+from server.models import Submission, User
 from server.nodes import service as nodes
 from server.pages import begun_with
+from server.pages.highlight import highlight
 from server.pages.markdown import handout_html
 from server.pages.progress import climb, late_days
 from server.pages.rendering import Slot, render, write
@@ -61,7 +64,8 @@ def assignment_page(
     """The page; `version` is a submission whose text to begin with."""
     member = courses.membership(work, who.user, course)
     detail = courses.assignment_of(work, member, slug)
-    return _page(request, work, member, detail, begun_with.first(work, member, detail, version))
+    last = begun_with.last_of(work, member, detail)
+    return _page(request, work, member, detail, begun_with.first(work, member, detail, version, last), last=last)
 
 
 @router.post(ASSIGNMENT + "/submissions", dependencies=[Slot])
@@ -130,7 +134,8 @@ def _refused(request: Request, user: User, problem: LadderError, sent: tuple[str
     with database_of(request).reading() as session:
         member = courses.membership(session, user, request.path_params["course"])
         detail = courses.assignment_of(session, member, request.path_params["slug"])
-        first = begun_with.first(session, member, detail, None)
+        last = begun_with.last_of(session, member, detail)
+        first = begun_with.first(session, member, detail, None, last)
         begun = begun_with.Begun(
             language=Language(language) if language in list(Language) else first.language,
             lane=Lane(lane) if lane in list(Lane) else first.lane,
@@ -138,7 +143,7 @@ def _refused(request: Request, user: User, problem: LadderError, sent: tuple[str
             origin="",
             kept=bool(text),
         )
-        return _page(request, session, member, detail, begun, problem=problem)
+        return _page(request, session, member, detail, begun, last=last, problem=problem)
 
 
 def _page(
@@ -148,11 +153,13 @@ def _page(
     detail: AssignmentDetail,
     begun: begun_with.Begun,
     *,
+    last: Submission | None,
     problem: LadderError | None = None,
 ) -> Response:
     now = db.now(session)
     stored = drafts.drafts_of(session, member.user, detail)
-    standing = gradebook.standing(session, member.course, member.user.id)
+    facts = gradebook.facts_for(session, member.course, member.user.id, final=True)
+    standing = gradebook.standing_of(session, gradebook.as_shown(session, facts), member.user.id)
     response = render(
         request,
         "assignment.html",
@@ -162,6 +169,7 @@ def _page(
         detail=detail,
         spec=detail.spec,
         handout=handout_html(detail.handout),
+        reading=highlight(detail.reading, "python"),
         draft=begun_with.newest(begun, stored),
         texts=begun_with.texts(detail, begun, stored),
         problem=problem,
@@ -169,27 +177,30 @@ def _page(
         in_service=nodes.lanes_in_service(session, now=now),
         is_late=detail.is_late(now),
         is_closed=detail.is_closed(now) and not member.is_staff,
-        late=_late(session, member, detail, now),
+        late=_late(facts, member, detail, now),
         late_days=late_days(standing),
         allowance=_allowance(request, session, member, detail, now),
         group=views.view(session, detail, member.user) if detail.row.group_size > 1 else None,
-        last=next(iter(begun_with.newest_of(session, member, detail, limit=1)), None),
+        last=last,
     )
     if retry_after_s := getattr(problem, "retry_after_s", None):
         response.headers["retry-after"] = str(round(retry_after_s + 0.5))
     return response
 
 
-def _late(session: Session, member: Membership, detail: AssignmentDetail, now: datetime) -> Charge | None:
+def _late(facts: Facts, member: Membership, detail: AssignmentDetail, now: datetime) -> Charge | None:
     """What submitting now would cost; `None` while it costs nothing."""
     if member.is_staff or not detail.is_late(now):
         return None
-    return gradebook.would_charge(session, detail.row, member.user.id, now)
+    return gradebook.would_charge(facts, detail.row, member.user.id, now)
 
 
 def _allowance(
     request: Request, session: Session, member: Membership, detail: AssignmentDetail, now: datetime
 ) -> Allowance:
     config = request.app.state.config
-    left = None if member.is_staff else quotas.left(session, detail.row, member.user.id, now)
+    left = None
+    if not member.is_staff:
+        together = groups.together(session, detail.row.id, member.user.id)
+        left = quotas.left(session, detail.row, member.user.id, now, together=together)
     return Allowance(config.run_quota_per_minute, config.submit_quota_per_minute, left)

@@ -32,12 +32,14 @@ class Begun:
     kept: bool = False
 
 
-def first(session: Session, member: Membership, detail: AssignmentDetail, version: str | None) -> Begun:
+def first(
+    session: Session, member: Membership, detail: AssignmentDetail, version: str | None, last: Submission | None
+) -> Begun:
     """What to begin with: the version that was asked for, else what was last handed in, else the starter."""
     if version is not None:
         return _begun_from(session, submissions.find(session, member.user, version), kept=True)
-    for submission in newest_of(session, member, detail, limit=1):
-        return _begun_from(session, submission, kept=False)
+    if last is not None:
+        return _begun_from(session, last, kept=False)
     return _starter(detail, detail.spec.languages[0], _first_lane(session, detail))
 
 
@@ -89,6 +91,7 @@ def _first_lane(session: Session, detail: AssignmentDetail) -> Lane:
     return next(iter([*available, *detail.lanes]), Lane.cpu)
 
 
-def newest_of(session: Session, member: Membership, detail: AssignmentDetail, *, limit: int) -> list[Submission]:
-    """What the member handed in last for this assignment, newest first."""
-    return submissions.history(session, member, assignment=detail.slug, user=member.user, limit=limit)
+def last_of(session: Session, member: Membership, detail: AssignmentDetail) -> Submission | None:
+    """What the member handed in last for this assignment."""
+    found = submissions.history(session, member, assignment=detail.slug, user=member.user, limit=1)
+    return found[0] if found else None

@@ -285,10 +285,15 @@ def _td(cell: Cell | None, url: str) -> str:
     if cell is None:
         return '<td class="number"></td>'
     text = "–" if cell.is_empty else formats.points(cell.points)
+    said = _said(cell) if cell.overridden or cell.extended or cell.penalty or cell.late_days else ""
+    return f'<td class="number"><a href="{url}">{text}{said}</a></td>'
+
+
+def _said(cell: Cell) -> str:
     marks = (
         "set" if cell.overridden else "",
         "ext" if cell.extended else "",
         "late" if cell.penalty and not cell.overridden else "",
     )
     said = " ".join(mark for mark in marks if mark) or (f"{cell.late_days}d" if cell.late_days else "")
-    return f'<td class="number"><a href="{url}">{text}{f"<small>{said}</small>" if said else ""}</a></td>'
+    return f"<small>{said}</small>" if said else ""

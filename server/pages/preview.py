@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
 
@@ -13,7 +14,8 @@ from starlette.responses import Response
 from server import db
 from server.courses import clock
 from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses.deadlines import Deadlines, deadlines_in, own_dates
+from server.courses.service import AssignmentDetail, Membership
 from server.errors import ForbiddenError, InvalidInputError
 from server.http.identity import PREVIEW_END, Someone, clear_preview_cookie, set_preview_cookie
 from server.http.work import Settings, Work, database_of
@@ -90,6 +92,8 @@ def _page(
     member.require_staff()
     zone = member.course.timezone
     details = courses.assignments_of(session, member, db.now(session))
+    own = deadlines_in(session, member.course.id, [forms.whole(typed["student"], 0)])
+    dates = {detail.row.id: own.get((forms.whole(typed["student"], 0), detail.row.id)) for detail in details}
     return render(
         request,
         "preview.html",
@@ -100,14 +104,17 @@ def _page(
         moments=[
             (f"{detail.title} {word}", clock.typed(at, zone))
             for detail in details
-            for word, at in (
-                ("opens", detail.row.open_at),
-                ("is due", detail.row.due_at),
-                ("closes", detail.row.late_until),
-            )
+            for word, at in _moments(detail, dates[detail.row.id])
             if at is not None
         ],
         typed=typed,
         problems={problem.field: problem.message} if problem else {},
         minutes=int(previews.LASTS.total_seconds() // 60),
     )
+
+
+def _moments(detail: AssignmentDetail, extended: Deadlines | None) -> list[tuple[str, datetime | None]]:
+    """When something changes for the student who is chosen already, or for everybody without an extension."""
+    dates = extended or own_dates(detail.row, 0)
+    word = " for them" if extended else ""
+    return [("opens", dates.open_at), (f"is due{word}", dates.due_at), (f"closes{word}", dates.late_until)]

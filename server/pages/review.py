@@ -15,6 +15,7 @@ from starlette.responses import Response
 from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, LadderError, NotFoundError
+from server.gradebook.people import checked_reason
 from server.grading import appeals, findings, review_queue
 from server.grading.review import decide
 from server.http.identity import Someone
@@ -84,9 +85,7 @@ def decide_page(
 def _act(
     session: Session, submission: Submission, actor: User, action: Action, *, reason: str, seen: Review, appeal: bool
 ) -> None:
-    reason, now = " ".join(reason.replace("\0", "").split()), db.now(session)
-    if not reason or len(reason) > REASON_CHARS:
-        raise InvalidInputError(f"Give a reason, in 1 to {REASON_CHARS:,} characters.", field="reason")
+    reason, now = checked_reason(reason, most=REASON_CHARS), db.now(session)
     if action is Action.looked_at:
         findings.look(session, submission, actor=actor, reason=reason, now=now)
     elif appeal:

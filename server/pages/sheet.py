@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment
@@ -15,7 +15,16 @@ from autograder.scores import NextPoint, next_point
 from server.courses import service as courses
 from server.grading.forecast import Wait
 from server.leaderboard.milestones import baselines
-from server.models import AssignmentVersion, ChangeReason, GradeChange, Result, Submission, User
+from server.models import (
+    AssignmentVersion,
+    ChangeReason,
+    GradeChange,
+    Regrade,
+    RegradeItem,
+    Result,
+    Submission,
+    User,
+)
 from server.pages.advice import Advice, advise
 from server.pages.help import Section, section_for
 from server.pages.pictures import DamageMap, Interval, RatioScale, damage_map, ratio_scale
@@ -56,12 +65,17 @@ class Speed:
 
 @dataclass(frozen=True)
 class PointsChange:
-    """One change of a submission's points, and why."""
+    """One change of a submission's points, and why.
+
+    Attributes:
+        said: of a regrade, the reason that staff gave for it.
+    """
 
     at: datetime
     reason: ChangeReason
     before: float | None
     after: float | None
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,8 +191,17 @@ def _earns_speed(view: SubmissionView) -> bool:
 def _changes(session: Session, submission: Submission) -> tuple[PointsChange, ...]:
     """As values: parts of the live stream are made after the session has ended."""
     row = GradeChange
-    query = select(row.at, row.reason, row.before, row.after).where(row.submission_id == submission.id).order_by(row.id)
+    query = (
+        select(row.at, row.reason, row.before, row.after, func.coalesce(Regrade.reason, ""))
+        .outerjoin(RegradeItem, (RegradeItem.submission_id == row.submission_id) & (RegradeItem.applied_at == row.at))
+        .outerjoin(Regrade, (Regrade.id == RegradeItem.regrade_id) & row.reason.in_(_BY_REGRADE))
+        .where(row.submission_id == submission.id)
+        .order_by(row.id)
+    )
     return tuple(PointsChange(*found) for found in session.execute(query))
+
+
+_BY_REGRADE = (ChangeReason.regraded, ChangeReason.rescored)
 
 
 def _limits(session: Session, submission: Submission, spec: Assignment, view: SubmissionView) -> Roofline | None:

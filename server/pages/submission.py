@@ -16,6 +16,7 @@ from autograder.receipts import Copy
 from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
+from server.gradebook.people import checked_reason
 from server.grading.review import decide
 from server.http.identity import Someone
 from server.http.receipts import receipt_for
@@ -101,7 +102,7 @@ def review(
     decision: Annotated[Review, Form()],
     reason: Annotated[str, Form(max_length=1000)] = "",
 ) -> Response:
-    """Let a submission's speed count, or not; its course's staff only."""
+    """Let a submission's speed count, or not, with a reason that its student reads; its course's staff only."""
 
     def act(session: Session) -> None:
         submission = submissions.find(session, who.user, public_id)
@@ -109,8 +110,8 @@ def review(
             raise NotFoundError("There is nothing here.")
         if decision is Review.none:
             raise InvalidInputError("Clear it, reject it, or hold it.", field="decision")
-        actor = session.get_one(User, who.user.id)
-        decide(session, submission, decision, actor=actor, reason=reason, now=db.now(session))
+        actor, why = session.get_one(User, who.user.id), checked_reason(reason)
+        decide(session, submission, decision, actor=actor, reason=why, now=db.now(session), told=True)
 
     try:
         write(request, act)

@@ -1,4 +1,4 @@
-"""Telling students whose points a proposal changed."""
+"""Telling students, and their groups, whose points a proposal changed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from server.groups import service as groups
 from server.messages.service import notify
 from server.models import Assignment, NotificationKind, Regrade, RegradeItem, Submission
 
@@ -27,7 +28,7 @@ def tell_students(
         what = "A regrade was taken back" if back else "Regraded by staff"
         notify(
             session,
-            [submission.user_id],
+            groups.together(session, regrade.assignment_id, submission.user_id),
             NotificationKind.regrade_applied,
             course_id=regrade.course_id,
             title=f"{what}: {title}, submission {submission.number}: {_points(old)} → {_points(new)} points",

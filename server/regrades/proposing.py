@@ -13,6 +13,7 @@ from autograder import codec
 from server.audit import service as audit
 from server.courses.service import Membership
 from server.errors import InvalidInputError
+from server.gradebook.people import checked_reason
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -73,10 +74,7 @@ def draft(
     tell: bool = True,
 ) -> Regrade:
     """`propose` for whoever was found to be allowed to, such as a command on the server's own console."""
-    reason = reason.strip()
-    if not 0 < len(reason) <= MAX_REASON_CHARS:
-        message = f"Say why, in at most {MAX_REASON_CHARS} characters: whose points change reads it."
-        raise InvalidInputError(message, field="reason")
+    reason = checked_reason(reason, most=MAX_REASON_CHARS)
     rows = chosen(session, assignment.id, selection)
     regrade = Regrade(
         course_id=assignment.course_id,

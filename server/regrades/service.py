@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 
 from autograder.contract import State
 from server.courses.service import Membership
-from server.errors import ConflictError, InvalidInputError, NotFoundError
+from server.errors import ConflictError, NotFoundError
+from server.gradebook.people import checked_reason
 from server.grading.lock import lock_submission
 from server.grading.trials import compare_result, withdraw
 from server.models import (
@@ -175,11 +176,10 @@ def roll_back(
         InvalidInputError: no reason.
         ConflictError: it is somewhere else by now.
     """
-    if not 0 < len(reason.strip()) <= MAX_REASON_CHARS:
-        raise InvalidInputError("Say why it is rolled back.", field="reason")
+    reason = checked_reason(reason, most=MAX_REASON_CHARS)
     regrade = _locked(session, member, regrade_id, revision, RegradeState.applied)
     regrade.state = RegradeState.rolling_back
-    note(session, regrade, "rolled_back", member.user, reason=reason.strip())
+    note(session, regrade, "rolled_back", member.user, reason=reason)
     work.step(session, regrade, now=now)
     return regrade
 

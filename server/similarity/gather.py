@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
+from autograder.assignment import READING
 from server.config import Config
 from server.groups import service as groups
 from server.models import (
@@ -148,7 +149,8 @@ def _handed_out(session: Session, assignments: Iterable[Assignment]) -> dict[Lan
     for starters, milestones in rows:
         given = [*starters.items(), *((item["language"], item["source"]) for item in milestones)]
         for language, text in given:
-            found.setdefault(Language(language), {})[text] = None
+            # What is there to read is text for whoever writes Triton.
+            found.setdefault(Language.triton if language == READING else Language(language), {})[text] = None
     return {language: tuple(texts) for language, texts in found.items()}
 
 

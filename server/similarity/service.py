@@ -14,6 +14,7 @@ from server.audit import service as audit
 from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
+from server.gradebook.people import checked_reason
 from server.models import (
     Assignment,
     ComparedText,
@@ -222,9 +223,8 @@ def mark(
         ConflictError: somebody marked it since `revision`.
     """
     evidence(session, member, pair_id)
-    reason = " ".join(reason.replace("\0", "").split())
-    if len(reason) > REASON_CHARS or (mark is PairMark.noted and not reason):
-        raise InvalidInputError(f"Say why, in 1 to {REASON_CHARS:,} characters.", field="reason")
+    # What is nothing, or open again, needs no reason.
+    reason = checked_reason(reason) if mark is PairMark.noted or reason.strip() else ""
     row = session.scalars(
         select(SimilarPair).where(SimilarPair.id == pair_id).with_for_update().execution_options(populate_existing=True)
     ).one()

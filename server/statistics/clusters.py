@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.contract import CaseResult, GradeResult, Language, Pattern, StudentError, Verdict, Visibility
+from server.courses.kept import Kept
 from server.courses.service import AssignmentDetail, Membership
 from server.models import Enrolment, Mode, Result, Role, Submission, User
 from server.similarity.reduced import reduce
@@ -44,6 +47,18 @@ class Signature:
     line: str
     category: str
     hidden: bool
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What one result says: what makes it the same as others, one's own line as it is, and where it was wrong."""
+
+    signature: Signature
+    line: str
+    where: str
+
+
+_READ: Kept[Failure] = Kept(20_000)
 
 
 @dataclass(frozen=True)
@@ -98,12 +113,12 @@ def clusters_of(session: Session, member: Membership, detail: AssignmentDetail) 
     member.require_staff()
     rows = _newest(session, member.course.id, detail.row.id)
     failed = [(row, name) for row, name in rows if row.verdict not in {None, Verdict.passed, Verdict.grader_error}]
-    payloads = _payloads(session, [row.result_id for row, _ in failed if row.result_id is not None])
-    groups: dict[Signature, list[tuple[Submission, str, GradeResult]]] = {}
+    failures = _failures(session, [row for row, _ in failed])
+    groups: dict[Signature, list[tuple[Submission, str, Failure]]] = {}
     for row, name in failed:
-        graded = payloads.get(row.result_id or 0)
-        if graded is not None:
-            groups.setdefault(signature(graded, row.language), []).append((row, name, graded))
+        failure = failures.get(row.id)
+        if failure is not None:
+            groups.setdefault(failure.signature, []).append((row, name, failure))
     found = [_cluster(one, members) for one, members in groups.items()]
     found.sort(key=lambda cluster: (-cluster.count, cluster.signature.verdict.value, cluster.signature.error))
     return Clusters(tuple(found), len(failed), sum(row.verdict is Verdict.passed for row, _ in rows))
@@ -143,15 +158,15 @@ def _error(graded: GradeResult, case: CaseResult | None) -> StudentError | None:
     return case.for_student().error if case.visibility is Visibility.hidden else case.error or graded.error
 
 
-def _cluster(one: Signature, members: Sequence[tuple[Submission, str, GradeResult]]) -> Cluster:
+def _cluster(one: Signature, members: Sequence[tuple[Submission, str, Failure]]) -> Cluster:
     examples = tuple(
-        Example(row.user_id, name, row.public_id, row.number, _own_line(graded)) for row, name, graded in members
+        Example(row.user_id, name, row.public_id, row.number, failure.line) for row, name, failure in members
     )
     return Cluster(
         one,
         tuple(example.user_id for example in examples),
         examples[:EXAMPLES],
-        next((text for text in (_where(graded) for *_, graded in members) if text), ""),
+        next((failure.where for *_, failure in members if failure.where), ""),
     )
 
 
@@ -191,9 +206,21 @@ def _newest(session: Session, course_id: int, assignment_id: int) -> Sequence[tu
     return [(row[0], row[1]) for row in session.execute(query)]
 
 
-def _payloads(session: Session, result_ids: Sequence[int]) -> dict[int, GradeResult]:
-    rows = session.scalars(select(Result).where(Result.id.in_(result_ids)).options(undefer(Result.payload)))
-    return {row.id: codec.from_json(GradeResult, row.payload) for row in rows}
+def _failures(session: Session, rows: Sequence[Submission]) -> dict[int, Failure]:
+    """By submission. What a result says never changes, so it is read once."""
+    keys = {row.id: f"{row.public_id} {row.result_id}" for row in rows if row.result_id is not None}
+    found = {number: failure for number, key in keys.items() if (failure := _READ.peek(key)) is not None}
+    languages = {row.id: row.language for row in rows}
+    unread = [row.result_id for row in rows if row.id in keys and row.id not in found]
+    query = select(Result.submission_id, Result.payload).where(Result.id.in_(unread))
+    for number, payload in session.execute(query) if unread else ():
+        found[number] = _READ.get(keys[number], partial(_read, payload, languages[number]))
+    return found
+
+
+def _read(payload: dict[str, Any], language: Language) -> Failure:
+    graded = codec.from_json(GradeResult, payload)
+    return Failure(signature(graded, language), _own_line(graded), _where(graded))
 
 
 PATTERNS: dict[str, str] = {

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
-from server.models import Enrolment, Grade, Lane, Language, Mode, Result, Review, Role, Submission, Verdict
+from server.grading.ranked import EVERYTHING, Boards, outline
+from server.models import Enrolment, Grade, Lane, Language, Mode, Role, Submission, Verdict
 from server.statistics.numbers import Bin, Summary, log_histogram, summary
 
 RATIO_BINS = 24
@@ -80,7 +81,7 @@ def counts_of(session: Session, course_id: int, assignment_id: int | None = None
             func.sum(one(Submission.mode == Mode.run)).label("runs"),
             func.max(one(PASSED)).label("passed"),
         )
-        .where(Submission.course_id == course_id, Submission.user_id.in_(student_ids(course_id)))
+        .where(Submission.course_id == course_id)
         .group_by(Submission.assignment_id, Submission.user_id)
     )
     if assignment_id is not None:
@@ -94,7 +95,10 @@ def counts_of(session: Session, course_id: int, assignment_id: int | None = None
             func.sum(part.c.passed),
             func.sum(part.c.submissions),
             func.sum(part.c.runs),
-        ).group_by(part.c.assignment)
+        )
+        # Of the groups, not of the rows: so they are counted in the order of one index.
+        .where(part.c.user_id.in_(student_ids(course_id)))
+        .group_by(part.c.assignment)
     )
     return {row[0]: Counts(*(int(value) for value in row[1:])) for row in rows}
 
@@ -116,28 +120,15 @@ def points_of_all(session: Session, course_id: int) -> tuple[dict[int, list[floa
     return points, possible, list(totals.values())
 
 
-def best_ratios(session: Session, course_id: int, assignment_id: int) -> dict[tuple[int, Lane], float]:
-    """The best ratio that counts of each student on each lane."""
-    rows = session.execute(
-        select(Submission.user_id, Submission.lane, func.min(Result.ratio))
-        .join(Result, Result.id == Submission.result_id)
-        .where(
-            Submission.assignment_id == assignment_id,
-            Submission.mode == Mode.submission,
-            Submission.verdict == Verdict.passed,
-            Submission.review.in_((Review.none, Review.cleared)),
-            Submission.user_id.in_(student_ids(course_id)),
-            Result.ratio.is_not(None),
-            Result.settled,
-        )
-        .group_by(Submission.user_id, Submission.lane)
-    )
-    return {(user_id, lane): ratio for user_id, lane, ratio in rows if ratio is not None}
+def best_ratios(session: Session, assignment_id: int) -> dict[tuple[int, Lane], float]:
+    """The best ratio of each student on each lane, as the leaderboards have it."""
+    rows = session.execute(outline(EVERYTHING, Boards([assignment_id])))
+    return {(row.user_id, Lane(row.lane)): row.ratio for row in rows}
 
 
-def lanes_of(session: Session, course_id: int, assignment_id: int) -> tuple[LaneTimes, ...]:
+def lanes_of(session: Session, assignment_id: int) -> tuple[LaneTimes, ...]:
     """The best ratios on each lane that has any."""
-    best = best_ratios(session, course_id, assignment_id)
+    best = best_ratios(session, assignment_id)
     by_lane = {lane: [ratio for (_, on), ratio in best.items() if on is lane] for lane in Lane}
     return tuple(
         LaneTimes(lane, log_histogram(ratios, RATIO_BINS), summary(ratios))

@@ -135,7 +135,7 @@ def of_assignment(session: Session, member: Membership, detail: AssignmentDetail
         points=histogram(points, 0.0, max([possible, *points], default=0.0), POINT_BINS),
         point_summary=summary(points),
         possible=possible,
-        lanes=parts.lanes_of(session, course_id, row.id),
+        lanes=parts.lanes_of(session, row.id),
         attempts=attempts,
         never=never,
         verdicts=verdicts,
@@ -173,7 +173,7 @@ def export(session: Session, member: Membership, detail: AssignmentDetail) -> li
             .group_by(Submission.user_id)
         )
     }
-    best = parts.best_ratios(session, course_id, row.id)
+    best = parts.best_ratios(session, row.id)
     return [
         (
             name, email, section, points, possible, late_days,

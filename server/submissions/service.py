@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -83,11 +84,11 @@ def submit(
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
     _check_choice(detail, lane, language)
-    user = accounts.lock_user(session, membership.user)
+    user, together = _locked(session, membership.user, detail)
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
-    _check_may(session, membership, detail, mode, now)
+    _check_may(session, membership, detail, mode, now, together=together)
     standing = _standing(session, membership.user, mode, detail.row.id, now)
     _check_quota(standing, mode, config, now)
     submission = Submission(
@@ -111,6 +112,12 @@ def submit(
     )
     _enter_queue(session, submission, detail, user)
     return submission
+
+
+def _locked(session: Session, user: User, detail: AssignmentDetail) -> tuple[User, Collection[int]]:
+    """The person, whose row is held with those of their group, and everybody in that: they share a quota."""
+    together = groups.together(session, detail.row.id, user.id)
+    return accounts.lock_user(session, user, beside=together), together
 
 
 def _enter_queue(session: Session, submission: Submission, detail: AssignmentDetail, user: User) -> None:
@@ -218,17 +225,17 @@ def history(
     """
     query = (
         select(Submission)
-        .join(Submission.assignment)
         .where(Submission.course_id == membership.course.id)
         .options(joinedload(Submission.assignment), joinedload(Submission.user), joinedload(Submission.result))
         .order_by(Submission.id.desc())
         .limit(max(1, min(limit, MAX_PAGE)))
     )
     owner = user if membership.is_staff else membership.user
+    assignment_id = _id_of(session, membership, assignment) if assignment is not None else None
     if owner is not None:
-        query = query.where(_theirs(session, membership, owner, assignment if together else None))
+        query = query.where(_theirs(session, owner, assignment_id if together else None))
     if assignment is not None:
-        query = query.where(Assignment.slug == assignment)
+        query = query.where(Submission.assignment_id == assignment_id)
     if mode is not None:
         query = query.where(Submission.mode == mode)
     if before is not None:
@@ -237,15 +244,18 @@ def history(
     return list(session.scalars(query))
 
 
-def _theirs(session: Session, membership: Membership, owner: User, assignment: str | None) -> ColumnElement[bool]:
+def _id_of(session: Session, membership: Membership, slug: str) -> int | None:
+    query = select(Assignment.id).where(Assignment.course_id == membership.course.id, Assignment.slug == slug)
+    return session.scalar(query)
+
+
+def _theirs(session: Session, owner: User, assignment_id: int | None) -> ColumnElement[bool]:
     """What somebody handed in, and, where a group is asked for, what its other members submitted."""
     own = Submission.user_id == owner.id
-    if assignment is None:
+    people = {owner.id} if assignment_id is None else {owner.id, *groups.together(session, assignment_id, owner.id)}
+    if len(people) == 1:
         return own
-    query = select(Assignment.id).where(Assignment.course_id == membership.course.id, Assignment.slug == assignment)
-    assignment_id = session.scalar(query)
-    people = groups.together(session, assignment_id, owner.id) if assignment_id is not None else (owner.id,)
-    return or_(own, Submission.user_id.in_(people) & (Submission.mode == Mode.submission))
+    return Submission.user_id.in_(sorted(people)) & or_(own, Submission.mode == Mode.submission)
 
 
 def _check_choice(detail: AssignmentDetail, lane: Lane, language: Language) -> None:
@@ -257,12 +267,20 @@ def _check_choice(detail: AssignmentDetail, lane: Lane, language: Language) -> N
         raise InvalidInputError(f"{detail.title} is not graded on {lane}; it is on {offered}.", field="lane")
 
 
-def _check_may(session: Session, membership: Membership, detail: AssignmentDetail, mode: Mode, now: datetime) -> None:
+def _check_may(
+    session: Session,
+    membership: Membership,
+    detail: AssignmentDetail,
+    mode: Mode,
+    now: datetime,
+    *,
+    together: Collection[int],
+) -> None:
     """Whether this person may hand this in now; the quota per minute is not looked at."""
     _check_time(detail, membership, mode, now)
     _check_unlocked(session, membership, detail, mode, now)
     if not membership.is_staff:
-        quotas.check(session, detail.row, membership.user.id, mode, now)
+        quotas.check(session, detail.row, membership.user.id, mode, now, together=together)
 
 
 def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, now: datetime) -> None:

@@ -12,7 +12,18 @@ from autograder.assignment import Points
 from autograder.contract import AttemptFailure, Kind
 from server import cli
 from server.alerts import service as alerts
-from server.models import Alert, AlertKind, AuditEntry, Node, Rehearsal, State, Submission
+from server.models import (
+    Alert,
+    AlertKind,
+    AuditEntry,
+    Node,
+    Regrade,
+    RegradeKind,
+    RegradeState,
+    Rehearsal,
+    State,
+    Submission,
+)
 from tests.doubles.world import World, manifest, passed, wrong
 
 
@@ -158,7 +169,7 @@ def test_what_is_no_report_is_refused(*, admin, world, tmp_path, report, said):
 # --- grades ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_rescore_is_rehearsed_first_and_leaves_one_line_in_the_trail(admin, world):
+def test_a_rescore_is_rehearsed_first_and_then_a_proposal_that_was_applied(admin, world):
     receipt = world.grade(passed())
     with world.database.transaction() as session:
         world.publish(session, manifest(points=Points(correctness=80, speed=20)))
@@ -168,9 +179,23 @@ def test_a_rescore_is_rehearsed_first_and_leaves_one_line_in_the_trail(admin, wo
     assert (world.submission(receipt).points, actions(world)) == (60, [])
     assert "Nothing was changed" not in admin("rescore", "gpu", "vector_add", "--apply")
     assert world.submission(receipt).points == 80
-    assert [action for action, _ in actions(world)] == ["assignment.rescored"]
+    assert [action for action, _ in actions(world)] == ["regrade.proposed", "regrade.started", "regrade.applied"]
+    with world.database.reading() as session:
+        regrade = session.scalars(select(Regrade)).one()
+        assert (regrade.state, regrade.kind, regrade.actor_id) == (RegradeState.applied, RegradeKind.rescore, None)
     assert "0 grades change" in admin("rescore", "gpu", "--apply")
     assert "There is no assignment none" in admin("rescore", "gpu", "none", status=1)
+
+
+def test_a_rescore_lowers_only_where_a_mistake_is_corrected(admin, world):
+    receipt = world.grade(passed())
+    with world.database.transaction() as session:
+        world.publish(session, manifest(points=Points(correctness=40, speed=20)))
+    admin("rescore", "gpu", "--apply")
+    assert world.submission(receipt).points == 60
+    assert "Say why" in admin("rescore", "gpu", "--apply", "--may-lower", "--reason", " ", status=1)
+    assert f"{receipt}: 60.00 → 40.00" in admin("rescore", "gpu", "--apply", "--may-lower", "--reason", "Twice.")
+    assert world.submission(receipt).points == 40
 
 
 def test_staff_decide_about_what_is_held(admin, world):

@@ -103,6 +103,20 @@ def test_an_assignment_carries_what_its_files_say(database, people):
         assert [item["name"] for item in detail.version.milestones] == ["1_naive"]
 
 
+def test_a_starter_that_is_there_to_read_is_no_language(database, config, people, site):
+    (config.assignments / RUNG / "starters" / "reading.py").write_text("def add_one(): 'x < y'\n")
+    with database.transaction() as session:
+        sync.sync_assignments(session, config, people.course)
+    with database.reading() as session:
+        detail = courses.assignment_of(session, courses.membership(session, people.alice, COURSE), RUNG)
+        assert (list(detail.starters), detail.reading) == (["triton"], "def add_one(): 'x < y'\n")
+    read = site.bearer(people.alice).get(f"/api/v1/courses/{COURSE}/assignments/{RUNG}").json()
+    assert (list(read["starters"]), read["reading"]) == (["triton"], "def add_one(): 'x < y'\n")
+    page = site.logged_in(people.alice, config).get(f"/courses/{COURSE}/assignments/{RUNG}").text
+    assert "in plain PyTorch, to read" in page
+    assert "x &lt; y" in page
+
+
 def test_the_bundle_is_named_by_its_content(database, people):
     with database.reading() as session:
         bundle = session.scalars(select(Bundle)).one()

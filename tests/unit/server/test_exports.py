@@ -17,7 +17,8 @@ from server.drafts import service as drafts
 from server.errors import ConflictError
 from server.exports import service as exports
 from server.exports import tables
-from server.models import Base, DataExport, Mode, User
+from server.models import Assignment, Base, Comment, DataExport, Mode, User
+from server.models.staff import Showing
 from server.pages import exports as pages
 from tests.unit.server.conftest import PASSWORD, SECRET
 
@@ -62,6 +63,30 @@ def test_it_has_all_that_is_ones_own_and_nothing_else(work, site, people, config
         assert secret.encode() not in whole
     with database.reading() as session:
         assert session.get_one(DataExport, people.alice.id).ended_at is not None
+
+
+def test_comments_are_in_it_as_far_as_they_are_read(people, submit, database):
+    row = submit(people.alice, b"# one\n# two\n")
+    texts = {Showing.at_once: "Well done.", Showing.with_grades: "With the grades."}
+    with database.transaction() as session:
+        for showing, text in texts.items():
+            session.add(
+                Comment(
+                    course_id=row.course_id, assignment_id=row.assignment_id, user_id=people.alice.id,
+                    submission_id=row.id, first_line=1, last_line=2, author_id=people.tom.id, text=text,
+                    showing=showing, created_at=db.now(session), revision=1,
+                )
+            )  # fmt: skip
+
+    def read():
+        files = {file.name: file.content for file in exports.files(database.reading, people.alice.id, dict)}
+        return json.loads(files["comments.json"])
+
+    (comment,) = read()
+    assert (comment["text"], comment["author"], comment["submission"]) == ("Well done.", "Tom", row.public_id)
+    with database.transaction() as session:
+        session.get_one(Assignment, row.assignment_id).grades_published_at = db.now(session)
+    assert [one["text"] for one in read()] == list(texts.values())
 
 
 def test_one_is_made_at_a_time_and_one_that_was_given_up_blocks_nobody(people, database):

@@ -466,7 +466,8 @@ def test_the_page_says_what_an_upload_would_use(term, people, extend, database):
 
     def charge(at):
         with database.reading() as session:
-            return service.would_charge(session, term.rung(session), people.alice.id, at)
+            facts = service.facts_for(session, people.course, people.alice.id, final=True)
+            return service.would_charge(facts, term.rung(session), people.alice.id, at)
 
     assert (charge(DUE).charged, charge(DUE).left) == (0, 2)
     late = charge(DUE + days(2.5))

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, insert, select
 
 from server import stale
+from server.api.gradebook import GradebookRead
 from server.courses import service as courses
 from server.errors import InvalidInputError
 from server.gradebook import imports, overrides, publishing
@@ -260,7 +261,7 @@ def test_every_line_that_does_not_fit_is_named(plan):
     assert (
         plan("email,assignment,points\nbob@example.org,add_one,1\n", reason="")
         .troubles[0]
-        .message.startswith("It says")
+        .message.startswith("Say why")
     )
 
 
@@ -360,6 +361,8 @@ def test_the_api_gives_own_grades_to_students_and_all_to_staff(term, people, sit
     assert (own["points"], own["late_days"]["left"], own["grades"][0]["late_days"]) == (80, 4, 1)
     ta = site.bearer(people.tom)
     book = ta.get("/api/v1/courses/gpu/gradebook").json()
+    # It is not made by its model, and is what that says.
+    assert GradebookRead.model_validate(book).model_dump(mode="json") == book
     assert [(one["name"], one["grades"]["add_one"]["points"]) for one in book["students"]] == [
         ("Alice", 80),
         ("Bob", 0),

@@ -26,10 +26,10 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
-from server.grading.service import Outcome, Rescored, rescore
-from server.models import Assignment, AttemptState, CaseRow, Line, State, Submission
+from server.grading.service import Outcome
+from server.models import AttemptState, CaseRow, Line, State, Submission
 from server.nodes import service as nodes
-from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
+from tests.doubles.world import SOURCE, World, case, measurement, passed, wrong
 
 
 @pytest.fixture
@@ -439,29 +439,3 @@ def test_a_submission_that_is_graded_again_keeps_its_result_if_we_fail(world):
     row = world.submission(submission)
     assert (row.state, row.verdict, row.points) == (State.done, Verdict.passed, 60)
     assert [attempt.fence for attempt in world.attempts(submission)] == [1, 2]
-
-
-# --- scoring again ---------------------------------------------------------------------------------------------------
-
-
-def test_a_changed_formula_rescores_without_grading(world):
-    good, bad = world.grade(passed()), world.grade(wrong(), "Bob")
-    with world.database.transaction() as session:
-        world.publish(session, manifest(points=dataclasses.replace(manifest().points, correctness=80)))
-        changed = rescore(session, session.scalars(select(Assignment)).one(), now=world.now)
-    assert changed == [Rescored(good, 60, 80)]
-    assert (world.submission(good).points, world.submission(bad).points) == (80, 0)
-    assert len(world.attempts(good)) == 1
-
-
-def test_clearing_a_held_submission_gives_its_speed_points_at_the_next_scoring(world):
-    world.add_node("forge", lanes=(Lane.h200,))
-    submission = world.grade(passed(held=True), node="forge", lane=Lane.h200)
-    points = {}
-    for decision in (Review.cleared, Review.rejected):
-        with world.database.transaction() as session:
-            row = session.scalars(select(Submission)).one()
-            row.review = decision
-            rescore(session, session.scalars(select(Assignment)).one(), now=world.now)
-        points[decision] = world.submission(submission).points
-    assert points == {Review.cleared: 100, Review.rejected: 60}

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from server import db
 from server.courses import service as courses
-from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
 from server.gradebook import service as gradebook
 from server.groups import forming, staffing, views
 from server.groups import service as groups
@@ -186,6 +186,29 @@ def test_a_submission_counts_for_everybody_in_the_group_and_they_see_it(*, do, p
     assert client.post(f"/submissions/{row.public_id}/cancel").status_code == 403
     own = submit(people.alice)
     assert client.get(f"/submissions/{own.public_id}/diff?from={row.public_id}").status_code == 200
+
+
+def test_a_group_has_the_submissions_of_one_student_and_runs_are_everybodys_own(
+    *, do, dora, people, submit, database, site, config
+):
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment)).one()
+        row.submissions_per_day, row.runs_per_hour = 2, 1
+    made = do(people.alice, forming.start)
+    do(people.bob, forming.join, code=made.code)
+    submit(people.alice)
+    submit(people.bob)
+    for user in (people.alice, people.bob):
+        with pytest.raises(TooManyError, match="All 2 submissions of today that your group has are used"):
+            submit(user)
+        submit(user, mode=Mode.run)
+        with pytest.raises(TooManyError, match="practice runs"):
+            submit(user, mode=Mode.run)
+    assert "0 of 2 submissions left today" in " ".join(
+        site.logged_in(people.alice, config).get("/courses/gpu/assignments/add_one").text.split()
+    )
+    # Who is in no group has their own.
+    submit(dora)
 
 
 def test_what_a_stranger_to_the_group_handed_in_stays_unseen(*, do, dora, people, submit, site, config):

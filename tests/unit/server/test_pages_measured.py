@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 from sqlalchemy import select
 
+from autograder.assignment import Points
 from autograder.contract import (
     AttemptEvent,
     Calibration,
@@ -24,12 +25,13 @@ from autograder.contract import (
     Work,
 )
 from server.grading.confirm import confirm_due
-from server.models import ChangeReason, Line, Submission, User
+from server.models import Assignment, ChangeReason, Line, Submission, User
 from server.pages import words
 from server.pages.sheet import sheet_of
+from server.regrades.console import rescore
 from server.submissions import service as submissions
 from tests.browser import results
-from tests.doubles.world import SOURCE, case, passed
+from tests.doubles.world import SOURCE, case, manifest, passed
 
 GPU = {"lane": Lane.h200}
 
@@ -174,10 +176,31 @@ def test_staff_decide_by_the_page_and_nobody_else_does(world, page):
     for person in ("Alice", "Bob"):
         assert page(person, path, {"decision": "cleared"}) == 404
     assert page("Tom", path, {"decision": "none"}) == 422
+    assert page("Tom", path, {"decision": "cleared", "reason": " "}) == 422
     assert page("Tom", path, {"decision": "cleared", "reason": "read it"}) == 303
-    assert page("Tom", path, {"decision": "cleared"}) == 409
+    assert page("Tom", path, {"decision": "cleared", "reason": "again"}) == 409
     row = world.submission(name)
     assert (row.review, row.points) == (Review.cleared, 100)
+
+
+def test_whose_points_a_regrade_changed_reads_why(world, page):
+    name = graded(world, passed(1.0))
+    with world.database.transaction() as session:
+        world.publish(session, manifest(points=Points(correctness=90, speed=10)))
+        only = session.scalars(select(Assignment)).one()
+        rescore(session, only, reason="A <b>tolerance</b> was wrong.", apply=True, may_lower=True, now=world.now)
+    said = "worked out anew by another formula or other points: “A &lt;b&gt;tolerance&lt;/b&gt; was wrong.”"
+    assert said in page("Alice", f"/submissions/{name}")
+
+
+def test_a_decision_leads_students_to_an_appeal_and_staff_to_the_evidence(world, page):
+    name = graded(world, dataclasses.replace(passed(1.0), held=True))
+    appeal, evidence = f'href="/submissions/{name}/appeal"', f'href="/submissions/{name}/evidence"'
+    for decision in ("rejected", "held"):
+        alice, tom = page("Alice", f"/submissions/{name}"), page("Tom", f"/submissions/{name}")
+        assert (appeal in alice, evidence in alice) == (True, False)
+        assert evidence in tom
+        assert page("Tom", f"/submissions/{name}/review", {"decision": decision, "reason": "Looked."}) == 303
 
 
 def test_the_leaderboard_says_how_often_an_entry_was_confirmed(world, page):

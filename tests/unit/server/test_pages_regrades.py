@@ -69,6 +69,9 @@ def test_a_proposal_is_drafted_started_and_discarded_in_pages(site, people, conf
     assert tom.post(f"{made.headers['location']}/start", data=form(page)).status_code == 303
     running = tom.get(made.headers["location"]).text
     assert "1 submission in the queue" in running
+    # It is fetched again while it goes on by itself, and only then.
+    assert 'data-again="3"' in running
+    assert "data-again" not in page
     # Alice goes on seeing what she has.
     alice = site.logged_in(people.alice, config)
     assert "Wrong answer" in alice.get(f"/submissions/{graded}").text

@@ -210,6 +210,24 @@ def test_each_start_stands_in_the_audit_log(look, people, database):
         assert session.scalars(select(Preview.student_id)).one() == people.alice.id
 
 
+def test_the_times_to_choose_are_those_of_the_student_who_is_chosen(site, people, config, dates, database):
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    dates(due_at=now + timedelta(days=1), late_until=now + timedelta(days=2))
+    with database.transaction() as session:
+        tom = courses.membership(session, people.tom, COURSE)
+        row = session.scalars(select(Assignment)).one()
+        extensions.give(
+            session, tom, assignment_ids=[row.id], user_ids=[people.alice.id], due_at=now + timedelta(days=5),
+            days=None, late_until=None, reason="Ill.", now=now,
+        )  # fmt: skip
+    browser = site.logged_in(people.tom, config)
+    theirs = f'value="{now + timedelta(days=5):%Y-%m-%dT%H:%M}">'
+    assert f"{theirs}" in browser.get(f"{PATH}?student={people.alice.id}").text
+    assert "is due for them" in browser.get(f"{PATH}?student={people.alice.id}").text
+    assert theirs not in browser.get(f"{PATH}?student={people.bob.id}").text
+    assert theirs not in browser.get(PATH).text
+
+
 def test_only_a_reading_session_can_be_shown_another_time(database):
     at = datetime(2026, 12, 24, tzinfo=UTC)
     with database.transaction() as session, pytest.raises(ValueError, match="only what is read"):

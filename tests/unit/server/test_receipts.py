@@ -34,8 +34,8 @@ from server.app import create_app
 from server.errors import ConflictError
 from server.grading import receipt_keys
 from server.grading.receipts import receipt_of
-from server.grading.rescore import rescore
 from server.models import Assignment, Line, ReceiptKey, Submission, User
+from server.regrades.console import rescore
 from tests.doubles.world import SOURCE, case, manifest, measurement, passed, wrong
 from tests.unit.server.conftest import NO_TLS, served
 
@@ -138,7 +138,8 @@ def test_a_rescored_grade_follows_from_the_points_and_tiers_that_it_was_scored_b
     name = world.grade(passed(2.0), node="forge", **GPU)
     with world.database.transaction() as session:
         world.publish(session, manifest(points=dataclasses.replace(manifest().points, correctness=10)))
-        rescore(session, session.scalars(select(Assignment)).one(), now=world.now)
+        only = session.scalars(select(Assignment)).one()
+        rescore(session, only, reason="Fewer points.", apply=True, may_lower=True, now=world.now)
     found = receipt(world, name)
     assert (found.version, found.formula.correctness, recompute(found)) == (1, 10, [])
     assert [item.reason for item in found.changes] == ["graded", "rescored"]

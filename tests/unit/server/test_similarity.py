@@ -180,7 +180,7 @@ def world(database_url, tmp_path):
         world.enrol(session, "Tom", Role.ta)
         for name in ("Cleo", "Dan"):
             world.enrol(session, name)
-        session.scalars(select(AssignmentVersion)).one().starters = {"triton": STARTER}
+        session.scalars(select(AssignmentVersion)).one().starters = {"triton": STARTER, "reading.py": "x = 1\n"}
     world.config = dataclasses.replace(world.config, reference=tmp_path / "reference")
     yield world
     world.database.dispose()
