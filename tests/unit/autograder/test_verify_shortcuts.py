@@ -54,7 +54,7 @@ def test_a_single_number_is_not_its_own_shortcut() -> None:
 def test_a_single_number_that_zeros_or_an_earlier_answer_pass_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "reduction"
     shutil.copytree(ROOT / "assignments" / "reduction", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    _edit(folder / "problem.py", "ROOM = 8.0", "ROOM = 1e9")
+    _edit(folder / "problem.py", "TREE = 8.0", "TREE = 1e9")
     _edit(folder / "assignment.toml", 'kind = "exact"', 'kind = "bounded"\nfactor = 1e30')
     _edit(
         folder / "problem.py", "torch.zeros(1, dtype=torch.float64, device=x.device)}", "wide.abs().amax().reshape(1)}"

@@ -22,6 +22,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from starlette.types import ASGIApp
 
 from server.accounts import service as accounts
 from server.app import create_app
@@ -208,7 +209,7 @@ def visit(world: World) -> Iterator[Visit]:
 
 
 @contextmanager
-def served(app: FastAPI) -> Iterator[str]:
+def served(app: ASGIApp) -> Iterator[str]:
     """The URL under which uvicorn serves `app` from a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))

@@ -24,8 +24,9 @@ def live(database: Database) -> Live:
 
 
 def raise_revision(database: Database, submission: Submission, by: int = 1) -> None:
-    with database.transaction() as session:
-        session.execute(
+    # By the engine: a session would go on to work out grades and bests, whose queries are not a watcher's.
+    with database.engine.begin() as connection:
+        connection.execute(
             update(Submission).where(Submission.id == submission.id).values(revision=Submission.revision + by)
         )
 

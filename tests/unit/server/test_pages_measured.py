@@ -183,21 +183,21 @@ def test_staff_decide_by_the_page_and_nobody_else_does(world, page):
     assert (row.review, row.points) == (Review.cleared, 100)
 
 
-def test_whose_points_a_regrade_changed_reads_why(world, page):
-    name = graded(world, passed(1.0))
+def test_whose_points_a_regrade_changed_reads_why(world, visit):
+    name = graded(world, passed(2.0))
     with world.database.transaction() as session:
         world.publish(session, manifest(points=Points(correctness=90, speed=10)))
         only = session.scalars(select(Assignment)).one()
         rescore(session, only, reason="A <b>tolerance</b> was wrong.", apply=True, may_lower=True, now=world.now)
     said = "worked out anew by another formula or other points: “A &lt;b&gt;tolerance&lt;/b&gt; was wrong.”"
-    assert said in page("Alice", f"/submissions/{name}")
+    assert said in visit("Alice", f"/submissions/{name}").html
 
 
-def test_a_decision_leads_students_to_an_appeal_and_staff_to_the_evidence(world, page):
+def test_a_decision_leads_students_to_an_appeal_and_staff_to_the_evidence(world, page, visit):
     name = graded(world, dataclasses.replace(passed(1.0), held=True))
     appeal, evidence = f'href="/submissions/{name}/appeal"', f'href="/submissions/{name}/evidence"'
     for decision in ("rejected", "held"):
-        alice, tom = page("Alice", f"/submissions/{name}"), page("Tom", f"/submissions/{name}")
+        alice, tom = (visit(person, f"/submissions/{name}").html for person in ("Alice", "Tom"))
         assert (appeal in alice, evidence in alice) == (True, False)
         assert evidence in tom
         assert page("Tom", f"/submissions/{name}/review", {"decision": decision, "reason": "Looked."}) == 303

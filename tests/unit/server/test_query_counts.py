@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -10,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import event
+from starlette.types import Receive, Scope, Send
 
 from scripts.every_page import LEFT_OUT, Asker, addresses, askers, unknown
 from scripts.large_course import Size
@@ -26,6 +28,7 @@ from tests.unit.server.conftest import NO_TLS, served
 pytestmark = pytest.mark.timeout(900)
 SIZES = (Size(students=6, rungs=3, submissions=120), Size(students=18, rungs=6, submissions=700))
 BROKEN_OFF = 599
+PATIENCE_S = 30
 unknown_to_us: set[str] = set()
 """Routes with a parameter that has no value in scripts/every_page.py."""
 
@@ -52,8 +55,9 @@ def _counts(home, size: Size) -> dict[tuple[str, str], tuple[int, int]]:
 
 def _looked_at(config: Config, database: Database, course) -> dict[tuple[str, str], tuple[int, int]]:
     app = create_app(config)
+    busy = _Busy(app)
     found = {}
-    with served(app) as url, _statements(app) as statements:
+    with served(busy) as url, _statements(app) as statements:
         with database.reading() as session:
             everybody = askers(session, course)
             student = everybody[1].user_id
@@ -65,23 +69,48 @@ def _looked_at(config: Config, database: Database, course) -> dict[tuple[str, st
                     if address is None:
                         continue
                     # The first look may write down that somebody is here, and fills caches.
-                    _status(browser, address)
+                    _status(browser, address, busy)
                     counts = []
                     for _ in range(2):
                         # Of two looks one may fall on the minute in which it is written down again.
                         statements.clear()
-                        status = _status(browser, address)
+                        status = _status(browser, address, busy)
                         counts.append(len(statements))
                     found[asker.role, path] = (status, min(counts))
     return found
 
 
-def _status(browser: httpx.Client, address: str) -> int:
-    """Of the answer; one that is broken off is an error of ours as well."""
+def _status(browser: httpx.Client, address: str, busy: _Busy) -> int:
+    """Of the answer, once what follows it has ended; one that is broken off is an error of ours as well."""
     try:
         return browser.get(address).status_code
     except httpx.TransportError:
         return BROKEN_OFF
+    finally:
+        busy.wait()
+
+
+class _Busy:
+    """An application that knows whether it still does something, such as what an answer left for later."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._calls = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        counts = scope["type"] == "http"
+        self._calls += counts
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._calls -= counts
+
+    def wait(self) -> None:
+        """Until nothing is being done."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self._calls:
+            assert time.monotonic() < deadline, "an answer's background work does not end"
+            time.sleep(0.001)
 
 
 @contextmanager
