@@ -249,7 +249,8 @@ def dry_case(case: Case, assignment: Assignment) -> DryCase:
         elif argument.role == "stride":
             scalars[argument.name] = strides[argument.of][argument.dim]
         elif argument.role == "scalar":
-            scalars[argument.name] = _SOME_SCALAR[argument.dtype]
+            # A size of the same name is what the inputs are drawn with, such as whether a mask is causal.
+            scalars[argument.name] = case.size.get(argument.name, _SOME_SCALAR[argument.dtype])
     return DryCase(case.name, tuple(tensors), scalars, assignment.signature_in(case))
 
 

@@ -198,3 +198,11 @@ def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypat
     assert result.verdict is Verdict.wrong_answer
     assert (result.cases[-1].name, result.cases[-1].verdict) == ("lean", None)
     assert result.requirements == ()
+
+
+def test_a_number_that_the_case_decides_is_compiled_as_that_case_has_it() -> None:
+    attention = load_assignment(ROOT / "assignments" / "flash_attention_2")
+    dry = [compiled.dry_case(case, attention) for case in compiled.cases_for("sm_90a", attention)]
+    assert {case.name: case.scalars["causal"] for case in dry} == {"gpu_ranked": 1, "gpu_ranked_full": 0}
+    # What is drawn anew for every call is a number that Triton does not specialise on.
+    assert {case.scalars["scale"] for case in dry} == {0.5}

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -522,6 +522,8 @@ BOUNDED = settings(
 )  # fmt: skip
 PROFILE = settings() if settings.get_current_profile_name() == "long" else BOUNDED
 SEARCH = settings(BOUNDED, max_examples=500, phases=[Phase.generate], print_blob=False)
+QUICK_SEED = 5
+"""With it the rarest of the bugs below is found after seconds instead of minutes; any other finds them too."""
 
 
 @pytest.mark.timeout(6000)
@@ -586,4 +588,4 @@ def test_the_model_finds_what_is_broken(
 ) -> None:
     mutate(monkeypatch)
     with modelled(sqlite_url, tmp_path) as model, pytest.raises((AssertionError, LadderError, IntegrityError)):
-        run_state_machine_as_test(model, settings=SEARCH)
+        run_state_machine_as_test(seed(QUICK_SEED)(model), settings=SEARCH)

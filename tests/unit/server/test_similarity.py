@@ -114,7 +114,8 @@ def test_renaming_comments_and_layout_hide_nothing():
     left, right = prints(STARTER + OWN, RENAMED + STARTER)
     found = engine.compare(left, right)
     assert found is not None
-    assert min(found.left_share, found.right_share) > 0.8
+    # Which fragments are kept where the two begin and end is chance: of 1000 seeds of Python's hash the least was 0.63.
+    assert min(found.left_share, found.right_share) > 0.6
 
 
 def test_cuda_is_read_as_cuda():
@@ -395,8 +396,8 @@ def test_the_keeper_starts_one_process_where_something_waits(world, act, monkeyp
     started = []
 
     class Process:
-        def __init__(self, command, **_given):
-            started.append(command)
+        def __init__(self, command, *, env, **_given):
+            started.append((command, env["PYTHONHASHSEED"]))
 
         def poll(self):
             return None
@@ -406,7 +407,8 @@ def test_the_keeper_starts_one_process_where_something_waits(world, act, monkeyp
     assert one.step() == 0
     act("Tom", lambda s, m: similarity.start(s, m, s.get_one(Assignment, 1), Scope(), now=START))
     assert [one.step(), one.step()] == [1, 0]
-    assert started == [keeper.COMMAND]
+    # By a seed of its own: a comparison that is made again gives the same numbers.
+    assert started == [(keeper.COMMAND, "0")]
 
 
 # --- pages and the command -------------------------------------------------------------------------------------------
