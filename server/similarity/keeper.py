@@ -29,7 +29,7 @@ class Keeper:
         self._process = None
         if not self._is_due():
             return 0
-        # copydetect chooses fragments by Python's hash of a string: with a seed of its own, the same numbers every time.
+        # copydetect chooses fragments by Python's hash of a string: by one seed, the same numbers every time.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
         self._process = subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, env=environment)
         return 1
