@@ -81,9 +81,9 @@ def configured() -> FastAPI:
 def _collect_seldom() -> None:
     """Keep the garbage collector from stopping the process in the middle of somebody's page.
 
-    A whole collection looks at every object: modules, models, templates and compiled queries are a quarter of a million,
-    which takes 0.2 s, again and again, and they are never garbage. What stands here now is left out for good; of what
-    follows only cycles wait for a collection, so it may come seldom.
+    A whole collection looks at every object. Modules, models, templates, compiled queries are a quarter of a million:
+    that takes 0.2 s, again and again, and they are never garbage. What stands here now is left out for good; of what
+    follows, only cycles wait for a collection, so it may come seldom.
     """
     gc.collect()
     gc.freeze()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from server import db
 from server.courses.service import AssignmentDetail
 from server.gradebook import facts
 from server.models import Enrolment, Extension, Grade, Role, User
@@ -125,7 +126,7 @@ def _cells(session: Session, course_id: int) -> Mapping[int, Mapping[int, Cell]]
         Grade.revision,
     ).where(Grade.course_id == course_id)
     found: dict[int, dict[int, Cell]] = defaultdict(dict)
-    for user, rung, points, counts, late_days, penalty, override, revision in session.execute(query):
+    for user, rung, points, counts, late_days, penalty, override, revision in db.plain_rows(session, query):
         found[user][rung] = Cell(
             points, counts is not None, late_days, penalty, override is not None, (user, rung) in extended, revision
         )

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
+from server import db
 from server.courses.service import AssignmentDetail
 from server.grading.ranked import EVERYTHING, Boards, Selection, outline, ranks
 from server.leaderboard.looking import Looker, details
@@ -121,7 +122,7 @@ def _places(
     asked += [outline(Selection(as_of=at), Boards([one], [lane])) for one, at in since.items() if at is not None]
     found: dict[int, list[_Entry]] = {}
     for query in asked:
-        for assignment_id, _, user_id, language, _, *numbers in session.execute(query):
+        for assignment_id, _, user_id, language, _, *numbers in db.plain_rows(session, query):
             found.setdefault(assignment_id, []).append((user_id, language, *numbers))
     return {assignment_id: _ranked(entries) for assignment_id, entries in found.items()}
 

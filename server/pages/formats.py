@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +18,7 @@ _DAY_S = 86_400
 _TENS_FROM_S = 20.0
 
 
+@functools.lru_cache(maxsize=4096)
 def points(value: float) -> str:
     """`8`, `7.5`, `8.25`."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
+from server import db
 from server.grading.ranked import EVERYTHING, Boards, outline
 from server.models import Enrolment, Grade, Lane, Language, Mode, Role, Submission, Verdict
 from server.statistics.numbers import Bin, Summary, log_histogram, summary
@@ -108,12 +109,10 @@ def points_of_all(session: Session, course_id: int) -> tuple[dict[int, list[floa
     points: dict[int, list[float]] = {}
     possible: dict[int, float] = {}
     totals: dict[int, float] = {}
-    rows = session.execute(
-        select(Grade.assignment_id, Grade.user_id, Grade.points, Grade.possible).where(
-            Grade.course_id == course_id, Grade.user_id.in_(student_ids(course_id))
-        )
+    query = select(Grade.assignment_id, Grade.user_id, Grade.points, Grade.possible).where(
+        Grade.course_id == course_id, Grade.user_id.in_(student_ids(course_id))
     )
-    for assignment_id, user_id, got, most in rows:
+    for assignment_id, user_id, got, most in db.plain_rows(session, query):
         points.setdefault(assignment_id, []).append(got)
         possible[assignment_id] = max(most, possible.get(assignment_id, 0.0))
         totals[user_id] = totals.get(user_id, 0.0) + got
