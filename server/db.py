@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from select import POLLIN, poll
 from typing import Any, TypeVarTuple
 
 import psycopg
-from sqlalchemy import CursorResult, Engine, Select, create_engine, event, func, select
+from sqlalchemy import Engine, Row, Select, create_engine, event, func, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
@@ -212,10 +212,10 @@ def now(session: Session) -> datetime:
     return datetime.now(UTC)
 
 
-def plain_rows(session: Session, query: Select[*Columns]) -> CursorResult[*Columns]:
+def plain_rows(session: Session, query: Select[*Columns]) -> Sequence[Row[*Columns]]:
     """The rows of a query for columns, without what a session does to every row; for a whole course's ten thousand."""
     session.flush()
-    return session.connection().execute(query)
+    return session.connection().execute(query).all()
 
 
 def is_reading(session: Session) -> bool:

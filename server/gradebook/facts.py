@@ -10,6 +10,7 @@ from typing import TypeVar
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from server import db
 from server.courses.deadlines import Deadlines, deadlines_in, own_dates
 from server.courses.service import LISTED, AssignmentDetail
 from server.gradebook.latedays import LatePolicy
@@ -132,7 +133,8 @@ def _submissions(session: Session, course_id: int, people: Sequence[int] | None)
         query = query.where(Submission.user_id.in_(partners | set(people)), Submission.assignment_id.in_(rungs))
     wanted = None if people is None else set(people)
     found: dict[Place, list[HandedIn]] = {}
-    for submission_id, points, uploaded_at, user_id, assignment_id in session.execute(query.order_by(Submission.id)):
+    rows = db.plain_rows(session, query.order_by(Submission.id))
+    for submission_id, points, uploaded_at, user_id, assignment_id in rows:
         group = together.get((user_id, assignment_id))
         for member in group.member_ids if group else (user_id,):
             if wanted is None or member in wanted:

@@ -182,12 +182,10 @@ def hours_of(session: Session, assignment_id: int) -> tuple[Hour, ...]:
         return ()
     end = _hour(last)
     begin = end - timedelta(hours=MOST_HOURS - 1)
-    rows = session.execute(
-        select(Submission.uploaded_at, Submission.mode).where(
-            Submission.assignment_id == assignment_id, Submission.uploaded_at >= begin
-        )
+    query = select(Submission.uploaded_at, Submission.mode).where(
+        Submission.assignment_id == assignment_id, Submission.uploaded_at >= begin
     )
-    counted = Counter((_hour(at), mode) for at, mode in rows)
+    counted = Counter((_hour(at), mode) for at, mode in db.plain_rows(session, query))
     first = min((at for at, _ in counted), default=end)
     hours = [first + timedelta(hours=number) for number in range(int((end - first) / timedelta(hours=1)) + 1)]
     return tuple(Hour(at, counted[at, Mode.submission], counted[at, Mode.run]) for at in hours)
