@@ -28,7 +28,7 @@ from server.http import metrics
 GRACE_S = 5
 """How long open streams may take to end when the server stops, seconds."""
 APP = f"{__name__}:configured"
-THRESHOLDS = (20_000, 10, 100)
+THRESHOLDS = (50_000, 10, 100)
 """Of the garbage collector's three generations; Python's own are 700, 10 and 10."""
 SETTINGS: dict[str, Any] = {
     "factory": True,

@@ -272,7 +272,8 @@ def _row(row: Row, slugs: list[str], base: str) -> str:
     known = escape(visible(f"{student.name} {student.email} {student.number}".casefold()))
     name, email = escape(visible(student.name)), escape(visible(student.email))
     section = escape(visible(student.section))
-    cells = "".join(_td(cell, f"{base}/{student.id}/{slug}") for cell, slug in zip(row.cells, slugs, strict=True))
+    theirs = f"{base}/{student.id}/"
+    cells = "".join([_td(cell, theirs, slug) for cell, slug in zip(row.cells, slugs, strict=True)])
     who = f'<span class="gradebook__name">{name}</span><span class="below faint">{email}</span>'
     sums = (
         f'<td class="number"><strong>{formats.points(row.total)}</strong></td><td class="number">{row.late_days}</td>'
@@ -281,12 +282,12 @@ def _row(row: Row, slugs: list[str], base: str) -> str:
     return f"{begin}{cells}{sums}</tr>"
 
 
-def _td(cell: Cell | None, url: str) -> str:
+def _td(cell: Cell | None, theirs: str, slug: str) -> str:
     if cell is None:
         return '<td class="number"></td>'
     text = "–" if cell.is_empty else formats.points(cell.points)
     said = _said(cell) if cell.overridden or cell.extended or cell.penalty or cell.late_days else ""
-    return f'<td class="number"><a href="{url}">{text}{said}</a></td>'
+    return f'<td class="number"><a href="{theirs}{slug}">{text}{said}</a></td>'
 
 
 def _said(cell: Cell) -> str:
