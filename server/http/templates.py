@@ -11,11 +11,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 _KEPT = "\n\t"
@@ -70,6 +72,31 @@ class Assets:
         return f"/static/{file}" if file else None
 
 
+_OF_RENDER = "of_render"
+"""Stands in the scopes of what is being rendered, and not in those of modules that Jinja keeps."""
+
+
+class _Scope(Context):
+    """Where a template finds its names.
+
+    A macro knows the scope that it was made in, and the scope the macro: what a page shows would stay until the garbage
+    collector comes, and be most of what it has to look at. So the scopes of a page are emptied when it is made.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        if _OF_RENDER in self.parent:
+            _scopes.get().append(self)
+
+    def let_go(self) -> None:
+        """Forget everything."""
+        self.vars.clear()
+        self.parent.clear()
+
+
+_scopes: ContextVar[list[_Scope]] = ContextVar("scopes")
+
+
 class Templates:
     """The templates of one web folder."""
 
@@ -82,9 +109,17 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._environment.context_class = _Scope
         self._environment.filters.update({"clip": clip, "verbatim": verbatim, "visible": visible, **filters})
         self._environment.globals.update({"asset": Assets(web / "static"), **names})
 
     def render(self, name: str, context: Mapping[str, Any]) -> str:
         """The template as text."""
-        return self._environment.get_template(name).render(context)
+        template, scopes = self._environment.get_template(name), list[_Scope]()
+        token = _scopes.set(scopes)
+        try:
+            return template.render(context, **{_OF_RENDER: True})
+        finally:
+            _scopes.reset(token)
+            for scope in scopes:
+                scope.let_go()
