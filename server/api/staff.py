@@ -168,4 +168,4 @@ def read_extensions(course: str, who: Someone, work: Work) -> list[ExtensionRead
     """The newest thousand, also those that ended; for staff."""
     member = courses.membership(work, who.user, course)
     member.require_staff()
-    return [ExtensionRead.of(row) for row in extensions.of_course(work, member.course.id)[:MOST_EXTENSIONS]]
+    return [ExtensionRead.of(row) for row in extensions.of_course(work, member.course.id, most=MOST_EXTENSIONS)]

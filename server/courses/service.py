@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -58,7 +58,7 @@ class Membership:
 _SPECS: Kept[rungs.Assignment] = Kept(256)
 _QUESTIONS: Kept[tuple[Question, ...]] = Kept(256)
 
-LISTED = (
+_LISTED = (
     joinedload(Assignment.version).options(
         defer(AssignmentVersion.manifest),
         defer(AssignmentVersion.handout),
@@ -240,19 +240,23 @@ def courses_of(session: Session, user: User) -> list[Membership]:
     return [item for item in found if item is not None]
 
 
-def assignments_of(session: Session, membership: Membership, now: datetime) -> list[AssignmentDetail]:
-    """The assignments that the member sees, by rung: staff all, students those published and open."""
+def details_of(session: Session, course_id: int) -> list[AssignmentDetail]:
+    """All assignments of the course that have files, by rung, without what only their own page needs."""
     rows = session.scalars(
         select(Assignment)
-        .where(Assignment.course_id == membership.course.id)
-        .options(*LISTED)
+        .where(Assignment.course_id == course_id)
+        .options(*_LISTED)
         .order_by(Assignment.rung, Assignment.slug)
     )
+    return [AssignmentDetail(row, row.version) for row in rows if row.version is not None]
+
+
+def assignments_of(session: Session, membership: Membership, now: datetime) -> list[AssignmentDetail]:
+    """The assignments that the member sees, by rung: staff all, students those published and open."""
     extended = deadlines_in(session, membership.course.id, [membership.user.id])
     details = (
-        AssignmentDetail(row, row.version, _dates(membership, row, extended.get((membership.user.id, row.id))))
-        for row in rows
-        if row.version is not None
+        replace(detail, dates=_dates(membership, detail.row, extended.get((membership.user.id, detail.row.id))))
+        for detail in details_of(session, membership.course.id)
     )
     return [detail for detail in details if detail.is_visible(now, staff=membership.is_staff)]
 

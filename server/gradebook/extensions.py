@@ -94,7 +94,12 @@ def withdraw(session: Session, member: Membership, extension_id: int, *, reason:
 
 
 def of_course(
-    session: Session, course_id: int, *, user_id: int | None = None, assignment_id: int | None = None
+    session: Session,
+    course_id: int,
+    *,
+    user_id: int | None = None,
+    assignment_id: int | None = None,
+    most: int | None = None,
 ) -> Sequence[Extension]:
     """Extensions of a course, also those that ended, the newest first, with assignment, user and actor."""
     query = (
@@ -102,6 +107,7 @@ def of_course(
         .where(Extension.course_id == course_id)
         .options(joinedload(Extension.assignment), joinedload(Extension.user), joinedload(Extension.actor))
         .order_by(Extension.id.desc())
+        .limit(most)
     )
     if user_id is not None:
         query = query.where(Extension.user_id == user_id)

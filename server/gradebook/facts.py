@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from server import db
 from server.courses.deadlines import Deadlines, deadlines_in, own_dates
-from server.courses.service import LISTED, AssignmentDetail
+from server.courses.service import AssignmentDetail, details_of
 from server.gradebook.latedays import LatePolicy
 from server.groups import service as groups
 from server.models import (
@@ -100,17 +100,6 @@ def read(session: Session, course_id: int, user_ids: Collection[int] | None = No
         rubric=_rubric(session, course_id, people),
         granted=_granted(session, course_id, people),
     )
-
-
-def details_of(session: Session, course_id: int) -> list[AssignmentDetail]:
-    """All assignments of the course that have files, by rung, without what only their pages need."""
-    rows = session.scalars(
-        select(Assignment)
-        .where(Assignment.course_id == course_id)
-        .options(*LISTED)
-        .order_by(Assignment.rung, Assignment.slug)
-    )
-    return [AssignmentDetail(row, row.version) for row in rows if row.version is not None]
 
 
 def _submissions(session: Session, course_id: int, people: Sequence[int] | None) -> Mapping[Place, list[HandedIn]]:

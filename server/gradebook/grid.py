@@ -12,8 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server import db
-from server.courses.service import AssignmentDetail
-from server.gradebook import facts
+from server.courses.service import AssignmentDetail, details_of
 from server.models import Enrolment, Extension, Grade, Role, User
 
 
@@ -86,7 +85,7 @@ def grid(session: Session, course_id: int, *, q: str = "", section: str | None =
         sort: `name`, `section`, `total`, `late_days` or an assignment's slug; with `-` before it the other way round.
             Anything else is `name`.
     """
-    details = facts.details_of(session, course_id)
+    details = details_of(session, course_id)
     students = _students(session, course_id)
     cells = _cells(session, course_id)
     columns = [(detail.row.id, detail.row.weight) for detail in details]

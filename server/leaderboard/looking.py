@@ -109,14 +109,7 @@ def details(session: Session, who: Looker, now: datetime) -> list[AssignmentDeta
     """The assignments whose boards they see, by rung."""
     if who.member is not None:
         return courses.assignments_of(session, who.member, now)
-    rows = session.scalars(
-        select(Assignment)
-        .where(Assignment.course_id == who.course.id)
-        .options(*courses.LISTED)
-        .order_by(Assignment.rung, Assignment.slug)
-    )
-    found = (AssignmentDetail(row, row.version) for row in rows if row.version is not None)
-    return [item for item in found if item.is_visible(now, staff=False)]
+    return [item for item in courses.details_of(session, who.course.id) if item.is_visible(now, staff=False)]
 
 
 def detail_of(session: Session, who: Looker, slug: str, now: datetime) -> AssignmentDetail:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select
@@ -199,15 +199,18 @@ def accounts(session: Session) -> Iterator[Finding]:
         yield problem("accounts", accounting.summary(found), "Touch nothing; read accounts_wrong in the runbook.")
 
 
+def _wrong_by_course(session: Session, differences: Callable[[Session, int], Sized]) -> str:
+    """How many there are in which course; empty where there are none."""
+    courses = session.execute(select(Course.id, Course.slug).order_by(Course.slug))
+    counts = ((slug, len(differences(session, course_id))) for course_id, slug in courses)
+    return ", ".join(f"{slug}: {count:,}" for slug, count in counts if count)
+
+
 def grades(session: Session) -> Iterator[Finding]:
     """Whether every stored grade is what it comes to."""
-    wrong = []
-    for course_id, slug in session.execute(select(Course.id, Course.slug).order_by(Course.slug)):
-        count = len(settling.differences(session, course_id))
-        if count:
-            wrong.append(f"{slug}: {count:,}")
+    wrong = _wrong_by_course(session, settling.differences)
     if wrong:
-        said = f"Grades are stored that are not what they come to, or are missing: {', '.join(wrong)}."
+        said = f"Grades are stored that are not what they come to, or are missing: {wrong}."
         yield problem(
             "grades", said, "Run `ladder admin settle-grades`; after an upgrade of a running term that is all."
         )
@@ -217,13 +220,9 @@ def grades(session: Session) -> Iterator[Finding]:
 
 def boards(session: Session) -> Iterator[Finding]:
     """Whether everybody's best on every board is what the results come to."""
-    wrong = []
-    for course_id, slug in session.execute(select(Course.id, Course.slug).order_by(Course.slug)):
-        count = len(bests.differences(session, course_id))
-        if count:
-            wrong.append(f"{slug}: {count:,}")
+    wrong = _wrong_by_course(session, bests.differences)
     if wrong:
-        said = f"Places on boards are stored that results do not come to, or are missing: {', '.join(wrong)}."
+        said = f"Places on boards are stored that results do not come to, or are missing: {wrong}."
         yield problem("boards", said, "Run `ladder admin settle-grades`, and say how it came about.")
     else:
         yield ok("boards", "Every board shows what its results come to.")

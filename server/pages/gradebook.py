@@ -17,7 +17,6 @@ from server.courses.service import Membership
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.gradebook import cell as cells
 from server.gradebook import overrides, publishing
-from server.gradebook.facts import details_of
 from server.gradebook.grid import Cell, Grid, Row, grid
 from server.gradebook.people import REASON_CHARS, checked_reason
 from server.http.identity import Someone
@@ -98,7 +97,7 @@ def publish_page(request: Request, course: str, who: Someone, work: Work, done: 
         "gradebook_publish.html",
         member=member,
         course=member.course,
-        details=details_of(work, member.course.id),
+        details=courses.details_of(work, member.course.id),
         counts=publishing.counts(work, member.course.id),
         done=done.said(DONE),
     )

@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ RUNG = "add_one"
 SECRET = "SECRET-OF-THE-STAFF"
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Without it every client reads all certificates of the machine."""
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -206,6 +208,14 @@ def visit(world: World) -> Iterator[Visit]:
             return Shown(answer.status_code, text, answer.text)
 
         yield call
+
+
+def until(condition: Callable[[], object], patience_s: float = PATIENCE_S, look_s: float = 0.05) -> None:
+    """Wait for something that happens elsewhere."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(look_s)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +14,7 @@ from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.messages import service as messages
 from server.models import Announcement, AuditEntry, Mail
+from tests.unit.server.conftest import until
 
 PATH = "/courses/gpu/announcements"
 HTML = "<script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1))\n\n**bold**"
@@ -34,14 +34,6 @@ def titles(database, user):
     with database.reading() as session:
         shown, _more = announcements.listed(session, as_(session, user))
         return [item.row.title for item in shown]
-
-
-def until(found, patience_s=30):
-    """Whether it comes true."""
-    deadline = time.monotonic() + patience_s
-    while not (is_so := found()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return is_so
 
 
 def told(database, user):
@@ -223,7 +215,7 @@ class TestPages:
         assert "Announce something" not in page
         assert ">new</span>" in article
         # It is written down once the page is sent.
-        assert until(lambda: ">new</span>" not in alice.get(PATH).text), "it was seen"
+        until(lambda: ">new</span>" not in alice.get(PATH).text)
 
     def test_a_refused_form_comes_back_with_what_was_typed(self, site, people, config):
         tom = site.logged_in(people.tom, config)

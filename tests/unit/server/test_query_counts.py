@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -23,12 +22,11 @@ from server.app import create_app
 from server.config import Config, load_config
 from server.db import Database
 from server.models import User
-from tests.unit.server.conftest import NO_TLS, served
+from tests.unit.server.conftest import NO_TLS, served, until
 
 pytestmark = pytest.mark.timeout(900)
 SIZES = (Size(students=6, rungs=3, submissions=120), Size(students=18, rungs=6, submissions=700))
 BROKEN_OFF = 599
-PATIENCE_S = 30
 unknown_to_us: set[str] = set()
 """Routes with a parameter that has no value in scripts/every_page.py."""
 
@@ -107,10 +105,7 @@ class _Busy:
 
     def wait(self) -> None:
         """Until nothing is being done."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self._calls:
-            assert time.monotonic() < deadline, "an answer's background work does not end"
-            time.sleep(0.001)
+        until(lambda: not self._calls, look_s=0.001)
 
 
 @contextmanager

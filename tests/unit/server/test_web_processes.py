@@ -8,8 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,9 +16,7 @@ import httpx
 import pytest
 
 from server.web import OwnSocket
-from tests.unit.server.conftest import NO_TLS
-
-PATIENCE_S = 60.0
+from tests.unit.server.conftest import NO_TLS, PATIENCE_S, until
 
 
 @pytest.fixture
@@ -33,7 +30,7 @@ def web(sqlite_url: str, tmp_path: Path, port: int) -> Iterator[subprocess.Popen
     environ = {**os.environ, "LADDER_HOME": str(tmp_path), "LADDER_DATABASE_URL": sqlite_url}
     command = [sys.executable, "-P", "-m", "client", "web", "--port", str(port), "--workers", "2"]
     with (tmp_path / "web.log").open("wb") as log, _ended(command, environ, log) as process:
-        _until(lambda: process.poll() is not None or (len(children(process.pid)) == 2 and answers(port)))
+        until(lambda: process.poll() is not None or (len(children(process.pid)) == 2 and answers(port)))
         assert process.poll() is None, (tmp_path / "web.log").read_text()
         yield process
 
@@ -72,25 +69,18 @@ def answers(port: int) -> bool:
         return False
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)
-
-
 def test_a_killed_process_is_started_again_and_the_port_answers(web: subprocess.Popen[bytes], port: int) -> None:
     before = children(web.pid)
     os.kill(min(before), signal.SIGKILL)
-    _until(lambda: len(children(web.pid)) == 2 and children(web.pid) != before)
-    _until(lambda: answers(port))
+    until(lambda: len(children(web.pid)) == 2 and children(web.pid) != before)
+    until(lambda: answers(port))
 
 
 def test_no_process_keeps_the_port_when_the_parent_was_killed(web: subprocess.Popen[bytes], port: int) -> None:
     orphans = children(web.pid)
     os.kill(web.pid, signal.SIGKILL)
     web.wait()
-    _until(lambda: not any(_command(pid) for pid in orphans))
+    until(lambda: not any(_command(pid) for pid in orphans))
     assert not answers(port)
 
 
