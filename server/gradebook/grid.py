@@ -15,6 +15,9 @@ from server import db
 from server.courses.service import AssignmentDetail, details_of
 from server.models import Enrolment, Extension, Grade, Role, User
 
+KEPT_CELLS = 16_384
+"""So many texts of cells are kept in mind by whoever writes them: those of a large course, some megabytes."""
+
 
 class Cell(NamedTuple):
     """One grade of the grid.
@@ -140,9 +143,13 @@ def _is_wanted(student: Student, q: str, section: str | None) -> bool:
 
 def _row(columns: Sequence[tuple[int, float]], student: Student, cells: Mapping[int, Cell]) -> Row:
     """A student's row; `columns` are the assignments' ids and weights."""
-    own = tuple(cells.get(rung) for rung, _ in columns)
-    total = sum(cell.points * weight for cell, (_, weight) in zip(own, columns, strict=True) if cell)
-    return Row(student, own, total, sum(cell.late_days for cell in own if cell))
+    own = tuple([cells.get(rung) for rung, _ in columns])
+    total, late_days = 0.0, 0
+    for cell, (_, weight) in zip(own, columns, strict=True):
+        if cell is not None:
+            total += cell.points * weight
+            late_days += cell.late_days
+    return Row(student, own, total, late_days)
 
 
 def _sort_key(details: Sequence[AssignmentDetail], name: str) -> Callable[[Row], str | float]:

@@ -67,7 +67,8 @@ class Candidate:
     @property
     def on_time(self) -> float:
         """All its points before lateness."""
-        return self.points + sum(one.points for one in self.answered)
+        # In the order of `_left`: floats added in another one would differ in a last digit, which would read as late.
+        return sum([self.points, *(one.points for one in self.answered)])
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Form, Query, Request
@@ -17,7 +18,7 @@ from server.courses.service import Membership
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.gradebook import cell as cells
 from server.gradebook import overrides, publishing
-from server.gradebook.grid import Cell, Grid, Row, grid
+from server.gradebook.grid import KEPT_CELLS, Cell, Grid, Row, grid
 from server.gradebook.people import REASON_CHARS, checked_reason
 from server.http.identity import Someone
 from server.http.templates import visible
@@ -282,18 +283,18 @@ def _row(row: Row, slugs: list[str], base: str) -> str:
 
 
 def _td(cell: Cell | None, theirs: str, slug: str) -> str:
-    if cell is None:
-        return '<td class="number"></td>'
-    text = "–" if cell.is_empty else formats.points(cell.points)
-    said = _said(cell) if cell.overridden or cell.extended or cell.penalty or cell.late_days else ""
-    return f'<td class="number"><a href="{theirs}{slug}">{text}{said}</a></td>'
+    said = "" if cell is None else f'<a href="{theirs}{slug}">{_said(cell)}</a>'
+    return f'<td class="number">{said}</td>'
 
 
+@lru_cache(maxsize=KEPT_CELLS)
 def _said(cell: Cell) -> str:
+    """What a cell says, as HTML: points, and marks where something is special about them."""
+    text = "–" if cell.is_empty else formats.points(cell.points)
     marks = (
         "set" if cell.overridden else "",
         "ext" if cell.extended else "",
         "late" if cell.penalty and not cell.overridden else "",
     )
     said = " ".join(mark for mark in marks if mark) or (f"{cell.late_days}d" if cell.late_days else "")
-    return f"<small>{said}</small>" if said else ""
+    return f"{text}<small>{said}</small>" if said else text

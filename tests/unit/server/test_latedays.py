@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.gradebook.latedays import Candidate, Counted, LatePolicy, spend
+from server.gradebook.latedays import Answered, Candidate, Counted, LatePolicy, spend
 
 POINTS = st.integers(0, 20).map(lambda halves: halves / 2)
 CANDIDATE = st.builds(Candidate, st.integers(0, 99), POINTS, st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
@@ -102,3 +102,11 @@ def test_no_day_is_spent_where_it_brings_nothing() -> None:
 def test_a_policy_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"late days|penalty"):
         LatePolicy(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_on_time_loses_nothing_not_even_by_rounding() -> None:
+    answered = tuple(Answered(points, 0) for points in (0.1, 0.2, 0.7))
+    candidate = Candidate(1, 49.63, 0, answered=answered)
+    (counted,) = spend(LatePolicy(0, penalty=0.2), [[candidate]])
+    assert counted
+    assert counted.points == candidate.on_time
