@@ -25,7 +25,16 @@ from typing import Any
 from autograder.compile_checks import cuda_compiler, machine_code, parts
 from autograder.compile_checks.cuda_compiler import Compiler, Made, Refusal
 from autograder.compile_checks.dry_library import FIRST_ADDRESS, DryRuntime, Launch, build
-from autograder.compile_checks.messages import MOST_USES, NO_COMPILER, OUT_OF_TIME, Compile, DryCase, Part, Reading
+from autograder.compile_checks.messages import (
+    MOST_USES,
+    NO_COMPILER,
+    NO_TARGET,
+    OUT_OF_TIME,
+    Compile,
+    DryCase,
+    Part,
+    Reading,
+)
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
@@ -52,20 +61,22 @@ class Toolchain:
     Attributes:
         path: of nvcc; `""` where there is none.
         runtime: the stand-in for CUDA's, as a library's bytes.
+        targets: that it compiles for; nvcc before 12.8 does not know Blackwell.
     """
 
     path: str = ""
     runtime: bytes = b""
+    targets: frozenset[str] = frozenset()
 
 
 def warm() -> Toolchain:
-    """Look for nvcc; where it is, compile the stand-in for its runtime."""
+    """Look for nvcc; where it is, ask what it compiles for, and compile the stand-in for its runtime."""
     try:
         path = nvcc.find_nvcc()
     except RuntimeError:
         return Toolchain()
     with tempfile.TemporaryDirectory() as folder:
-        return Toolchain(path, build(path, Path(folder)))
+        return Toolchain(path, build(path, Path(folder)), cuda_compiler.known_targets(path, TARGETS))
 
 
 def serve(channel: socket.socket, toolchain: Toolchain) -> None:
@@ -74,18 +85,28 @@ def serve(channel: socket.socket, toolchain: Toolchain) -> None:
 
 
 def _prepared(request: Compile, text: str, toolchain: Toolchain) -> parts.CompilePart:
-    """Compile for every target, which runs nothing of the file."""
+    """Compile for every target that nvcc knows, which runs nothing of the file."""
     if not toolchain.path:
-        missing = _fault(NO_COMPILER, "")
-        return lambda part, code: {"target": part.target, **parts.fitting((), 0, missing, "", code)}
+        return lambda part, code: _nothing(part, NO_COMPILER, code)
     folder = Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "nvcc"
     folder.mkdir()
     (folder / "dry.so").write_bytes(toolchain.runtime)
     signatures = tuple(dict.fromkeys(case.signature for part in request.parts for case in part.cases))
     load = Load(text, request.filename, Language.cuda, request.entry, request.arguments, signatures=signatures)
     compiler = Compiler(load, folder, toolchain.path, request.budget_s)
-    made = {part.target: compiler.compile(part.target) for part in request.parts}
-    return lambda part, code: _Target(load, part, made[part.target], compiler.library, folder).told(code, request.most)
+    made = {part.target: compiler.compile(part.target) for part in request.parts if part.target in toolchain.targets}
+
+    def compile_part(part: Part, code: int) -> dict[str, Any]:
+        if part.target not in made:
+            return _nothing(part, NO_TARGET, code)
+        return _Target(load, part, made[part.target], compiler.library, folder).told(code, request.most)
+
+    return compile_part
+
+
+def _nothing(part: Part, why: str, code: int) -> dict[str, Any]:
+    """Nothing was compiled, and the file has no part in it."""
+    return {"target": part.target, **parts.fitting((), 0, _fault(why, ""), "", code)}
 
 
 @dataclass

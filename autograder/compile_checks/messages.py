@@ -25,6 +25,9 @@ CODE_BYTES = 24 * 2**20
 NO_COMPILER = "NoCompiler"
 """Kind of the fault of a runner that has no compiler for the language."""
 
+NO_TARGET = "NoTarget"
+"""Kind of the fault of a runner whose compiler does not know the target."""
+
 OUT_OF_TIME = "OutOfTime"
 """Kind of the fault of a runner whose compiler did not end."""
 

@@ -24,6 +24,7 @@ from autograder.compile_checks.messages import (
     MOST_KERNELS,
     MOST_USES,
     NO_COMPILER,
+    NO_TARGET,
     OUT_OF_TIME,
     TEXT_BYTES,
     ClaimedKernel,
@@ -77,9 +78,15 @@ _AT_LAUNCH = ("OutOfResources", "LaunchError")
 
 _WHY_NOTHING = {
     NO_COMPILER: "There is no nvcc on this node: nothing was compiled, and nothing was checked.",
+    NO_TARGET: (
+        "The nvcc on this node does not know {target}: nothing was compiled for it, and nothing was checked. "
+        "This is not your fault."
+    ),
     OUT_OF_TIME: "The compiler did not end in time and was stopped: nothing was checked.",
 }
 """What is said of a target for which there is nothing else to say, by the kind of its fault."""
+_LACKING = (NO_COMPILER, NO_TARGET)
+"""Kinds of faults that are the node's, whatever was handed in."""
 _SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
 
 Said = TypeVar("Said")
@@ -94,6 +101,7 @@ class Checked:
         cases: names, by number.
         whole: every launch of every case was compiled.
         ours: it failed through no fault of the submission.
+        lacking: this node has nothing that compiles the language for the target, so that nothing may be asked of it.
         listings: the kernels' code as text.
     """
 
@@ -102,6 +110,7 @@ class Checked:
     cases: tuple[str, ...] = ()
     whole: bool = False
     ours: bool = False
+    lacking: bool = False
     listings: Listings = _NO_LISTINGS
 
 
@@ -309,7 +318,18 @@ class _Job:
         uses = tuple(_uses(claim, len(names)) for claim in claims)
         texts = (self._texts(claim, reading, text) for claim, reading in zip(claims, self.readings, strict=True))
         listings = listings_of(shown, texts, _name_in_code(request))
-        return Checked(shown, uses, names, whole=not (message or left_out), listings=listings)
+        whole, lacking = not (message or left_out), self._is_lacking(request.language)
+        return Checked(shown, uses, names, whole=whole, lacking=lacking, listings=listings)
+
+    def _is_lacking(self, language: Language) -> bool:
+        """Whether its process said so, and could not have been made to by the submission.
+
+        Host code runs only where something compiled, and then there are kernels. Triton brings its compiler, so that
+        only a process that had loaded the submission could say it there.
+        """
+        said = self._compiled
+        nothing = language is Language.cuda and not said.kernels and not said.left_out
+        return nothing and said.fault is not None and said.fault.kind in _LACKING
 
     def _texts(self, claim: ClaimedKernel, reading: Reading, text: int) -> tuple[str, str]:
         """Its instructions and its PTX, as far as they are where they are said to be."""
@@ -437,7 +457,7 @@ def _incomplete(compiled: Compiled, cases: Sequence[str], source: str) -> str:
     if compiled.fault is None:
         return ""
     if compiled.fault.kind in _WHY_NOTHING:
-        return _WHY_NOTHING[compiled.fault.kind]
+        return _WHY_NOTHING[compiled.fault.kind].format(target=compiled.target)
     _, place = _said(compiled.fault, source)
     if compiled.fault.kind in _LOOKS_AT_VALUES:
         line = place.partition(":")[0] if place.startswith("line") else "the entry"

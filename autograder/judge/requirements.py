@@ -36,12 +36,10 @@ def evaluate(assignment: Assignment, checked: Mapping[str, Checked]) -> tuple[Re
 
 def as_cases(assignment: Assignment, results: Sequence[RequirementResult] | None) -> tuple[CaseResult, ...]:
     """The requirements that belong to a group, as cases of it; not run where there are no results."""
-    counted = {one.name: one for one in assignment.requirements if one.group}
     if results is None:
-        return tuple(_case(one.name, one.about, one.group, None, "This case was not run.") for one in counted.values())
-    return tuple(
-        _case(one.name, one.about, one.group, _verdict(one), one.message) for one in results if one.name in counted
-    )
+        counted = [one for one in assignment.requirements if one.group]
+        return tuple(_case(one.name, one.about, one.group, None, "This case was not run.") for one in counted)
+    return tuple(_case(one.name, one.about, one.group, _verdict(one), one.message) for one in results if one.group)
 
 
 def _verdict(result: RequirementResult) -> Verdict | None:
@@ -63,8 +61,10 @@ def _one(requirement: Requirement, checked: Checked | None) -> RequirementResult
     if checked is not None and checked.ours and requirement.group:
         raise HarnessError(f"the requirement {requirement.name!r} could not be looked at: nothing was compiled")
     met, message = _found(requirement, checked)
+    # Without a group it is shown and fails nobody: no submission could have met it on this node.
+    group = "" if checked is not None and checked.lacking else requirement.group
     return RequirementResult(
-        requirement.name, requirement.about, requirement.target, rule_of(requirement), met, message, requirement.group
+        requirement.name, requirement.about, requirement.target, rule_of(requirement), met, message, group
     )
 
 

@@ -12,12 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from autograder import codec
 from autograder.assignment import Assignment, Requirement, load_assignment
 from autograder.compile_checks import cuda_compiler, cuda_session
-from autograder.compile_checks.messages import NO_COMPILER, OUT_OF_TIME, Compile, Compiled, Fault, Part
-from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
+from autograder.compile_checks.messages import (
+    NO_COMPILER,
+    NO_TARGET,
+    OUT_OF_TIME,
+    ClaimedKernel,
+    Compile,
+    Compiled,
+    Fault,
+    Part,
+    Reading,
+)
+from autograder.contract import CaseResult, CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
 from autograder.judge import compiled, grade, requirements
 from autograder.listings import rows_of, unpack
+from autograder.runner.languages import nvcc
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[3]
@@ -288,6 +300,101 @@ def test_a_node_without_nvcc_says_that_nothing_was_checked(tmp_path: Path) -> No
         text = compiled._incomplete(Compiled("sm_90a", (), fault=Fault(kind, "")), (), "")
         assert text.startswith(words)
         assert text.endswith("nothing was checked.")
+
+
+OLD_NVCC = """\
+#!/bin/sh
+case "$*" in *sm_100a*)
+  echo "nvcc fatal   : Unsupported gpu architecture 'compute_100a'" >&2
+  exit 1
+esac
+exec {real} "$@"
+"""
+"""nvcc before 12.8, as far as its targets go."""
+
+
+def told_by(toolchain: cuda_session.Toolchain, source: str, target: str, tmp_path: Path) -> Compiled:
+    """What a runner with this toolchain says of a target, as the judge reads it."""
+    assignment = one_case(target)
+    part = Part(target, tuple(compiled.dry_case(case, assignment) for case in assignment.cases))
+    arguments = tuple(argument.name for argument in assignment.arguments)
+    ask = Compile(len(source), "mine.cu", "vector_add", arguments, (part,), 60.0)
+    with (tmp_path / target).open("w+b") as code:
+        said = cuda_session._prepared(ask, source, toolchain)(part, code.fileno())
+    return codec.from_json(Compiled, said)
+
+
+@pytest.fixture
+def old_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for a runner, whose `PATH` begins with an nvcc that does not know Blackwell."""
+    fake = tmp_path / "bin" / "nvcc"
+    fake.parent.mkdir()
+    real = next((path for place in (None, *nvcc._PLACES) if (path := shutil.which("nvcc", path=place))), "true")
+    fake.write_text(OLD_NVCC.format(real=real), encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent), prepend=os.pathsep)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_toolchain_is_asked_once_which_targets_it_knows(old_nvcc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_session, "build", lambda *_: b"")
+    assert cuda_session.warm() == cuda_session.Toolchain(str(old_nvcc / "bin" / "nvcc"), b"", frozenset({"sm_90a"}))
+
+
+@needs_nvcc
+def test_an_nvcc_that_does_not_know_a_target_is_no_error_of_the_file(old_nvcc: Path) -> None:
+    toolchain = cuda_session.warm()
+    right = HEAD + ADD + ENTRY + LAUNCH + "}\n"
+    found = {}
+    for target in ("sm_100a", "sm_90a"):
+        found[target] = told_by(toolchain, right, target, old_nvcc)
+        shutil.rmtree(old_nvcc / "nvcc", ignore_errors=True)
+    assert found["sm_100a"] == Compiled("sm_100a", (), fault=Fault(NO_TARGET, ""))
+    (kernel,) = found["sm_90a"].kernels
+    assert (found["sm_90a"].fault, kernel.fault, kernel.kernel) == (None, None, "add<float>")
+
+
+@pytest.mark.parametrize(("kind", "language", "counted"), [
+    (NO_TARGET, Language.cuda, False), (NO_COMPILER, Language.cuda, False), (OUT_OF_TIME, Language.cuda, True),
+    # A process that has loaded a Triton submission may say anything, and this node always has Triton's compiler.
+    (NO_TARGET, Language.triton, True),
+])  # fmt: skip
+def test_what_a_node_cannot_compile_counts_for_nobody(kind: str, language: Language, *, counted: bool) -> None:
+    cases = cases_of_a_requirement(Compiled("sm_100a", (), fault=Fault(kind, "")), language)
+    assert [case.verdict for case in cases] == [None] * counted
+    assert all(case.message for case in cases)
+
+
+def test_host_code_that_says_its_node_lacks_a_target_is_not_believed() -> None:
+    """It can write to the pipe by which its launches are told, and it runs only where the file was compiled."""
+    kernel = ClaimedKernel("add<float>", (), "no launch was seen", "")
+    said = Compiled("sm_100a", (kernel,), fault=Fault(NO_TARGET, ""))
+    assert [case.verdict for case in cases_of_a_requirement(said)] == [None]
+    assert len(cases_of_a_requirement(dataclasses.replace(said, kernels=(), left_out=1))) == 1
+
+
+def cases_of_a_requirement(said: Compiled, language: Language = Language.cuda) -> tuple[CaseResult, ...]:
+    """What a requirement with a group comes to when this is all that was said of its target."""
+    wanted = Requirement("tcgen05", "about", "sm_100a", "gpu_ranked", tcgen05="> 0", group="structure")
+    asks = dataclasses.replace(one_case("sm_100a"), requirements=(wanted,))
+    job = compiled._Job("sm_100a", asks)
+    job.hear(said)
+    job.readings = tuple(Reading(readable=True) for _ in said.kernels)
+    request = GradeRequest("vector_add", "", language, Lane.cpu, Mode.run, "", "mine.cu")
+    checked = job.checked(request, 0.1, job.code)
+    os.close(job.code)
+    (result,) = results = requirements.evaluate(asks, {"sm_100a": checked})
+    assert result.met is None
+    return requirements.as_cases(asks, results)
+
+
+def test_a_target_that_a_node_does_not_know_is_named() -> None:
+    text = compiled._incomplete(Compiled("sm_100a", (), fault=Fault(NO_TARGET, "")), (), "")
+    assert text == (
+        "The nvcc on this node does not know sm_100a: nothing was compiled for it, and nothing was checked. "
+        "This is not your fault."
+    )
 
 
 @pytest.mark.parametrize(
