@@ -19,14 +19,17 @@ from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""
-      (?P<comment> //(?:[^\n\\]|\\.|\\\n)* | /\*.*?\*/ )
+      (?P<directive>
+        ^ (?: [ \t] | /\*.*?\*/ )*+ \#
+        (?: "(?:[^"\\\n]|\\.)*+" | /\*.*?\*/ | [^\n\\/] | \\\n | \\. | /(?![/*]) )*+
+      )
+    | (?P<comment> //(?:[^\n\\]|\\.|\\\n)* | /\*.*?\*/ )
     | (?P<raw> (?:u8|[uUL])?R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)" )
     | (?P<text> (?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" | (?:u8|[uUL])?'(?:[^'\\\n]|\\.)*' )
-    | (?P<directive> ^[ \t]*\#(?:[^\n\\/]|\\\n|\\.|/(?![/*]))* )
     | (?P<word> [A-Za-z_]\w* )
     | (?P<number> \.?\d(?:[eEpP][+-]|'?[\w.])* )
     | (?P<launch> <<< | >>> )
-    | (?P<space> \s+ )
+    | (?P<space> \n | [^\S\n]+ )
     | (?P<other> :: | . )
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
@@ -61,6 +64,7 @@ REFUSED_HEADERS: Mapping[str, str] = {
 MACRO = "CUDA_EMULATOR"
 """Defined where the emulator compiles."""
 
+_BETWEEN_WORDS = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
 
 
@@ -124,7 +128,7 @@ def _for_the_emulator(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _follow_branches(directive: str, branches: list[bool | None]) -> None:
-    words = directive.replace("#", "# ", 1).split()[1:]
+    words = _BETWEEN_WORDS.sub(_space_or_nothing, directive).replace("#", "# ", 1).split()[1:]
     match words[:1]:
         case ["ifndef"] | ["ifdef"]:
             ours = words[1:2] == [MACRO]
@@ -139,6 +143,11 @@ def _follow_branches(directive: str, branches: list[bool | None]) -> None:
             branches[-1] = None
         case ["endif"] if branches:
             branches.pop()
+
+
+def _space_or_nothing(found: re.Match[str]) -> str:
+    """To a compiler a comment is a space, and a continued line is one line."""
+    return " " if found[0].startswith("/*") else ""
 
 
 def _refuse(token: Token) -> None:

@@ -500,6 +500,17 @@ PTX = 'asm("trap;");\n'
         (f"#ifndef OTHER\n{PTX}#endif\n", 2),
         (f"#if !defined(CUDA_EMULATOR) && X\n{PTX}#endif\n", 2),
         (f"#else\n#endif\n{PTX}", 3),
+        # Comments at a directive, and around its words, are what they are to a compiler.
+        (f"#ifndef CUDA_EMULATOR\n{PTX}#endif//\n{PTX}", 4),
+        (f"#ifndef CUDA_EMULATOR//x\n{PTX}#else//x\n#endif/*x*/\n{PTX}", 5),
+        (f"#ifndef CUDA_EMULATOR\n#else/*x\n*/\n{PTX}#endif\n", 4),
+        (f"#ifndef/**/CUDA_EMULATOR\n{PTX}#/* x */endif\n{PTX}", 4),
+        (f"#if/**/!defined /*x*/ CUDA_EMULATOR // x\n{PTX}/*x*/ #endif\n{PTX}", 4),
+        # Nor does it matter where on its line a directive begins, or whether its line is continued.
+        (f"int a;\n  #ifndef CUDA_EMULATOR\n{PTX}\n\t# endif\n{PTX}", 6),
+        (f"#ifndef \\\n CUDA_EMULATOR\n{PTX}#end\\\nif\n{PTX}", 6),
+        # No comment begins in a string.
+        (f'#define A "/*"\n{PTX}#define B "*/"\n', 2),
     ],
 )
 def test_what_a_file_keeps_for_gpus_is_not_refused(source: str, line: int) -> None:
