@@ -95,7 +95,7 @@ def handout(folder: Path) -> Iterator[Gap]:
 
 def words(text: str) -> int:
     """Words of prose: without code blocks, formulas and tags."""
-    prose = re.sub(r"```.*?```|\$\$.*?\$\$|\$[^$\n]*\$|<[^>]+>", " ", text, flags=re.DOTALL)
+    prose = re.sub(r"```.*?```|\$\$.*?\$\$|\$[^$\n]*\$|</?\w[^<>\n]*>", " ", text, flags=re.DOTALL)
     return len(re.findall(r"\w[\w'-]*", prose))
 
 

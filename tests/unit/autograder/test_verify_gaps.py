@@ -117,6 +117,8 @@ def test_a_staff_kernel_among_the_milestones_is_a_leak(rung: Path) -> None:
 def test_words_are_those_of_the_prose() -> None:
     text = "# One two\n\n```python\nthree = 4\n```\n\n$a + b$ five <details> six-seven\n\n$$x$$\n"
     assert gaps.words(text) == 4
+    # A mask in code is no tag, which would reach to the next `>` of the text.
+    assert gaps.words("If `i < n` holds\n\n<details>\n<summary>Three more words</summary>") == 7
 
 
 @pytest.mark.parametrize(
