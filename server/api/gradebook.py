@@ -150,8 +150,7 @@ def read_grades(course: str, who: Someone, work: Work) -> GradesRead:
 @router.get(f"{_PATH}/gradebook", response_model=GradebookRead, responses=errors(401, 403, 404), summary="Gradebook")
 def read_gradebook(course: str, who: Someone, work: Work) -> Response:
     """Everybody's grades, for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     found = grid(work, member.course.id)
     columns = [
         ColumnRead(
@@ -204,6 +203,5 @@ def _cell(cell: Cell) -> str:
 )
 def read_gradebook_csv(course: str, who: Someone, work: Work) -> Response:
     """Everybody's grades as a table, for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return Response(plain_csv(grid(work, member.course.id)), media_type="text/csv; charset=utf-8")

@@ -122,8 +122,7 @@ class RegradeItemRead(Read):
 @router.get(_REGRADES, responses=errors(401, 403, 404), summary="Proposals of a course")
 def read_regrades(course: str, who: Someone, work: Work) -> list[RegradeRead]:
     """The newest first; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return [RegradeRead.of(one) for one in views.listed(work, member.course.id)]
 
 
@@ -135,8 +134,7 @@ def read_regrades(course: str, who: Someone, work: Work) -> list[RegradeRead]:
 )
 def propose_regrade(course: str, slug: str, body: RegradeCreate, who: Someone, work: Work) -> RegradeRead:
     """Draft it; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     at = now(work)
     detail = courses.assignment_of(work, member, slug, at)
     selection = Selection(body.which, body.lane, body.verdicts, body.picked)
@@ -150,8 +148,7 @@ def propose_regrade(course: str, slug: str, body: RegradeCreate, who: Someone, w
 @router.get(f"{_REGRADES}/{{regrade_id}}", responses=errors(401, 403, 404), summary="A proposal")
 def read_regrade(course: str, regrade_id: RowId, who: Someone, work: Work) -> RegradeRead:
     """Where it is; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return RegradeRead.of(views.one(work, service.find(work, member, regrade_id)))
 
 
@@ -160,8 +157,7 @@ def read_items(
     *, course: str, regrade_id: RowId, who: Someone, work: Work, show: Show = Show.all, page: Page = 1
 ) -> list[RegradeItemRead]:
     """One page of its submissions, the largest changes first; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     regrade = service.find(work, member, regrade_id)
     return [RegradeItemRead.of(line) for line in views.lines(work, regrade, show, page=page)]
 
@@ -171,8 +167,7 @@ def step_regrade(
     *, course: str, regrade_id: RowId, step: Step, body: StepCreate, who: Someone, work: Work
 ) -> RegradeRead:
     """Start, pause, apply, discard, roll back …; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     done = take(work, member, regrade_id, step, revision=body.revision, now=now(work), reason=body.reason)
     work.flush()
     return RegradeRead.of(views.one(work, done))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, defer, joinedload
 
@@ -219,6 +220,28 @@ def membership(session: Session, user: User, course_slug: str, *, even_archived:
     return found
 
 
+def staff_of(session: Session, user: User, course_slug: str) -> Membership:
+    """What a member of the staff is in the course.
+
+    Raises:
+        NotFoundError, ConflictError: as `membership`.
+        ForbiddenError: they are a student of it.
+    """
+    member = membership(session, user, course_slug)
+    member.require_staff()
+    return member
+
+
+def staff_ids(session: Session, course_id: int) -> Sequence[int]:
+    """Who is told what the staff of a course should know."""
+    query = select(Enrolment.user_id).where(
+        Enrolment.course_id == course_id,
+        Enrolment.role.in_((Role.ta, Role.instructor)),
+        Enrolment.dropped_at.is_(None),
+    )
+    return session.scalars(query).all()
+
+
 def refuse_archived(session: Session, course: Course) -> None:
     """Let nobody change what belongs to an archived course.
 
@@ -267,16 +290,33 @@ def assignment_of(session: Session, membership: Membership, slug: str, now: date
     Raises:
         NotFoundError: there is none with this slug, or a student may not know of it yet.
     """
+    found = assignment_for_anyone(session, membership.course, slug, now, staff=membership.is_staff)
+    return replace(found, dates=deadlines_of(session, found.row, membership.user.id))
+
+
+def assignment_for_anyone(
+    session: Session, course: Course, slug: str, now: datetime | None = None, *, staff: bool = False
+) -> AssignmentDetail:
+    """The same with the assignment's own dates, for whoever may look: every student and nobody in particular, or staff.
+
+    Raises:
+        NotFoundError: as `assignment_of`.
+    """
     row = session.scalar(
         select(Assignment)
-        .where(Assignment.course_id == membership.course.id, Assignment.slug == slug)
+        .where(Assignment.course_id == course.id, Assignment.slug == slug)
         .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
     )
     if row is not None and row.version is not None:
-        detail = AssignmentDetail(row, row.version, deadlines_of(session, row, membership.user.id))
-        if detail.is_visible(now or db.now(session), staff=membership.is_staff):
+        detail = AssignmentDetail(row, row.version)
+        if detail.is_visible(now or db.now(session), staff=staff):
             return detail
     raise NotFoundError("There is no such assignment.")
+
+
+def id_of_assignment(course_id: int, slug: str) -> Select[int]:
+    """The id of the course's assignment with this slug, for queries about it, whoever may see it."""
+    return select(Assignment.id).where(Assignment.course_id == course_id, Assignment.slug == slug)
 
 
 def course_by_slug(session: Session, slug: str) -> Course:

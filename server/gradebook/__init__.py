@@ -14,6 +14,7 @@ policy      what lateness costs in a course         people      whom decisions a
 
 grid        everybody's grades                      cell        one of them in full
 exports     grades as tables                        imports     points from a table
+points      points as people read them
 """
 
 from __future__ import annotations

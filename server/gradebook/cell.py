@@ -17,6 +17,7 @@ from server.gradebook import extensions, overrides
 from server.gradebook import facts as facts_of
 from server.gradebook.deadlines import Deadlines
 from server.gradebook.outcomes import Outcome, outcomes
+from server.gradebook.points import plain
 from server.gradebook.service import grade_of
 from server.groups import service as groups
 from server.models import Enrolment, Extension, Grade, GradeOverride, Mode, Role, Submission, User
@@ -123,14 +124,14 @@ def cell(session: Session, member: Membership, user_id: int, slug: str) -> CellV
 def why_counts(shown: CellView) -> list[str]:
     """How the grade comes about, in sentences."""
     if shown.grade.override_points is not None:
-        return [f"Staff set {_points(shown.grade.override_points)} points. They stand whatever is handed in."]
+        return [f"Staff set {plain(shown.grade.override_points)} points. They stand whatever is handed in."]
     outcome = shown.computed
     said = [_which(shown)]
     if outcome.quiz_points:
-        said.append(f"The quiz gives {_points(outcome.quiz_points)} points.")
+        said.append(f"The quiz gives {plain(outcome.quiz_points)} points.")
     said += _lateness(shown)
     if outcome.rubric_points:
-        said.append(f"The rubric gives {_points(outcome.rubric_points)} points; lateness costs none of them.")
+        said.append(f"The rubric gives {plain(outcome.rubric_points)} points; lateness costs none of them.")
     return said
 
 
@@ -139,7 +140,7 @@ def _which(shown: CellView) -> str:
     if counting is None:
         return "No submission counts: none was graded in time."
     why = "the student chose it" if shown.grade.chosen else "it leaves most points after lateness"
-    points = _points(shown.computed.submission_points)
+    points = plain(shown.computed.submission_points)
     return f"Submission {counting.row.number} counts with {points} points: {why}."
 
 
@@ -151,14 +152,10 @@ def _lateness(shown: CellView) -> list[str]:
     if outcome.late_penalty:
         share = f"{100 * shown.penalty:g} %"
         said.append(
-            f"Lateness that no late day is used for costs {share} of the points a day: {_points(outcome.late_penalty)}."
+            f"Lateness that no late day is used for costs {share} of the points a day: {plain(outcome.late_penalty)}."
         )
     said.append(f"{_days(shown.late_days_left, 'late day')} of {shown.late_days} are left over the whole term.")
     return said
-
-
-def _points(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _days(count: int, word: str = "day") -> str:

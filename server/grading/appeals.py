@@ -9,13 +9,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from server.audit import service as audit
+from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError
 from server.gradebook.people import checked_reason
 from server.grading.lock import lock_submission
 from server.grading.review import decide
 from server.groups import service as groups
 from server.messages import service as messages
-from server.models import Appeal, AuditEntry, Enrolment, NotificationKind, Review, Role, Submission, User
+from server.models import Appeal, AuditEntry, NotificationKind, Review, Submission, User
 
 MAX_CHARS = 4_000
 _APPEALABLE = (Review.held, Review.rejected)
@@ -109,16 +110,9 @@ def told_reason(session: Session, submission: Submission) -> str:
 
 
 def _tell_staff(session: Session, submission: Submission) -> None:
-    staff = session.scalars(
-        select(Enrolment.user_id).where(
-            Enrolment.course_id == submission.course_id,
-            Enrolment.role.in_((Role.ta, Role.instructor)),
-            Enrolment.dropped_at.is_(None),
-        )
-    ).all()
     messages.notify(
         session,
-        staff,
+        courses.staff_ids(session, submission.course_id),
         NotificationKind.regrade_request_opened,
         course_id=submission.course_id,
         title=f"An appeal about submission {submission.public_id}",

@@ -1,6 +1,6 @@
 """Grading once more what counts, on another node where there is one, when nobody else waits.
 
-Who would count with a speed is confirmed once. Every night there is a round over the leaderboards: whoever stands on
+Who stands on a leaderboard is confirmed once. Every night there is a round over the leaderboards: whoever stands on
 top is graded once more, with fresh seeds, until that has happened often enough. A round is a row of `confirm_nights`;
 whom it has queued already says `confirmed_at`, so that one that was broken off goes on where it was. What a node
 measured while it was sick is graded once more as well. All of it has its grade meanwhile: the new samples are added to
@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from sqlalchemy import Select, func, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
-from autograder.contract import Lane, Mode, Review, State, Verdict
+from autograder.contract import Lane, State
 from server.grading.lock import lock_submission
 from server.grading.onward import measuring_work
 from server.grading.ranked import EVERYTHING, Boards, outline, ranks
@@ -24,6 +24,8 @@ from server.grading.requeue import back_in_line, first_work
 from server.grading.results import manifest_of
 from server.models import Assignment, AssignmentVersion, Attempt, ConfirmNight, Line, Node, Result, Sampling, Submission
 
+CONFIRMED = tuple(lane for lane in Lane if lane is not Lane.cpu)
+"""On these lanes. Times of the CPU lane are practice."""
 CONFIRM_LIMIT = 20
 """So many at once stand in the queue to be confirmed; the rest is the next look's."""
 AGAIN_AFTER = timedelta(hours=20)
@@ -94,7 +96,7 @@ def _tonight(session: Session, now: datetime, room: int) -> int:
 
 def _tops(session: Session, top: int, assignment_ids: Collection[int] | None = None) -> list[int]:
     """Ids of the submissions with the first ranks of every board that is confirmed, as readers see those ranks."""
-    boards = Boards(assignment_ids, [lane for lane in Lane if lane is not Lane.cpu])
+    boards = Boards(assignment_ids, CONFIRMED)
     rows = session.execute(outline(EVERYTHING, boards)).all()
     return [number for _, board in groupby(rows, key=lambda row: (row.assignment_id, row.lane))
             for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
@@ -117,42 +119,14 @@ def measure_suspects_again(session: Session, *, now: datetime) -> int:
 
 
 def _due(now: datetime) -> Select[int]:
-    """Ids of submissions that count with a speed, each person's best, and were never confirmed."""
-    current = aliased(AssignmentVersion)
-    own_best = (
-        select(
-            Submission.id,
-            Submission.confirmations,
-            Submission.confirmed_at,
-            Submission.state,
-            func.row_number()
-            .over(
-                partition_by=(Submission.user_id, Submission.assignment_id, Submission.lane),
-                order_by=(Result.ratio, Submission.uploaded_at, Submission.id),
-            )
-            .label("own"),
-        )
-        .join(Result, Result.id == Submission.result_id)
-        .join(Assignment, Assignment.id == Submission.assignment_id)
-        .join(AssignmentVersion, AssignmentVersion.id == Submission.version_id)
-        .join(current, current.id == Assignment.version_id)
-        .where(
-            # What an older version graded otherwise stands on no leaderboard any more.
-            AssignmentVersion.grading_hash == current.grading_hash,
-            Submission.mode == Mode.submission,
-            Submission.lane != Lane.cpu,
-            Submission.review.in_((Review.none, Review.cleared)),
-            Result.verdict == Verdict.passed,
-            Result.ratio.is_not(None),
-            Result.settled,
-        )
-        .subquery()
-    )
-    rested = or_(own_best.c.confirmed_at.is_(None), own_best.c.confirmed_at < now - AGAIN_AFTER)
+    """Ids of submissions that stand on a board that is confirmed and never were."""
+    standing = outline(EVERYTHING, Boards(lanes=CONFIRMED)).subquery()
+    rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < now - AGAIN_AFTER)
     return (
-        select(own_best.c.id)
-        .where(own_best.c.own == 1, own_best.c.state == State.done, own_best.c.confirmations == 0, rested)
-        .order_by(own_best.c.id)
+        select(Submission.id)
+        .join(standing, standing.c.id == Submission.id)
+        .where(Submission.state == State.done, Submission.confirmations == 0, rested)
+        .order_by(Submission.id)
     )
 
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, joinedload
+from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import InvalidInputError, NotFoundError, UnauthenticatedError
 from server.leaderboard.service import Board, Selection, board, chief_lane, frozen_at, lanes_with_board, sections_of
-from server.models import Assignment, Course, User
+from server.models import Course, User
 
 
 @dataclass(frozen=True)
@@ -120,14 +120,7 @@ def detail_of(session: Session, who: Looker, slug: str, now: datetime) -> Assign
     """
     if who.member is not None:
         return courses.assignment_of(session, who.member, slug, now)
-    row = session.scalar(
-        select(Assignment)
-        .where(Assignment.course_id == who.course.id, Assignment.slug == slug)
-        .options(joinedload(Assignment.version), joinedload(Assignment.quiz))
-    )
-    if row is None or row.version is None or not AssignmentDetail(row, row.version).is_visible(now, staff=False):
-        raise NotFoundError("There is no such assignment.")
-    return AssignmentDetail(row, row.version)
+    return courses.assignment_for_anyone(session, who.course, slug, now)
 
 
 def shown(session: Session, who: Looker, slug: str, wish: Wish, now: datetime) -> Shown:

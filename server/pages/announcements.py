@@ -89,8 +89,7 @@ def announcements_page(
 @router.get(PATH + "/new")
 def new_page(*, request: Request, course: str, who: Someone, work: Work, title: str = "", text: str = "") -> Response:
     """The form for staff; other pages lead here with words to begin with."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return _form(request, member, Typed(title[: announcements.TITLE_CHARS], text[: announcements.TEXT_CHARS]))
 
 
@@ -133,8 +132,7 @@ def announcement_page(
 @router.get(PATH + "/{announcement_id}/edit")
 def edit_page(request: Request, course: str, announcement_id: RowId, who: Someone, work: Work) -> Response:
     """The form with what it says now."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     row = announcements.one(work, member, announcement_id)
     return _form(request, member, _as_typed(row, member), shown=row)
 

@@ -63,8 +63,7 @@ def audit_page(
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
 ) -> Response:
     """The log, the newest first; of one person, of one assignment."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     people, rungs = _people(work, member.course.id), _rungs(work, member.course.id)
     about_id = int(user) if user.isascii() and user.isdigit() and int(user) <= _LARGEST else None
     rung_id = next((row.id for row in rungs if row.slug == assignment), None)

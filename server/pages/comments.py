@@ -196,6 +196,4 @@ def _actor(session: Session, who: Identity) -> User:
 def _staff(session: Session, who: Identity, course_id: int) -> Membership:
     """Who comments; to everybody else there is nothing here to write to."""
     course = session.get_one(Course, course_id)
-    member = courses.membership(session, _actor(session, who), course.slug)
-    member.require_staff()
-    return member
+    return courses.staff_of(session, _actor(session, who), course.slug)

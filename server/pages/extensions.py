@@ -58,8 +58,7 @@ def give(request: Request, course: str, who: Someone, form: SentForm) -> Respons
     """Give extensions; what is refused comes back as it was chosen and typed."""
 
     def act(session: Session) -> int:
-        member = courses.membership(session, who.user, course)
-        member.require_staff()
+        member = courses.staff_of(session, who.user, course)
         zone = member.course.timezone
         made = extensions.give(
             session,
@@ -82,8 +81,7 @@ def grant(request: Request, course: str, who: Someone, form: SentForm) -> Respon
     """Give late days for the term, or take some."""
 
     def act(session: Session) -> int:
-        member = courses.membership(session, who.user, course)
-        member.require_staff()
+        member = courses.staff_of(session, who.user, course)
         return len(
             extensions.grant_late_days(
                 session,

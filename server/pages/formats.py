@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
+from server.gradebook.points import plain
 from server.http.templates import visible
 
 _MINUTE_S = 60
@@ -21,7 +22,7 @@ _TENS_FROM_S = 20.0
 @functools.lru_cache(maxsize=4096)
 def points(value: float) -> str:
     """`8`, `7.5`, `8.25`."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return plain(value)
 
 
 def count(value: int) -> str:

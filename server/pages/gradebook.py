@@ -74,7 +74,7 @@ def gradebook_page(
     sort: Annotated[str, Query(max_length=61)] = "name",
 ) -> Response:
     """The grid; it can be searched, filtered and sorted without a script."""
-    member = _staff(work, who, course)
+    member = courses.staff_of(work, who.user, course)
     found = grid(work, member.course.id, q=q, section=None if section == _ALL else section, sort=sort)
     return render(
         request,
@@ -92,7 +92,7 @@ def gradebook_page(
 @router.get(PATH + "/publish")
 def publish_page(request: Request, course: str, who: Someone, work: Work, done: forms.WhatWasDone) -> Response:
     """What is published, and what is still open where it is not."""
-    member = _staff(work, who, course)
+    member = courses.staff_of(work, who.user, course)
     return render(
         request,
         "gradebook_publish.html",
@@ -118,7 +118,7 @@ def publish(
         raise InvalidInputError("Grades are published or withdrawn.", field="action")
 
     def act(session: Session) -> int:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, who.user, course)
         row = _assignment(session, member, slug)
         if action == "withdraw":
             publishing.withdraw(session, member, row)
@@ -198,12 +198,6 @@ def read_points(text: str) -> float:
         raise InvalidInputError("Points are a number, such as 42.5.", field="points") from None
 
 
-def _staff(session: Session, who: Someone, course: str) -> Membership:
-    member = courses.membership(session, who.user, course)
-    member.require_staff()
-    return member
-
-
 def _assignment(session: Session, member: Membership, slug: str) -> Assignment:
     return courses.assignment_of(session, member, slug).row
 
@@ -220,7 +214,7 @@ def _decide(
     """Do it and go back to the grade; what cannot be taken comes back with the reason."""
 
     def decide(session: Session) -> None:
-        member = _staff(session, who, place.course)
+        member = courses.staff_of(session, who.user, place.course)
         act(session, member, _assignment(session, member, place.slug))
 
     try:
@@ -243,7 +237,7 @@ def _cell(
     refused: LadderError | None = None,
     typed: Typed | None = None,
 ) -> Response:
-    member = _staff(session, who, place.course)
+    member = courses.staff_of(session, who.user, place.course)
     shown = cells.cell(session, member, place.user_id, place.slug)
     return render(
         request,

@@ -33,7 +33,7 @@ def export(
     *, course: str, who: Someone, work: Work, format_: Annotated[str, Query(alias="format", max_length=20)] = ""
 ) -> Response:
     """All grades as CSV, plain or as Canvas takes it in."""
-    member = _staff(work, who, course)
+    member = courses.staff_of(work, who.user, course)
     found = grid(work, member.course.id)
     is_canvas = format_ == "canvas"
     text = canvas_csv(found) if is_canvas else _MARK + plain_csv(found)
@@ -45,7 +45,7 @@ def export(
 @router.get(IMPORT)
 def import_page(request: Request, course: str, who: Someone, work: Work) -> Response:
     """The form for a table."""
-    return _form(request, _staff(work, who, course))
+    return _form(request, courses.staff_of(work, who.user, course))
 
 
 @router.post(IMPORT, dependencies=[Slot])
@@ -62,7 +62,7 @@ def look(
     named = file is not None and bool(file.filename)
     data = file.file.read() if file and named else pasted.encode("utf-8", "replace")
     with database_of(request).reading() as session:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, who.user, course)
         try:
             plan = imports.read(session, member, data, reason=reason)
         except InvalidInputError as error:
@@ -82,20 +82,15 @@ def apply(
     """Set what was looked at, if it is still that."""
 
     def act(session: Session) -> int:
-        return imports.apply(session, _staff(session, who, course), rows, digest=digest, now=db.now(session))
+        member = courses.staff_of(session, who.user, course)
+        return imports.apply(session, member, rows, digest=digest, now=db.now(session))
 
     try:
         count = write(request, act)
     except (ConflictError, InvalidInputError) as error:
         with database_of(request).reading() as session:
-            return _form(request, _staff(session, who, course), problem=error)
+            return _form(request, courses.staff_of(session, who.user, course), problem=error)
     return forms.back(forms.course_path(course, "/gradebook"), "imported", count=count)
-
-
-def _staff(session: Session, who: Someone, course: str) -> Membership:
-    member = courses.membership(session, who.user, course)
-    member.require_staff()
-    return member
 
 
 def _form(

@@ -18,7 +18,7 @@ from server.courses.service import Membership
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Someone
 from server.http.work import Work, database_of
-from server.models import Lane, Regrade, RegradeKind, User, Verdict
+from server.models import Lane, Regrade, RegradeKind, Verdict
 from server.pages import regrade_words
 from server.pages.forms import course_path
 from server.pages.rendering import Slot, render, write
@@ -59,7 +59,7 @@ def form_page(
     picked: Annotated[list[str], Query()] = [],  # noqa: B006  # FastAPI copies a query's default
 ) -> Response:
     """The form; the list of submissions sends here who picked some of them."""
-    member = staff_of(work, who.user, course)
+    member = courses.staff_of(work, who.user, course)
     names = [name[:26] for name in picked[:500]]
     if names and not assignment:
         assignment = submissions.find(work, who.user, names[0]).assignment.slug
@@ -90,7 +90,7 @@ def propose(
     )
 
     def act(session: Session) -> int:
-        member = staff_of(session, who.user, course)
+        member = courses.staff_of(session, who.user, course)
         return _propose(session, member, typed).id
 
     try:
@@ -99,15 +99,8 @@ def propose(
         with database_of(request).reading() as session:
             problems = {error.field: error.message}
             refused = Typed(**{**typed.__dict__, "problems": problems})
-            return _form(request, session, staff_of(session, who.user, course), refused, status=error.status)
+            return _form(request, session, courses.staff_of(session, who.user, course), refused, status=error.status)
     return RedirectResponse(f"{course_path(course)}/regrades/{made}", status_code=HTTPStatus.SEE_OTHER)
-
-
-def staff_of(session: Session, user: User, course: str) -> Membership:
-    """What a member of the staff is in the course."""
-    member = courses.membership(session, user, course)
-    member.require_staff()
-    return member
 
 
 def _propose(session: Session, member: Membership, typed: Typed) -> Regrade:

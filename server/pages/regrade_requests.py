@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Path, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.grading.retimes import retime_of
 from server.http.identity import Someone
-from server.http.work import Work, database_of
+from server.http.work import RowId, Work, database_of
 from server.models import RequestState, Submission, User
 from server.pages.forms import course_path, whole
 from server.pages.regrade_new import problem_of, show_page
@@ -29,7 +29,6 @@ from server.submissions import service as submissions
 router = APIRouter(include_in_schema=False)
 BASE = "/courses/{course}/regrade-requests"
 ABOUT = "/submissions/{public_id}/regrade-request"
-RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Text = Annotated[str, Form(max_length=20_000)]
 
 
@@ -84,13 +83,13 @@ def rules_page(
 
 
 @router.get(f"{BASE}/{{request_id}}")
-def thread_page(request: Request, course: str, request_id: RequestId, who: Someone, work: Work) -> Response:
+def thread_page(request: Request, course: str, request_id: RowId, who: Someone, work: Work) -> Response:
     """One request: what was asked and measured, what was said, the answer."""
     return _thread(request, work, courses.membership(work, who.user, course), request_id)
 
 
 @router.post(f"{BASE}/{{request_id}}/messages", dependencies=[Slot])
-def say_page(request: Request, course: str, request_id: RequestId, who: Someone, text: Text = "") -> Response:
+def say_page(request: Request, course: str, request_id: RowId, who: Someone, text: Text = "") -> Response:
     """Add to the thread."""
 
     def act(session: Session, member: Membership) -> None:
@@ -100,7 +99,7 @@ def say_page(request: Request, course: str, request_id: RequestId, who: Someone,
 
 
 @router.post(f"{BASE}/{{request_id}}/reopen", dependencies=[Slot])
-def reopen_page(request: Request, course: str, request_id: RequestId, who: Someone, text: Text = "") -> Response:
+def reopen_page(request: Request, course: str, request_id: RowId, who: Someone, text: Text = "") -> Response:
     """Ask again after an answer."""
 
     def act(session: Session, member: Membership) -> None:
@@ -114,7 +113,7 @@ def answer_page(
     *,
     request: Request,
     course: str,
-    request_id: RequestId,
+    request_id: RowId,
     who: Someone,
     outcome: Annotated[RequestState, Form()],
     text: Text = "",

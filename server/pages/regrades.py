@@ -5,18 +5,19 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Path, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
+from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.identity import Someone
-from server.http.work import Work, database_of
+from server.http.work import RowId, Work, database_of
 from server.pages.forms import course_path
-from server.pages.regrade_new import BASE, problem_of, show_page, staff_of
+from server.pages.regrade_new import BASE, problem_of, show_page
 from server.pages.rendering import Slot, write
 from server.regrades import service, views
 from server.regrades.steps import Step, take
@@ -24,13 +25,12 @@ from server.regrades.tables import table
 from server.regrades.views import Show
 
 router = APIRouter(include_in_schema=False)
-RegradeId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 @router.get(BASE)
 def list_page(request: Request, course: str, who: Someone, work: Work) -> Response:
     """All proposals of the course."""
-    member = staff_of(work, who.user, course)
+    member = courses.staff_of(work, who.user, course)
     return show_page(request, "regrades.html", member, found=views.listed(work, member.course.id), at=db.now(work))
 
 
@@ -39,20 +39,20 @@ def regrade_page(
     *,
     request: Request,
     course: str,
-    regrade_id: RegradeId,
+    regrade_id: RowId,
     who: Someone,
     work: Work,
     show: Show = Show.all,
     page: Annotated[int, Query(ge=1, le=10_000)] = 1,
 ) -> Response:
     """One proposal."""
-    return _page(request, work, staff_of(work, who.user, course), regrade_id, show=show, page=page)
+    return _page(request, work, courses.staff_of(work, who.user, course), regrade_id, show=show, page=page)
 
 
 @router.get(f"{BASE}/{{regrade_id}}/table.csv")
-def regrade_table(course: str, regrade_id: RegradeId, who: Someone, work: Work) -> Response:
+def regrade_table(course: str, regrade_id: RowId, who: Someone, work: Work) -> Response:
     """All of its submissions as a table for a spreadsheet."""
-    member = staff_of(work, who.user, course)
+    member = courses.staff_of(work, who.user, course)
     regrade = service.find(work, member, regrade_id)
     name = f"{member.course.slug}-regrade-{regrade.id}.csv"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
@@ -64,7 +64,7 @@ def act_page(
     *,
     request: Request,
     course: str,
-    regrade_id: RegradeId,
+    regrade_id: RowId,
     step: Step,
     who: Someone,
     revision: Annotated[int, Form()] = 0,
@@ -73,14 +73,14 @@ def act_page(
     """Do something to it, as it was seen; who was overtaken is told, and sees it as it is."""
 
     def act(session: Session) -> None:
-        member = staff_of(session, who.user, course)
+        member = courses.staff_of(session, who.user, course)
         take(session, member, regrade_id, step, revision=revision, now=db.now(session), reason=reason)
 
     try:
         write(request, act)
     except (ConflictError, InvalidInputError) as error:
         with database_of(request).reading() as session:
-            member = staff_of(session, who.user, course)
+            member = courses.staff_of(session, who.user, course)
             return _page(request, session, member, regrade_id, problem=error, reason=reason)
     return RedirectResponse(f"{course_path(course)}/regrades/{regrade_id}", status_code=HTTPStatus.SEE_OTHER)
 

@@ -105,8 +105,7 @@ def add_person(
     typed = {"email": email, "name": name, "section": section, "role": role, "student_number": student_number}
 
     def act(session: Session) -> str:
-        member = courses.membership(session, who.user, course)
-        member.require_staff()
+        member = courses.staff_of(session, who.user, course)
         person = people.person({**typed, "student id": student_number}, line=1)
         return imports.add_one(session, member, person, now=db.now(session)).value
 

@@ -29,8 +29,7 @@ _ORDER = (Step.refused, Step.new_account, Step.enrolled, Step.returns, Step.chan
 @router.get(PATH)
 def import_page(request: Request, course: str, who: Someone, work: Work) -> Response:
     """The form for a table."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return render(request, "roster_import.html", member=member, course=member.course, pasted="", problem="")
 
 

@@ -16,7 +16,6 @@ from starlette.responses import Response
 from server import db
 from server.comments import rubrics, saved, sheets
 from server.courses import service as courses
-from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.identity import Identity, Someone
 from server.http.work import RowId, Work, database_of
@@ -42,7 +41,7 @@ def add_item(
     """Add an item."""
 
     def act(session: Session) -> None:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, session.get_one(User, who.user.id), course)
         row = courses.assignment_of(session, member, slug).row
         rubrics.add_item(session, member, row, group=group, text=text, points=_number(points))
 
@@ -68,7 +67,7 @@ def change_item(
     """Change an item, or offer it no more, or again."""
 
     def act(session: Session) -> None:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, session.get_one(User, who.user.id), course)
         if action == "change":
             rubrics.change_item(
                 session, member, item_id,
@@ -102,7 +101,7 @@ def apply_rubric(
     """Let the items that were ticked apply; then stay, or go to the next student."""
 
     def act(session: Session) -> str:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, session.get_one(User, who.user.id), course)
         row = courses.assignment_of(session, member, slug).row
         rubrics.apply(
             session, member, row, user_id,
@@ -125,7 +124,7 @@ def forget_saved(request: Request, course: str, saved_id: RowId, who: Someone, b
     """Offer a kept comment no more."""
 
     def act(session: Session) -> None:
-        saved.forget(session, _staff(session, who, course), saved_id)
+        saved.forget(session, courses.staff_of(session, session.get_one(User, who.user.id), course), saved_id)
 
     write(request, act)
     return RedirectResponse(local_path(back or f"/courses/{quote(course)}"), status_code=HTTPStatus.SEE_OTHER)
@@ -157,8 +156,7 @@ def _page(
     problem: LadderError | None = None,
     typed: Mapping[str, object] | None = None,
 ) -> Response:
-    member = courses.membership(session, user, course)
-    member.require_staff()
+    member = courses.staff_of(session, user, course)
     detail = courses.assignment_of(session, member, slug)
     return render(
         request,
@@ -186,12 +184,6 @@ def _number(text: str) -> float:
         return float(text.strip().replace(",", ".").replace("\u2212", "-"))
     except ValueError:
         raise InvalidInputError("Points are a number, such as 2, 0.5 or -1.", field="points") from None
-
-
-def _staff(session: Session, who: Identity, course: str) -> Membership:
-    member = courses.membership(session, session.get_one(User, who.user.id), course)
-    member.require_staff()
-    return member
 
 
 def _path(course: str, slug: str) -> str:

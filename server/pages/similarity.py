@@ -16,9 +16,8 @@ from starlette.responses import Response
 from autograder import codec
 from server import db
 from server.courses import service as courses
-from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
-from server.http.identity import Identity, Someone
+from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
 from server.models import ComparisonState, PairMark, User
 from server.pages.highlight import Listing, listing
@@ -82,7 +81,7 @@ def start(
     """Have a comparison done."""
 
     def act(session: Session) -> int:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, session.get_one(User, who.user.id), course)
         detail = courses.assignment_of(session, member, assignment)
         scope = Scope(which, tuple(sorted(set(courses_))), public, staff)
         return similarity.start(session, member, detail.row, scope, now=db.now(session)).id
@@ -137,7 +136,7 @@ def mark_pair(
     """Say that somebody looked."""
 
     def act(session: Session) -> int:
-        member = _staff(session, who, course)
+        member = courses.staff_of(session, session.get_one(User, who.user.id), course)
         row = similarity.mark(session, member, pair_id, mark, reason=reason, revision=revision, now=db.now(session))
         return row.comparison_id
 
@@ -154,8 +153,7 @@ def mark_pair(
 def _home(
     request: Request, session: Session, user: User, course: str, *, problem: LadderError | None = None
 ) -> Response:
-    member = courses.membership(session, user, course)
-    member.require_staff()
+    member = courses.staff_of(session, user, course)
     details = courses.assignments_of(session, member, db.now(session))
     asked = request.query_params.get("assignment", "")
     chosen = next((detail for detail in details if detail.slug == asked), details[0] if details else None)
@@ -217,9 +215,3 @@ def _side(source: str, language: str, fragments: Sequence[tuple[int, int, int]],
 
 def _words() -> dict[str, Any]:
     return {"which": WHICH, "states": STATES, "marks": MARKS}
-
-
-def _staff(session: Session, who: Identity, course: str) -> Membership:
-    member = courses.membership(session, session.get_one(User, who.user.id), course)
-    member.require_staff()
-    return member

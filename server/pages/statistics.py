@@ -132,6 +132,5 @@ def _by_number(found: AssignmentStatistics) -> list[tuple[str, int]]:
 
 
 def _detail(session: Session, user: User, course: str, slug: str) -> tuple[Membership, AssignmentDetail]:
-    member = courses.membership(session, user, course)
-    member.require_staff()
+    member = courses.staff_of(session, user, course)
     return member, courses.assignment_of(session, member, slug, db.now(session))

@@ -28,8 +28,7 @@ NO_SECTION = "-"
 @router.get("/courses/{course}/submissions")
 def list_page(request: Request, course: str, who: Someone, work: Work) -> Response:
     """The list; what is asked for stands in the address."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     asked = request.query_params
     wanted = filter_of(asked)
     found = listing.page(work, member, wanted, before=asked.get("before", ""), after=asked.get("after", ""))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session, joinedload
 
+from server.courses import service as courses
 from server.courses.service import Membership
 from server.models import Assignment, RegradeRequest, RequestState, Submission
 
@@ -88,7 +89,7 @@ def _of(member: Membership, box: Box, assignment: str) -> Select[RegradeRequest]
     if not member.is_staff:
         query = query.where(RegradeRequest.user_id == member.user.id)
     if assignment:
-        rung = select(Assignment.id).where(Assignment.course_id == member.course.id, Assignment.slug == assignment)
+        rung = courses.id_of_assignment(member.course.id, assignment)
         query = query.where(RegradeRequest.assignment_id.in_(rung))
     return query
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from server.gradebook.points import plain
 from server.groups import service as groups
 from server.messages.service import notify
 from server.models import Assignment, NotificationKind, Regrade, RegradeItem, Submission
@@ -42,4 +43,4 @@ def _same(old: float | None, new: float | None) -> bool:
 
 
 def _points(points: float | None) -> str:
-    return "no" if points is None else f"{points:.2f}".rstrip("0").rstrip(".")
+    return "no" if points is None else plain(points)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TypedDict
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import InvalidInputError
 from server.messages.service import notify
 from server.models import (
     Assignment,
     Course,
-    Enrolment,
     NotificationKind,
     RegradeMessage,
     RegradeRequest,
     RequestState,
-    Role,
     Submission,
     User,
 )
@@ -69,15 +67,10 @@ def add_message(
 
 def tell_staff(session: Session, request: RegradeRequest, submission: Submission, what: str, key: str) -> None:
     """Every member of the staff who takes such notifications."""
-    query = select(Enrolment.user_id).where(
-        Enrolment.course_id == request.course_id,
-        Enrolment.role.in_((Role.ta, Role.instructor)),
-        Enrolment.dropped_at.is_(None),
-    )
     author = session.get_one(User, request.user_id)
     title = session.get_one(Assignment, request.assignment_id).title
     said = f"{author.name} {what}: {title}, submission {submission.number}"
-    others = [one for one in session.scalars(query) if one != request.user_id]
+    others = [one for one in courses.staff_ids(session, request.course_id) if one != request.user_id]
     notify(session, others, NotificationKind.regrade_request_opened, title=said, **_about(session, request, key))
 
 

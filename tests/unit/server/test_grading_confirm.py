@@ -6,7 +6,7 @@ import dataclasses
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from autograder.assignment import LanePolicy
 from autograder.contract import (
@@ -34,9 +34,11 @@ from server.models import (
     Assignment,
     AuditEntry,
     ChangeReason,
+    Enrolment,
     GradeChange,
     Line,
     Node,
+    Result,
     State,
     Submission,
 )
@@ -238,6 +240,25 @@ def test_only_the_best_of_each_person_with_a_speed_that_counts_is_confirmed(worl
     assert confirm(world) == 1
     assert world.state_of(best) is State.queued
     assert confirm(world) == 0
+
+
+def test_what_staff_cleared_stands_on_the_board_and_is_confirmed(world):
+    """Also where its time never settled: what is confirmed is what the board shows, by the same query."""
+    name = world.grade(dataclasses.replace(passed(2.0), held=True), node="forge", **GPU)
+    with world.database.transaction() as session:
+        session.execute(update(Result).values(settled=False))
+    assert (on_board(world), confirm(world)) == ([], 0)
+    review(world, name, Review.cleared)
+    assert on_board(world) == [(name, 0)]
+    assert confirm(world) == 1
+    assert world.state_of(name) is State.queued
+
+
+def test_who_has_left_the_course_is_not_confirmed(world):
+    world.grade(passed(2.0), node="forge", **GPU)
+    with world.database.transaction() as session:
+        session.execute(update(Enrolment).values(dropped_at=world.now))
+    assert (on_board(world), confirm(world)) == ([], 0)
 
 
 def test_whoever_leads_is_confirmed_again_on_another_day_and_not_for_ever(world):
