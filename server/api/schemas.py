@@ -228,6 +228,7 @@ class SubmissionSummary(Read):
     filename: str
     source_hash: str
     author: str
+    user: Annotated[int, Field(description="The author's number.")]
     uploaded_at: datetime
     state: State
     verdict: Verdict | None
@@ -243,11 +244,12 @@ class SubmissionSummary(Read):
             **{name: getattr(submission, name) for name in cls.model_fields if name not in _ELSEWHERE},
             assignment=submission.assignment.slug,
             author=submission.user.name,
+            user=submission.user_id,
             ratio=submission.result.ratio if submission.result else None,
         )
 
 
-_ELSEWHERE = frozenset({"assignment", "author", "ratio"})
+_ELSEWHERE = frozenset({"assignment", "author", "user", "ratio"})
 
 
 class WaitRead(Read):

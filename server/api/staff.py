@@ -1,15 +1,17 @@
-"""What staff go through, as JSON: the roster, what waits for a decision, and extensions."""
+"""What staff go through, as JSON: the roster, what waits for a decision, extensions, and the audit log."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
 from server.api.responses import errors
 from server.api.schemas import Read
+from server.audit import service as audit
+from server.audit.service import Entry
 from server.courses import service as courses
 from server.courses.service import Membership
 from server.gradebook import extensions
@@ -133,6 +135,33 @@ class ExtensionRead(Read):
         )  # fmt: skip
 
 
+class EntryRead(Read):
+    """Something that somebody did."""
+
+    id: int
+    at: datetime
+    action: Annotated[str, Field(description="A noun and a verb.", examples=["grade.overridden"])]
+    actor: Annotated[str | None, Field(description="Who did it; empty: the system, or a command on the server.")]
+    actor_id: int | None
+    about: Annotated[str | None, Field(description="The person whom it is about.")]
+    about_id: int | None
+    assignment: str | None
+    subject: Annotated[str, Field(description="What it was done to.", examples=["assignment:3"])]
+    detail: Annotated[dict[str, Any], Field(description="What was done, as the action has it.")]
+    reason: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> EntryRead:
+        """The entry; people and assignment are called as they are now."""
+        row = entry.row
+        return cls(
+            id=row.id, at=row.at, action=row.action, subject=row.subject, detail=row.detail, reason=row.reason,
+            actor=entry.actor.name if entry.actor else None, actor_id=row.actor_id,
+            about=entry.about.name if entry.about else None, about_id=row.about_id,
+            assignment=entry.assignment.slug if entry.assignment else None,
+        )  # fmt: skip
+
+
 @router.get(f"{_PATH}/roster", responses=errors(401, 403, 404, 422), summary="Roster")
 def read_roster(
     *,
@@ -166,6 +195,25 @@ def read_review(course: str, who: Someone, work: Work) -> ReviewRead:
 @router.get(f"{_PATH}/extensions", responses=errors(401, 403, 404), summary="Extensions")
 def read_extensions(course: str, who: Someone, work: Work) -> list[ExtensionRead]:
     """The newest thousand, also those that ended; for staff."""
-    member = courses.membership(work, who.user, course)
-    member.require_staff()
+    member = courses.staff_of(work, who.user, course)
     return [ExtensionRead.of(row) for row in extensions.of_course(work, member.course.id, most=MOST_EXTENSIONS)]
+
+
+@router.get(f"{_PATH}/audit", responses=errors(401, 403, 404, 422), summary="Audit log")
+def read_audit(
+    *,
+    course: str,
+    who: Someone,
+    work: Work,
+    user: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only what is about this person.")] = None,
+    assignment: Annotated[str, Query(max_length=60, description="Only of this slug.")] = "",
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="Older than this entry.")] = None,
+    limit: Annotated[int, Query(ge=1, le=audit.PAGE)] = audit.PAGE,
+) -> list[EntryRead]:
+    """Who changed what, when and why, newest first; for staff."""
+    course_id = courses.staff_of(work, who.user, course).course.id
+    rung_id = work.scalar(courses.id_of_assignment(course_id, assignment)) if assignment else None
+    if assignment and rung_id is None:
+        return []
+    found = audit.log_of(work, course_id, about_id=user, assignment_id=rung_id, before=before, limit=limit)
+    return [EntryRead.of(entry) for entry in found]

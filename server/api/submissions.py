@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from server.api.responses import errors
@@ -21,7 +22,8 @@ from server.errors import InvalidInputError, LadderError
 from server.http.identity import Someone, identify, require
 from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import Settings, Work, arrived_at, config_of, database_of
-from server.models import Mode, Submission, User
+from server.models import Lane, Language, Mode, Review, State, Submission, User, Verdict
+from server.submissions import listing
 from server.submissions import service as submissions
 from server.submissions.service import SubmissionView
 
@@ -72,20 +74,36 @@ def submit(
     return SubmissionRead.of(view)
 
 
-@router.get("/courses/{course}/submissions", responses=errors(401, 404, 422), summary="My submissions")
+class SubmissionsAsked(BaseModel):
+    """Which submissions; what is not given is left open. Only staff choose people."""
+
+    assignment: Annotated[str, Field(max_length=60, description="Only of this slug.")] = ""
+    student: Annotated[
+        str,
+        Field(
+            max_length=listing.MAX_STUDENT_CHARS,
+            description="Part of a name, address or handle; `#7`: user 7.",
+        ),
+    ] = ""
+    section: Annotated[str | None, Field(max_length=60, description="Only of this one; empty: of none.")] = None
+    verdict: Verdict | None = None
+    state: State | None = None
+    review: Review | None = None
+    lane: Lane | None = None
+    language: Language | None = None
+    mode: Mode | None = None
+    before: Annotated[str, Field(max_length=26, description="Older than this submission.")] = ""
+    limit: Annotated[int, Field(ge=1, le=submissions.MAX_PAGE)] = 50
+
+
+@router.get("/courses/{course}/submissions", responses=errors(401, 403, 404, 422), summary="Submissions")
 def list_submissions(
-    *,
-    course: str,
-    who: Someone,
-    work: Work,
-    assignment: Annotated[str | None, Query(description="Only of this slug.")] = None,
-    mode: Mode | None = None,
-    before: Annotated[str | None, Query(description="Older than this submission.")] = None,
-    limit: Annotated[int, Query(ge=1, le=submissions.MAX_PAGE)] = 50,
+    course: str, who: Someone, work: Work, asked: Annotated[SubmissionsAsked, Query()]
 ) -> list[SubmissionSummary]:
     """Newest first. A student gets their own, staff everybody's."""
     member = courses.membership(work, who.user, course)
-    rows = submissions.history(work, member, assignment=assignment, mode=mode, before=before, limit=limit)
+    wanted = listing.Filter(**asked.model_dump(exclude={"before", "limit"}))
+    rows = listing.listed(work, member, wanted, before=asked.before, limit=asked.limit)
     return [SubmissionSummary.of(row) for row in rows]
 
 

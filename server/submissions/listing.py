@@ -1,4 +1,4 @@
-"""The submissions of a course as its staff go through them: filtered, newest first, a page at a time.
+"""The submissions of a course, filtered, newest first, a page at a time: all of them for its staff, a student's own.
 
 A page begins where the last one ended (`before`, `after`), so that the hundredth costs what the first does.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, joinedload
 
+from server.courses import service as courses
 from server.courses.service import Membership
 from server.models import (
     Assignment,
@@ -109,6 +110,20 @@ def page(
     )
 
 
+def listed(
+    session: Session, member: Membership, wanted: Filter, *, before: str = "", limit: int = PAGE
+) -> Sequence[Submission]:
+    """Older than `before`, or the newest, as `Page` has them: everybody's for staff, a student's own.
+
+    Raises:
+        ForbiddenError: a student asks for people.
+    """
+    if wanted.student or wanted.section is not None:
+        member.require_staff()
+    query = _filtered(member, wanted).order_by(Submission.id.desc()).limit(limit)
+    return session.scalars(query.where(Submission.id < _id_of(member, before)) if before else query).all()
+
+
 def choices(session: Session, member: Membership) -> Choices:
     """What there is to choose from."""
     rows = session.execute(
@@ -126,12 +141,10 @@ def sections_of(session: Session, course_id: int) -> tuple[str, ...]:
 
 
 def _filtered(member: Membership, wanted: Filter) -> Select[Submission]:
-    query = select(Submission).where(Submission.course_id == member.course.id, *_plain(wanted))
+    query = select(Submission).where(*_shown(member), *_plain(wanted))
     if wanted.assignment:
-        slug = select(Assignment.id).where(
-            Assignment.course_id == member.course.id, Assignment.slug == wanted.assignment
-        )
-        query = query.where(Submission.assignment_id == slug.scalar_subquery())
+        rung = courses.id_of_assignment(member.course.id, wanted.assignment)
+        query = query.where(Submission.assignment_id == rung.scalar_subquery())
     if wanted.student:
         query = query.where(Submission.user_id.in_(_people(wanted.student)))
     if wanted.section is not None:
@@ -144,6 +157,12 @@ def _filtered(member: Membership, wanted: Filter) -> Select[Submission]:
         joinedload(Submission.user),
         joinedload(Submission.result).load_only(Result.ratio, Result.ratio_low, Result.ratio_high),
     )
+
+
+def _shown(member: Membership) -> list[ColumnElement[bool]]:
+    """What of the course they see here."""
+    own = [] if member.is_staff else [Submission.user_id == member.user.id]
+    return [Submission.course_id == member.course.id, *own]
 
 
 def _plain(wanted: Filter) -> list[ColumnElement[bool]]:
@@ -171,12 +190,8 @@ def _people(text: str) -> Select[int]:
 
 
 def _id_of(member: Membership, public_id: str) -> Any:
-    """Its place; one that is not of this course has none, and nothing comes after it."""
-    return (
-        select(Submission.id)
-        .where(Submission.public_id == public_id[:26], Submission.course_id == member.course.id)
-        .scalar_subquery()
-    )
+    """Its place; one that they do not see here has none, and nothing comes after it."""
+    return select(Submission.id).where(Submission.public_id == public_id[:26], *_shown(member)).scalar_subquery()
 
 
 def _sections(session: Session, member: Membership, rows: Sequence[Submission]) -> dict[int, str]:

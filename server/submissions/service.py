@@ -208,7 +208,6 @@ def history(
     membership: Membership,
     *,
     assignment: str | None = None,
-    mode: Mode | None = None,
     user: User | None = None,
     together: bool = False,
     before: str | None = None,
@@ -223,30 +222,26 @@ def history(
         before: older than the submission with this public id.
         limit: at most `MAX_PAGE`.
     """
+    owner = user if membership.is_staff else membership.user
+    wanted = courses.id_of_assignment(membership.course.id, assignment) if assignment is not None else None
+    assignment_id = session.scalar(wanted) if wanted is not None else None
+    shown = [Submission.course_id == membership.course.id]
+    if owner is not None:
+        shown.append(_theirs(session, owner, assignment_id if together else None))
+    if assignment is not None:
+        shown.append(Submission.assignment_id == assignment_id)
+    if before is not None:
+        # One that is not among them has no place there, and nothing comes after it.
+        start = select(Submission.id).where(Submission.public_id == before, *shown).scalar_subquery()
+        shown.append(Submission.id < start)
     query = (
         select(Submission)
-        .where(Submission.course_id == membership.course.id)
+        .where(*shown)
         .options(joinedload(Submission.assignment), joinedload(Submission.user), joinedload(Submission.result))
         .order_by(Submission.id.desc())
         .limit(max(1, min(limit, MAX_PAGE)))
     )
-    owner = user if membership.is_staff else membership.user
-    assignment_id = _id_of(session, membership, assignment) if assignment is not None else None
-    if owner is not None:
-        query = query.where(_theirs(session, owner, assignment_id if together else None))
-    if assignment is not None:
-        query = query.where(Submission.assignment_id == assignment_id)
-    if mode is not None:
-        query = query.where(Submission.mode == mode)
-    if before is not None:
-        start = select(Submission.id).where(Submission.public_id == before).scalar_subquery()
-        query = query.where(Submission.id < start)
     return list(session.scalars(query))
-
-
-def _id_of(session: Session, membership: Membership, slug: str) -> int | None:
-    query = select(Assignment.id).where(Assignment.course_id == membership.course.id, Assignment.slug == slug)
-    return session.scalar(query)
 
 
 def _theirs(session: Session, owner: User, assignment_id: int | None) -> ColumnElement[bool]:

@@ -2,16 +2,24 @@
 
 To add a route: add a row to `TABLE`, and its body to `BODIES` if it takes one. A row says which status each role gets;
 the helpers below name the usual rows.
+
+The course is made and served once; before every route its database is put back to what it was then.
 """
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
+from conftest import People, Site, make_config, make_people, served, submits
+from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import delete, select
 
@@ -19,7 +27,10 @@ from server import ids
 from server.accounts import service as accounts
 from server.alerts import service as alerts
 from server.announcements import service as announcements
+from server.app import create_app
+from server.config import Config
 from server.courses import service as courses
+from server.db import Database
 from server.grading.artefacts import store_artefact
 from server.models import (
     AlertKind,
@@ -241,6 +252,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{COURSE}/gradebook"): staff_of(200),
     ("GET", f"{API}{COURSE}/gradebook.csv"): staff_of(200),
     ("GET", f"{API}{COURSE}/roster"): staff_of(200),
+    ("GET", f"{API}{COURSE}/audit"): staff_of(200),
     ("GET", f"{API}{COURSE}/review"): staff_of(200),
     ("GET", f"{API}{COURSE}/extensions"): staff_of(200),
     ("GET", f"{COURSE}/schedule"): staff_of(200, 303),
@@ -425,10 +437,57 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
 }
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A course that is served, with a submission of Alice's, and what its database was then.
+
+    Attributes:
+        kept: a copy of the database, in memory.
+        file: where the database is. Who may do what does not depend on its kind; once, on SQLite, is enough.
+        made: Alice's submission.
+        node_token: of the node `node-1`.
+    """
+
+    config: Config
+    database: Database
+    people: People
+    app: FastAPI
+    url: str
+    file: Path
+    kept: sqlite3.Connection
+    made: Submission
+    node_token: str
+
+    def put_back(self) -> None:
+        """Make the database what it was; whoever has it open sees that as one transaction."""
+        with closing(sqlite3.connect(self.file)) as now:
+            self.kept.backup(now)
+
+
+@pytest.fixture(scope="module")
+def served_stage(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Made for all routes: a course takes longer to make than to ask about."""
+    folder = tmp_path_factory.mktemp("stage")
+    file = folder / "ladder.sqlite"
+    shutil.copy(sqlite_template, file)
+    config = make_config(f"sqlite:///{file}", folder)
+    database = Database(config.database_url)
+    people = make_people(database, config)
+    made = submits(database, config)(people.alice)
+    with database.transaction() as session:
+        _node, node_token = nodes.create_node(session, name="node-1", now=people.alice.created_at)
+    app = create_app(config)
+    with served(app) as url, closing(sqlite3.connect(":memory:", check_same_thread=False)) as kept:
+        with closing(sqlite3.connect(file)) as now:
+            now.backup(kept)
+        yield Stage(config, database, people, app, url, file, kept, made, node_token)
+    database.dispose()
+
+
 @pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """Who may do what does not depend on the database; once is enough."""
-    return sqlite_url
+def stage(served_stage: Stage) -> Stage:
+    served_stage.put_back()
+    return served_stage
 
 
 @contextmanager
@@ -543,9 +602,9 @@ def _regrades(session, made) -> dict[str, object]:
 
 
 @pytest.fixture
-def fill(*, database, people, submit, config) -> Callable[[str], str]:
+def fill(stage: Stage) -> Callable[[str], str]:
     """Put ids that belong to Alice into a path; what a request uses up is made anew for each."""
-    made = submit(people.alice)
+    database, people, config, made = stage.database, stage.people, stage.config, stage.made
     with database.reading() as session:
         bundle = session.get(Submission, made.id, options=[]).version_id
         bundle_hash = session.get(nodes.Bundle, session.scalar(nodes.select(nodes.Bundle.hash))).hash
@@ -589,26 +648,26 @@ def fill(*, database, people, submit, config) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def client_of(site, database, people, config) -> Callable[[str, str], httpx.Client]:
+def client_of(stage: Stage) -> Iterator[Callable[[str, str], httpx.Client]]:
     """A new client of this role: with a token for the API, with a login for pages."""
-    with database.transaction() as session:
-        _node, node_token = nodes.create_node(session, name="node-1", now=people.alice.created_at)
+    with ExitStack() as stack:
+        site = Site(stage.url, stack, stage.database)
 
-    def call(role: str, path: str) -> httpx.Client:
-        if role == "anonymous":
-            return site.browser()
-        if role == "node":
-            return site.browser(headers={"authorization": f"Bearer {node_token}"})
-        user = getattr(people, PERSONS[role])
-        return site.bearer(user) if path.startswith(API) else site.logged_in(user, config)
+        def call(role: str, path: str) -> httpx.Client:
+            if role == "anonymous":
+                return site.browser()
+            if role == "node":
+                return site.browser(headers={"authorization": f"Bearer {stage.node_token}"})
+            user = getattr(stage.people, PERSONS[role])
+            return site.bearer(user) if path.startswith(API) else site.logged_in(user, stage.config)
 
-    return call
+        yield call
 
 
-def test_every_route_has_its_row_and_every_row_its_route(app):
+def test_every_route_has_its_row_and_every_row_its_route(served_stage):
     routes = {
         (method, route.path)
-        for route in iter_route_contexts(app.routes)
+        for route in iter_route_contexts(served_stage.app.routes)
         for method in (route.methods or ())
         if method not in {"HEAD", "OPTIONS"}
     }
@@ -616,7 +675,7 @@ def test_every_route_has_its_row_and_every_row_its_route(app):
 
 
 @pytest.mark.parametrize("route", TABLE, ids=" ".join)
-def test_each_role_gets_what_the_table_says(*, route, fill, client_of, app):
+def test_each_role_gets_what_the_table_says(route, fill, client_of):
     found = {}
     for role in ROLES:
         with answer(client_of(role, route[1]), route, fill(route[1])) as response:

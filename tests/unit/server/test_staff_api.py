@@ -1,4 +1,4 @@
-"""What staff go through, as JSON: the roster, what waits for a decision, extensions."""
+"""What staff go through, as JSON: the roster, what waits for a decision, extensions, submissions, the audit log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from sqlalchemy import select
 
 from server.courses import service as courses
 from server.gradebook import extensions
-from server.models import Assignment, Review, State, Submission, Verdict
+from server.models import Assignment, AuditEntry, Course, Mode, Review, State, Submission, User, Verdict
 
 API = "/api/v1/courses/gpu"
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -70,3 +71,92 @@ def test_extensions_say_whether_they_hold(tom, people, database):
         staff = courses.membership(session, people.tom, "gpu")
         extensions.withdraw(session, staff, given.id, reason="Well again.", now=now)
     assert tom.get(f"{API}/extensions").json()[0]["withdrawn_at"] is not None
+
+
+@pytest.fixture
+def handed_in(people, submit, database):
+    """Alice's of section A: one that passed and is held, and a run; Bob's that waits. By name."""
+    made = {
+        "held": submit(people.alice).public_id,
+        "run": submit(people.alice, mode=Mode.run).public_id,
+        "bobs": submit(people.bob).public_id,
+    }
+    with database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == made["held"])).one()
+        row.review, row.state, row.verdict = Review.held, State.done, Verdict.passed
+        courses.membership(session, people.alice, "gpu").enrolment.section = "A"
+    return made
+
+
+def found(client, handed_in, query=""):
+    answer = client.get(f"{API}/submissions{query}")
+    assert answer.status_code == 200, answer.text
+    called = {public_id: name for name, public_id in handed_in.items()}
+    return [called[item["public_id"]] for item in answer.json()]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", ["bobs", "run", "held"]),
+        ("?student=ALI", ["run", "held"]),
+        ("?student=nobody%20at%20all", []),
+        ("?section=A", ["run", "held"]),
+        ("?section=", ["bobs"]),
+        ("?verdict=passed", ["held"]),
+        ("?review=held&state=done", ["held"]),
+        ("?mode=run", ["run"]),
+        ("?lane=cpu&language=triton&assignment=add_one&limit=1", ["bobs"]),
+        ("?lane=h200", []),
+        ("?assignment=none", []),
+        ("?before=none", []),
+    ],
+)
+def test_staff_find_submissions_as_on_their_page(tom, handed_in, query, names):
+    assert found(tom, handed_in, query) == names
+
+
+def test_staff_go_through_submissions_page_by_page_and_by_person(tom, people, handed_in):
+    assert found(tom, handed_in, f"?before={handed_in['bobs']}") == ["run", "held"]
+    assert found(tom, handed_in, f"?student=%23{people.bob.id}") == ["bobs"]
+    item = tom.get(f"{API}/submissions?limit=1").json()[0]
+    assert (item["author"], item["user"]) == ("Bob", people.bob.id)
+    for wrong in ("?verdict=fine", "?limit=0", f"?student={'x' * 200}", "?lane=cpu&lane=none"):
+        assert tom.get(f"{API}/submissions{wrong}").status_code == 422, wrong
+
+
+def test_a_student_finds_their_own_and_asks_for_nobody(site, people, handed_in):
+    alice = site.bearer(people.alice)
+    assert found(alice, handed_in) == ["run", "held"]
+    assert found(alice, handed_in, "?verdict=passed") == ["held"]
+    assert found(alice, handed_in, f"?before={handed_in['bobs']}") == []
+    for asked in ("?student=bob", f"?student=%23{people.alice.id}", "?section=A", "?section="):
+        assert alice.get(f"{API}/submissions{asked}").status_code == 403
+
+
+def test_the_audit_log_says_who_did_what_to_whom(tom, people, database):
+    with database.transaction() as session:
+        ines = courses.membership(session, session.get_one(User, people.ines.id), "gpu")
+        rung = session.scalars(select(Assignment)).one()
+        courses.set_dates(session, rung, open_at=None, due_at=LATER, late_until=None, actor=ines.user)
+        extensions.grant_late_days(session, ines, user_ids=[people.bob.id], days=2, reason="was ill <b>", now=LATER)
+    days, dates = tom.get(f"{API}/audit?limit=2").json()
+    assert (dates["action"], dates["actor"], dates["assignment"]) == ("assignment.dates_set", "Ines", "add_one")
+    assert (days["action"], days["about"], days["reason"]) == ("late_days.granted", "Bob", "was ill <b>")
+    assert (days["actor_id"], days["about_id"]) == (people.ines.id, people.bob.id)
+    assert days["detail"]
+    assert [one["id"] for one in tom.get(f"{API}/audit?before={days['id']}&limit=1").json()] == [dates["id"]]
+    assert tom.get(f"{API}/audit?user={people.bob.id}").json()[0] == days
+    assert dates in tom.get(f"{API}/audit?assignment=add_one").json()
+    assert days not in tom.get(f"{API}/audit?assignment=add_one").json()
+    assert tom.get(f"{API}/audit?assignment=none").json() == []
+    for wrong in ("?before=0", "?user=x", f"?user={'9' * 30}", "?limit=101"):
+        assert tom.get(f"{API}/audit{wrong}").status_code == 422, wrong
+
+
+def test_the_audit_log_is_of_one_course(tom, people, database):
+    with database.transaction() as session:
+        other = session.scalars(select(Course.id).where(Course.slug != "gpu")).first()
+        session.add(AuditEntry(at=LATER, action="x.secret", subject="course:other", course_id=other, detail={}))
+        session.add(AuditEntry(at=LATER, action="x.secret", subject="server", course_id=None, detail={}))
+    assert "x.secret" not in tom.get(f"{API}/audit").text

@@ -221,8 +221,9 @@ def test_history_is_newest_first_and_a_students_own(database, people, submit):
 
         assert listed(student) == ids[::-1]
         assert listed(student, user=people.bob) == ids[::-1]
-        assert listed(student, mode=Mode.run) == [ids[1]]
         assert listed(student, before=ids[2]) == [ids[1], ids[0]]
+        assert listed(student, before=bobs.public_id) == [], "another's is no place in one's own"
+        assert listed(staff, before=bobs.public_id) == ids[::-1]
         assert listed(student, limit=1) == [ids[2]]
         assert listed(student, assignment="another") == []
         assert listed(staff) == [bobs.public_id, *ids[::-1]]
