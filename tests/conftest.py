@@ -35,6 +35,10 @@ END $$
 """
 """Deletes the rows that there are: a test leaves few, and truncating some sixty tables takes over a second."""
 
+# As in a judge (`autograder.judge.__main__`), torch has one thread here and in what tests start. With one per core, the
+# threads of two test processes wait for each other in loops, which takes three times the processor time of the work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile(
     "long", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
@@ -73,17 +77,18 @@ def postgres_url(_shared_postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite database; to be copied."""
     path = tmp_path_factory.mktemp("template") / "ladder.sqlite"
     migrations.upgrade(f"sqlite:///{path}")
     return path
 
 
 @pytest.fixture
-def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     """The URL of a migrated SQLite database of this test's own."""
     path = tmp_path / "ladder.sqlite"
-    shutil.copy(_sqlite_template, path)
+    shutil.copy(sqlite_template, path)
     return f"sqlite:///{path}"
 
 

@@ -70,19 +70,22 @@ def route_of(scope: Scope) -> str:
         return NO_ROUTE
     templates: dict[object, str] | None = getattr(app.state, "route_templates", None)
     if templates is None:
-        templates = app.state.route_templates = _templates(app.routes)
-    return templates.get(endpoint, NO_ROUTE)
+        templates = app.state.route_templates = {}
+    if endpoint not in templates:
+        templates[endpoint] = _template(app.routes, endpoint)
+    return templates[endpoint]
 
 
-def _templates(routes: Sequence[BaseRoute]) -> dict[object, str]:
-    """By endpoint: a route that FastAPI included under a prefix does not know its whole path itself."""
-    found: dict[object, str] = {}
+def _template(routes: Sequence[BaseRoute], endpoint: object) -> str:
+    """A route that FastAPI included under a prefix does not know its whole path itself.
+
+    FastAPI works such paths out when it first looks at them, and in order: what comes after this one is left alone.
+    """
     for route in iter_route_contexts(routes):
         one = route.original_route
-        endpoint = getattr(one, "endpoint", None) or getattr(one, "app", None)
-        if endpoint is not None and route.path is not None:
-            found[endpoint] = route.path
-    return found
+        if endpoint == (getattr(one, "endpoint", None) or getattr(one, "app", None)) and route.path is not None:
+            return route.path
+    return NO_ROUTE
 
 
 def exposition() -> bytes:

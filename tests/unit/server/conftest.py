@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import re
 import shutil
@@ -47,12 +48,17 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def config(database_url: str, tmp_path: Path) -> Config:
-    shutil.copytree(RUNGS, tmp_path / "rungs")
+    return make_config(database_url, tmp_path)
+
+
+def make_config(database_url: str, folder: Path) -> Config:
+    """Settings with rungs of their own, in `folder`."""
+    shutil.copytree(RUNGS, folder / "rungs")
     return dataclasses.replace(
-        load_config({"LADDER_HOME": str(tmp_path / "home")}),
+        load_config({"LADDER_HOME": str(folder / "home")}),
         database_url=database_url,
-        assignments=tmp_path / "rungs" / "assignments",
-        reference=tmp_path / "rungs" / "reference",
+        assignments=folder / "rungs" / "assignments",
+        reference=folder / "rungs" / "reference",
         poll_s=0.02,
     )
 
@@ -80,6 +86,10 @@ class People:
 
 @pytest.fixture
 def people(database: Database, config: Config) -> People:
+    return make_people(database, config)
+
+
+def make_people(database: Database, config: Config) -> People:
     """Alice and Bob are students, Carol was one and dropped the course, Tom is the TA, Ines the instructor."""
     with database.transaction() as session:
         course = courses.create_course(session, slug=COURSE, title="GPU programming")
@@ -116,6 +126,11 @@ Submit = Callable[..., Submission]
 
 @pytest.fixture
 def submit(database: Database, config: Config, people: People) -> Submit:
+    assert people
+    return submits(database, config)
+
+
+def submits(database: Database, config: Config) -> Submit:
     """Hand something in, in a transaction of its own."""
 
     def call(user: User, source: bytes = b"def add_one(x, out, n): ...\n", **changes: object) -> Submission:
@@ -218,11 +233,43 @@ def until(condition: Callable[[], object], patience_s: float = PATIENCE_S, look_
         time.sleep(look_s)
 
 
+class _PromptServer(uvicorn.Server):
+    """uvicorn that notices at once that it should end: a tenth of a second twice is much beside most tests."""
+
+    LOOK_S = 0.01
+
+    async def main_loop(self) -> None:
+        """Until somebody says so."""
+        counter = 0
+        while not await self.on_tick(counter):
+            counter += 1
+            await asyncio.sleep(self.LOOK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As usual, but for the pause in which connections may end: `_idle` waits for them."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        if await self._idle():
+            await self.lifespan.shutdown()
+        else:
+            await super().shutdown(sockets)
+
+    async def _idle(self) -> bool:
+        """Wait for requests that are being answered, as long as a few looks take; whether none is left."""
+        for _ in range(10):
+            await asyncio.sleep(self.LOOK_S)
+            if not (self.server_state.connections or self.server_state.tasks):
+                return True
+        return False
+
+
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
     """The URL under which uvicorn serves `app` from a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
+    server = _PromptServer(uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
