@@ -243,7 +243,7 @@ def _check_options(question: Question, where: str, reader: Reader) -> None:
             raise reader.error(f"{where}.options", f"{name!r} needs a name of a-z, 0-9 and _, and a text")
     if question.kind is QuestionKind.choice and question.tries_allowed >= len(question.options):
         problem = f"{question.tries_allowed} tries at {len(question.options)} options: who tries them all is right"
-        raise reader.error(f"{where}.tries", problem, f"Say tries = {len(question.options) - 1} or fewer.")
+        raise reader.error(f"{where}.tries", problem, f"Say tries = {len(question.options) - 1}, or give more options.")
 
 
 def _check_key(key: Key, question: Question, where: str, reader: Reader) -> None:

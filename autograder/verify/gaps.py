@@ -42,6 +42,9 @@ WORDS = (800, 1500)
 MUTANTS = 6
 HONEST = 2
 QUESTIONS = (3, 6)
+_TEMPLATES = Path(__file__).parent / "new_rung"
+_FENCED = re.compile(r"```.*?```", re.DOTALL)
+_FORMULA = re.compile(r"\$[^$]+\$")
 _POINTED_OUT = 100
 """Smaller numbers stand in every text."""
 _TELLING = 40
@@ -66,6 +69,8 @@ def find(assignment_folder: Path, reference_folder: Path) -> tuple[Gap, ...]:
     families = load_families(reference_folder)
     return (
         *handout(assignment_folder),
+        *_untouched(assignment_folder / "README.md", "assignment"),
+        *_untouched(reference_folder / "notes.md", "staff"),
         *_quiz(assignment, assignment_folder, reference_folder),
         *_cases(assignment, families),
         *_files(assignment, assignment_folder, reference_folder),
@@ -91,6 +96,18 @@ def handout(folder: Path) -> Iterator[Gap]:
         yield Gap("README.md", f"has {count} words; a handout has {WORDS[0]} to {WORDS[1]}")
     if "<details>" not in text:
         yield Gap("README.md", "no hint unfolds (<details>)")
+    if not _FORMULA.search(_FENCED.sub("", text)):
+        yield Gap("README.md", "no formula says what is computed ($…$)")
+
+
+def _untouched(path: Path, begun_in: str) -> Iterator[Gap]:
+    """What still stands in a text as `ladder assignments new` wrote it, to say what belongs there."""
+    template = (_TEMPLATES / begun_in / f"{path.name}.template").read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    # Headings and hints keep their form, and a line with a name in it is filled in.
+    for line in template.splitlines():
+        if len(line) >= _TELLING and line[0] not in "#<" and "@" not in line and line in text:
+            yield Gap(path.name, f"still says {line!r}, as it was begun")
 
 
 def words(text: str) -> int:

@@ -64,6 +64,7 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
         (_edit(f"{PUBLIC}/README.md", "## What to write", "## Hints\n\n## What to write"), "another order"),
         (_write(f"{PUBLIC}/README.md", "# Short\n"), "has 1 words"),
         (_edit(f"{PUBLIC}/README.md", "<details>", ""), "no hint unfolds"),
+        (_edit(f"{PUBLIC}/README.md", "$", ""), "no formula says what is computed"),
         (_remove(f"{PUBLIC}/quiz.toml"), "has 0 questions; a quiz has 3 to 6"),
         (_edit(f"{PUBLIC}/assignment.toml", "quiz = 5", "quiz = 0"), "the quiz is worth nothing"),
         (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder.assignment import load_assignment, load_families, load_mutants
-from autograder.contract import Language, Work
+from autograder.contract import Lane, Language, Work
 from autograder.errors import ScaffoldError
 from autograder.quiz import load_quiz
 from autograder.sandbox.process import ProcessSandbox
@@ -41,8 +41,23 @@ def _unquoted(path: Path) -> str:
 
 def test_what_it_lacks_is_what_its_author_has_to_write(begun: tuple[Path, Path]) -> None:
     found = {gap.where for gap in gaps.find(*begun)}
-    assert found == {"README.md", "quiz.toml", "milestones", "submissions", "mutants.toml"}
+    assert found == {"README.md", "notes.md", "quiz.toml", "milestones", "submissions", "mutants.toml"}
     assert shortcuts.find(begun[0]) == ()
+
+
+def test_what_only_says_what_belongs_there_is_missing(begun: tuple[Path, Path]) -> None:
+    found = [gap.problem for gap in gaps.find(*begun) if "as it was begun" in gap.problem]
+    assert "still says 'What is known of it, and what was measured: command, machine, date.', as it was begun" in found
+    assert 'still says "How points fall, with the manifest\'s numbers.", as it was begun' in found
+    (begun[1] / "notes.md").write_text("# Notes\n", encoding="utf-8")
+    assert not [gap for gap in gaps.find(*begun) if gap.where == "notes.md"]
+
+
+def test_it_is_graded_on_every_kind_of_gpu(begun: tuple[Path, Path]) -> None:
+    assignment = load_assignment(begun[0])
+    gpus = {name for name, policy in assignment.lanes.items() if policy.speed_points}
+    assert gpus == {"h100", "h200", "b200"}
+    assert all(any(case.ranked for case in assignment.cases_for(Lane(name))) for name in gpus)
 
 
 def test_every_kernel_of_it_gets_the_verdict_it_must_get(begun: tuple[Path, Path]) -> None:
