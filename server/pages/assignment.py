@@ -31,7 +31,7 @@ from server.http.work import Settings, Work, arrived_at, database_of
 from server.models import Submission, User
 from server.nodes import service as nodes
 from server.pages import begun_with
-from server.pages.highlight import highlight
+from server.pages.highlight import listing
 from server.pages.markdown import handout_html
 from server.pages.progress import climb, late_days
 from server.pages.rendering import Slot, render, write
@@ -169,7 +169,7 @@ def _page(
         detail=detail,
         spec=detail.spec,
         handout=handout_html(detail.handout),
-        reading=highlight(detail.reading, "python"),
+        reading=listing(detail.reading, "python"),
         draft=begun_with.newest(begun, stored),
         texts=begun_with.texts(detail, begun, stored),
         problem=problem,

@@ -48,6 +48,8 @@ def markdown_html(text: str) -> Markup:
     parser = MarkdownIt("commonmark", {"html": True, "typographer": False}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
     parser.use(dollarmath_plugin, allow_space=True, double_inline=True, renderer=_maths)
+    for rule in ("math_block", "math_inline_double"):
+        parser.add_render_rule(rule, _formula)
     tokens = parser.parse(text)
     if tokens and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
         tokens = tokens[3:]
@@ -62,6 +64,12 @@ def _maths(latex: str, options: Mapping[str, Any]) -> str:
         return _clean_mathml(convert(latex, display=display))
     except Exception:  # noqa: BLE001  # the converter raises whatever its parser met; a handout then shows the formula's text
         return f"<code>{escape(latex)}</code>"
+
+
+def _formula(_renderer: object, tokens: Sequence[Token], idx: int, *_: Any) -> str:
+    """A formula on lines of its own, in a region that scrolls: on a phone it is wider than the page."""
+    inner = _maths(tokens[idx].content, {"display_mode": True})
+    return f'<div class="maths" tabindex="0" role="group" aria-label="Formula">{inner}</div>\n'
 
 
 def _number_headings(tokens: Sequence[Token]) -> None:

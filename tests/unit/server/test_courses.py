@@ -115,6 +115,8 @@ def test_a_starter_that_is_there_to_read_is_no_language(database, config, people
     page = site.logged_in(people.alice, config).get(f"/courses/{COURSE}/assignments/{RUNG}").text
     assert "in plain PyTorch, to read" in page
     assert "x &lt; y" in page
+    assert '<div class="code code--tall" tabindex="0" role="group" aria-label="The starter in plain PyTorch">' in page
+    assert 'id="reading-1"' in page
 
 
 def test_the_bundle_is_named_by_its_content(database, people):

@@ -85,6 +85,12 @@ def test_maths_becomes_mathml_and_nothing_else() -> None:
     assert "mathcolor" not in html
 
 
+@pytest.mark.parametrize("text", ["$$\nx^2\n$$", "so $$x^2$$ holds"])
+def test_a_formula_on_its_own_lines_scrolls_by_itself(text: str) -> None:
+    """On a phone it is wider than the page."""
+    assert '<div class="maths" tabindex="0" role="group" aria-label="Formula"><math' in handout_html(text)
+
+
 def test_a_formula_that_cannot_be_read_is_shown_as_its_text() -> None:
     assert "<code>\\frac{</code>" in handout_html(r"$\frac{$")
 
