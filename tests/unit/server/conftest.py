@@ -7,11 +7,12 @@ import dataclasses
 import re
 import shutil
 import socket
+import sqlite3
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import unescape
@@ -33,6 +34,7 @@ from server.courses import service as courses
 from server.courses import sync
 from server.db import Database
 from server.models import Course, Lane, Language, Mode, Role, Submission, User
+from server.nodes import service as nodes
 from server.submissions import service as submissions
 from tests.doubles.world import World
 
@@ -182,6 +184,57 @@ def site(app: FastAPI, database: Database) -> Iterator[Site]:
     with ExitStack() as stack:
         url = stack.enter_context(served(app))
         yield Site(url, stack, database)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A course that is served, with a node and a submission of Alice's, and what its database was then.
+
+    Attributes:
+        kept: a copy of the database, in memory.
+        file: where the database is, SQLite's.
+        made: Alice's submission.
+        node_token: of the node `node-1`.
+    """
+
+    config: Config
+    database: Database
+    people: People
+    app: FastAPI
+    url: str
+    file: Path
+    kept: sqlite3.Connection
+    made: Submission
+    node_token: str
+
+    def site(self, stack: ExitStack) -> Site:
+        """Makes clients that `stack` ends."""
+        return Site(self.url, stack, self.database)
+
+    def put_back(self) -> None:
+        """Make the database what it was; whoever has it open sees that as one transaction."""
+        with closing(sqlite3.connect(self.file)) as now:
+            self.kept.backup(now)
+
+
+@pytest.fixture(scope="module")
+def served_stage(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """For many small questions about one course, which takes longer to make than to ask about."""
+    folder = tmp_path_factory.mktemp("stage")
+    file = folder / "ladder.sqlite"
+    shutil.copy(sqlite_template, file)
+    config = make_config(f"sqlite:///{file}", folder)
+    database = Database(config.database_url)
+    people = make_people(database, config)
+    made = submits(database, config)(people.alice)
+    with database.transaction() as session:
+        _node, node_token = nodes.create_node(session, name="node-1", now=people.alice.created_at)
+    app = create_app(config)
+    with served(app) as url, closing(sqlite3.connect(":memory:", check_same_thread=False)) as kept:
+        with closing(sqlite3.connect(file)) as now:
+            now.backup(kept)
+        yield Stage(config, database, people, app, url, file, kept, made, node_token)
+    database.dispose()
 
 
 @pytest.fixture

@@ -8,18 +8,13 @@ The course is made and served once; before every route its database is put back 
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from conftest import People, Site, make_config, make_people, served, submits
-from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import delete, select
 
@@ -27,10 +22,7 @@ from server import ids
 from server.accounts import service as accounts
 from server.alerts import service as alerts
 from server.announcements import service as announcements
-from server.app import create_app
-from server.config import Config
 from server.courses import service as courses
-from server.db import Database
 from server.grading.artefacts import store_artefact
 from server.models import (
     AlertKind,
@@ -62,6 +54,10 @@ from server.models import (
 )
 from server.nodes import service as nodes
 from server.roster import imports, invites
+
+if TYPE_CHECKING:
+    # The table is imported by browser tests too, which have another conftest.
+    from conftest import Stage
 
 ROLES = ("anonymous", "stranger", "dropped", "other", "owner", "ta", "instructor", "admin", "node")
 """stranger: instructor of another course; dropped: was a student of this one; other and owner: students of it, the
@@ -437,55 +433,9 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
 }
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A course that is served, with a submission of Alice's, and what its database was then.
-
-    Attributes:
-        kept: a copy of the database, in memory.
-        file: where the database is. Who may do what does not depend on its kind; once, on SQLite, is enough.
-        made: Alice's submission.
-        node_token: of the node `node-1`.
-    """
-
-    config: Config
-    database: Database
-    people: People
-    app: FastAPI
-    url: str
-    file: Path
-    kept: sqlite3.Connection
-    made: Submission
-    node_token: str
-
-    def put_back(self) -> None:
-        """Make the database what it was; whoever has it open sees that as one transaction."""
-        with closing(sqlite3.connect(self.file)) as now:
-            self.kept.backup(now)
-
-
-@pytest.fixture(scope="module")
-def served_stage(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Made for all routes: a course takes longer to make than to ask about."""
-    folder = tmp_path_factory.mktemp("stage")
-    file = folder / "ladder.sqlite"
-    shutil.copy(sqlite_template, file)
-    config = make_config(f"sqlite:///{file}", folder)
-    database = Database(config.database_url)
-    people = make_people(database, config)
-    made = submits(database, config)(people.alice)
-    with database.transaction() as session:
-        _node, node_token = nodes.create_node(session, name="node-1", now=people.alice.created_at)
-    app = create_app(config)
-    with served(app) as url, closing(sqlite3.connect(":memory:", check_same_thread=False)) as kept:
-        with closing(sqlite3.connect(file)) as now:
-            now.backup(kept)
-        yield Stage(config, database, people, app, url, file, kept, made, node_token)
-    database.dispose()
-
-
 @pytest.fixture
 def stage(served_stage: Stage) -> Stage:
+    """Who may do what does not depend on the kind of database; once, on SQLite, is enough."""
     served_stage.put_back()
     return served_stage
 
@@ -651,7 +601,7 @@ def fill(stage: Stage) -> Callable[[str], str]:
 def client_of(stage: Stage) -> Iterator[Callable[[str, str], httpx.Client]]:
     """A new client of this role: with a token for the API, with a login for pages."""
     with ExitStack() as stack:
-        site = Site(stage.url, stack, stage.database)
+        site = stage.site(stack)
 
         def call(role: str, path: str) -> httpx.Client:
             if role == "anonymous":
