@@ -45,7 +45,8 @@ def make_engine(url: str) -> Engine:
     """Connect to the database that `url` names; SQLite's folder is made."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=10, connect_args=_LIVELY)
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        engine = create_engine(parsed, pool_size=10, connect_args=_LIVELY, hide_parameters=True)
         event.listen(engine, "checkin", _note_time)
         event.listen(engine, "checkout", _see_that_it_lives)
         return engine
@@ -54,7 +55,8 @@ def make_engine(url: str) -> Engine:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Its owner's alone from the beginning; the files that SQLite makes beside it are made like it.
         path.touch(mode=0o600)
-    engine = create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False})
+    arguments = {"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
+    engine = create_engine(parsed, connect_args=arguments, hide_parameters=True)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_immediate)
     return engine

@@ -125,8 +125,13 @@ async def _database_error(request: Request, error: Exception) -> Response:
 
 
 async def _data_error(request: Request, error: Exception) -> Response:
-    """PostgreSQL refuses to look for a zero byte; such a text names nothing."""
-    logger.warning("the database refused a value trace=%s", getattr(request.state, "trace", ""), exc_info=error)
+    """PostgreSQL refuses to look for a zero byte; such a text names nothing.
+
+    Anybody can send one, so it is one line in the log, without what they sent.
+    """
+    logger.warning(
+        "the database refused a value: %s trace=%s", type(error).__name__, getattr(request.state, "trace", "")
+    )
     message = "Something in this request is a value that cannot be stored or looked for, such as a zero byte."
     return render(request, _page(request, 422, InvalidInputError.__name__, message))
 

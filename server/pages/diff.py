@@ -18,7 +18,7 @@ from server.errors import InvalidInputError
 from server.groups import service as groups
 from server.http.identity import Someone
 from server.http.work import Work
-from server.models import AssignmentVersion, Submission, User
+from server.models import AssignmentVersion, Mode, Submission, User
 from server.pages.compiled_diff import InstructionChange, compiled_changes, instruction_changes
 from server.pages.highlight import Line, listing, source_lines
 from server.pages.rendering import render
@@ -83,7 +83,7 @@ class Change:
 def diff_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """This version against `from`, or against the one before it."""
     new = submissions.find(work, who.user, public_id)
-    versions = _versions(work, new)
+    versions = _versions(work, new, who.user)
     asked = request.query_params.get("from")
     old = submissions.find(work, who.user, asked) if asked else _before(versions, new)
     if old is not None and not _belong_together(work, old, new):
@@ -146,11 +146,16 @@ def _diff(session: Session, old: Submission, new: Submission) -> Diff:
     return compare(before, after, old.language.value, new.language.value)
 
 
-def _versions(session: Session, submission: Submission) -> list[Submission]:
-    """All of its student's for this assignment, runs too, newest first."""
+def _versions(session: Session, submission: Submission, viewer: User) -> list[Submission]:
+    """All of its student's for this assignment, newest first; runs too, but not for others of a group."""
+    own = viewer.id == submission.user_id or submissions.is_staff_of(session, viewer, submission)
     query = (
         select(Submission)
-        .where(Submission.user_id == submission.user_id, Submission.assignment_id == submission.assignment_id)
+        .where(
+            Submission.user_id == submission.user_id,
+            Submission.assignment_id == submission.assignment_id,
+            Submission.mode.in_(Mode if own else [Mode.submission]),
+        )
         .order_by(Submission.id.desc())
         .limit(MOST_VERSIONS)
     )

@@ -162,7 +162,9 @@ def _noun(submission: Submission) -> str:
 
 
 def find(session: Session, user: User, public_id: str) -> Submission:
-    """A submission that `user` may see: their own and their group's while they are in its course, any as its staff.
+    """A submission that `user` may see: their own while they are in its course, any as its staff.
+
+    Of what others of their group handed in they see submissions; runs are everybody's own.
 
     Raises:
         NotFoundError: there is none, or they may not know of it.
@@ -351,4 +353,5 @@ def _may_see(session: Session, submission: Submission, user: User, role: Role | 
         return True
     if role is None or submission.user_id == user.id:
         return role is not None
-    return user.id in groups.together(session, submission.assignment_id, submission.user_id)
+    together = groups.together(session, submission.assignment_id, submission.user_id)
+    return submission.mode is Mode.submission and user.id in together

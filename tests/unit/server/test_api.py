@@ -43,6 +43,15 @@ def test_a_zero_byte_in_an_address_names_nothing(site, people, config):
     assert answer.status_code in {404, 422}
 
 
+def test_a_zero_byte_writes_one_line_into_the_log(site, people, caplog):
+    """Anybody can send one as often as they like: no traceback of ours, and nothing of what they sent."""
+    caplog.set_level("WARNING", "server")
+    assert site.browser().get("/badge/%00said-so/add_one.svg").status_code in {404, 422}
+    assert "said-so" not in caplog.text
+    assert "Traceback" not in caplog.text
+    assert len(caplog.text) < 500
+
+
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 from sqlalchemy import func, select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from server.db import IDLE_S, Database, after_commit, after_rollback, before_commit, now
 from server.models import ApiToken, Course, LoginAttempt
@@ -130,8 +130,16 @@ def test_a_flush_that_fails_says_what_it_failed_of(database):
             session.add_all(Course(slug="twice", title="", created_at=datetime.now(UTC)) for _ in range(2))
             session.flush()
 
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError) as caught:
         twice()
+    assert "courses" in str(caught.value)
+
+
+def test_an_error_of_the_database_does_not_tell_what_was_sent(database):
+    """It goes into the log with its traceback: sources, addresses and hashes of passwords do not."""
+    with pytest.raises(DBAPIError) as caught, database.reading() as session:
+        session.execute(text("SELECT :said FROM nothing_of_this_name"), {"said": "a source of somebody"})
+    assert "a source of somebody" not in str(caught.value)
 
 
 def test_the_database_has_one_clock_which_runs_on_within_a_transaction(database):

@@ -151,6 +151,26 @@ def test_once_something_is_handed_in_students_change_nothing(do, dora, people, s
         do(dora, forming.start)
 
 
+def test_a_run_is_nobodys_but_its_own_students(do, people, submit, site, config):
+    """Not its page, not its source, and not as the version before what was handed in for the group."""
+    do(people.bob, forming.join, code=do(people.alice, forming.start).code)
+    run = submit(people.alice, source=b"# only tried\n", mode=Mode.run)
+    shared = submit(people.alice, source=b"# handed in\n")
+    bob, api = site.logged_in(people.bob, config), site.bearer(people.bob)
+    for path in ("", "/source", "/diff", "/machine-code", "/live", "/receipt"):
+        assert bob.get(f"/submissions/{run.public_id}{path}").status_code == 404, path
+    for path in ("", "/source", "/events", "/receipt"):
+        assert api.get(f"/api/v1/submissions/{run.public_id}{path}").status_code == 404, path
+    assert api.get(f"/api/v1/submissions/{shared.public_id}/source").text == "# handed in\n"
+    beside = bob.get(f"/submissions/{shared.public_id}/diff")
+    assert beside.status_code == 200
+    assert "only tried" not in beside.text
+    assert run.public_id not in beside.text
+    assert bob.get(f"/submissions/{shared.public_id}/diff?from={run.public_id}").status_code == 404
+    for user in (people.alice, people.tom):
+        assert "only tried" in site.logged_in(user, config).get(f"/submissions/{shared.public_id}/diff").text
+
+
 def test_where_it_is_done_alone_there_are_no_groups_and_staff_are_in_none(do, people, database):
     with pytest.raises(InvalidInputError, match="Staff"):
         do(people.tom, forming.start)
