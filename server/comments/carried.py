@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload, undefer
 
 from server.comments.service import Place, is_visible
-from server.models import Comment, Submission
+from server.models import Comment, Mode, Submission
 
 VERSIONS = 10
 """So many earlier versions with comments are followed, the newest first."""
@@ -32,9 +32,13 @@ class Carried:
 
 
 def from_earlier(
-    session: Session, submission: Submission, source: str, *, staff: bool, published: bool
+    session: Session, submission: Submission, source: str, *, staff: bool, published: bool, runs: bool = True
 ) -> list[Carried]:
-    """The comments on the versions before this one that a viewer may see."""
+    """The comments on the versions before this one that a viewer may see.
+
+    Args:
+        runs: also on runs, which others of a group do not see.
+    """
     query = (
         select(Comment)
         .join(Comment.submission)
@@ -43,6 +47,7 @@ def from_earlier(
             Comment.user_id == submission.user_id,
             Comment.submission_id < submission.id,
             Comment.withdrawn_at.is_(None),
+            Submission.mode.in_(Mode if runs else [Mode.submission]),
         )
         .options(
             joinedload(Comment.author),

@@ -142,7 +142,9 @@ def piece_of_submission(session: Session, member: Membership, submission: Submis
     ]
     before = [
         Note(one.comment, one.version, one.place.last_line if one.place else None)
-        for one in carried.from_earlier(session, submission, source, staff=staff, published=published)
+        for one in carried.from_earlier(
+            session, submission, source, staff=staff, published=published, runs=staff or author.id == member.user.id
+        )
     ]
     shown = listing(source, submission.language.value)
     segments, rest = in_turn(shown, [*own, *before])

@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import select
 
 from server import db
+from server.comments import service as comments
+from server.comments.service import Place
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
 from server.gradebook import service as gradebook
@@ -21,10 +23,13 @@ from server.models import (
     GroupMember,
     Mode,
     Notification,
+    Showing,
     State,
     Submission,
+    User,
     Verdict,
 )
+from server.submissions import service as submissions
 
 PATH = "/courses/gpu/assignments/add_one/group"
 
@@ -169,6 +174,23 @@ def test_a_run_is_nobodys_but_its_own_students(do, people, submit, site, config)
     assert bob.get(f"/submissions/{shared.public_id}/diff?from={run.public_id}").status_code == 404
     for user in (people.alice, people.tom):
         assert "only tried" in site.logged_in(user, config).get(f"/submissions/{shared.public_id}/diff").text
+
+
+def test_what_staff_say_of_a_run_is_read_by_its_own_student(*, do, people, submit, site, config, database):
+    do(people.bob, forming.join, code=do(people.alice, forming.start).code)
+    source = b"x = 1\n"
+    run, shared = submit(people.alice, source=source, mode=Mode.run), submit(people.alice, source=source)
+    with database.transaction() as session:
+        tom = courses.membership(session, session.get_one(User, people.tom.id), "gpu")
+        for row, said in ((run, "of the run"), (shared, "of what was handed in")):
+            found = submissions.find(session, tom.user, row.public_id)
+            comments.post(
+                session, tom, found, Place(1, 1), text=said, showing=Showing.at_once, save=False, now=db.now(session)
+            )
+    for user, reads in ((people.alice, True), (people.tom, True), (people.bob, False)):
+        page = site.logged_in(user, config).get(f"/submissions/{shared.public_id}/comments").text
+        assert "of what was handed in" in page
+        assert ("of the run" in page) is reads, user.name
 
 
 def test_where_it_is_done_alone_there_are_no_groups_and_staff_are_in_none(do, people, database):
