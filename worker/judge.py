@@ -58,7 +58,6 @@ class JudgeProcess:
             with the judge, its runners' leftovers included.
         stopping: once it hands back, a grading ends with `HandedBackError`.
         environment: what its environment has beside what is kept of this process's.
-        cpus: the cores it may use, empty for all.
     """
 
     def __init__(
@@ -69,14 +68,12 @@ class JudgeProcess:
         adopt: bool = False,
         stopping: Stopping | None = None,
         environment: Mapping[str, str] | None = None,
-        cpus: frozenset[int] = frozenset(),
     ) -> None:
         self._command = list(command)
         self._log = log
         self._adopt = adopt
         self._stopping = stopping
         self._extra = dict(environment or {})
-        self._cpus = cpus
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._pidfd = -1
@@ -112,8 +109,6 @@ class JudgeProcess:
                 start_new_session=True,
                 env=_environment(os.environ) | self._extra,
             )
-        if self._cpus:
-            os.sched_setaffinity(self._process.pid, self._cpus)
         self._pidfd = os.pidfd_open(self._process.pid)
         logger.info("started the judge, process %d", self._process.pid)
 

@@ -14,7 +14,7 @@ from worker.known import KnownJobs
 from worker.lanes import Serves, lanes_of
 from worker.life import Device, NodeLife
 from worker.nvml import Gpu, open_gpu
-from worker.settings import NodeConfig, SandboxConfig
+from worker.settings import NodeConfig
 from worker.stopping import Stopping
 
 
@@ -46,7 +46,6 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         adopt=True,
         stopping=stopping,
         environment=environment(config, gpu),
-        cpus=_cpus(config.sandbox),
     )
     jobs = KnownJobs(judge, config.work / "known", lanes[0])
     health = Health(config.work / "health.json", config.life.cool_down_s, time.time)
@@ -98,8 +97,3 @@ def _containers() -> frozenset[str]:
     from worker import containers  # noqa: PLC0415
 
     return containers.ours()
-
-
-def _cpus(sandbox: SandboxConfig) -> frozenset[int]:
-    """The judge's cores. The process sandbox's runners would inherit them: there it is not pinned."""
-    return sandbox.judge_cpus if sandbox.driver == "docker" else frozenset()

@@ -31,13 +31,11 @@ class SandboxConfig:
     Attributes:
         driver: `process` or `docker`.
         accepted: promises that its owner serves without.
-        judge_cpus: cores of the judge; empty for any.
         settings: of the driver, by the names of their variables; the judge's process gets them.
     """
 
     driver: str = "process"
     accepted: tuple[str, ...] = ()
-    judge_cpus: frozenset[int] = frozenset()
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -134,20 +132,8 @@ def _sandbox(environ: Mapping[str, str]) -> SandboxConfig:
         # It shares the kernel, and on a GPU the driver, with whoever wrote the code (design §4, invariant 12).
         raise UnfitError("the process sandbox does not serve a node that takes strangers' code: LADDER_SANDBOX=docker")
     accepted = tuple(name.strip() for name in environ.get("LADDER_ACCEPT_MISSING", "").split(",") if name.strip())
-    judge_cpus = _cpus(environ.get("LADDER_SANDBOX_CPUS_JUDGE", ""))
     settings = {name: text for name, text in environ.items() if name.startswith("LADDER_SANDBOX_")}
-    return SandboxConfig(driver, accepted, judge_cpus, settings)
-
-
-def _cpus(text: str) -> frozenset[int]:
-    """The numbers in a list such as `0-3,8`."""
-    found: set[int] = set()
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or (last and not last.isdigit()):
-            raise ValueError(f"LADDER_SANDBOX_CPUS_JUDGE has to be a list such as 0-3,8; it is {text!r}")
-        found |= set(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+    return SandboxConfig(driver, accepted, settings)
 
 
 def _life(environ: Mapping[str, str]) -> LifeConfig:

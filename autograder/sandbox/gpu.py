@@ -10,11 +10,12 @@ from pathlib import Path
 from autograder.errors import SandboxError
 
 SHARED = ("/dev/nvidiactl", "/dev/nvidia-uvm")
-_GPUS = Path("/proc/driver/nvidia/gpus")
+FOLDER = Path("/proc/driver/nvidia/gpus")
+"""Where the driver lists its GPUs, each in a folder named by its place on the bus."""
 _FACT = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 
-def nodes(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> tuple[str, ...]:
+def nodes(environ: Mapping[str, str] = os.environ, gpus: Path = FOLDER) -> tuple[str, ...]:
     """The nodes of the GPU that this process works with.
 
     Raises:
@@ -23,29 +24,39 @@ def nodes(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> tuple[
     return (f"/dev/nvidia{_the_one(environ, gpus)[1]}", *SHARED)
 
 
-def uuid(environ: Mapping[str, str] = os.environ, gpus: Path = _GPUS) -> str:
+def uuid(environ: Mapping[str, str] = os.environ, gpus: Path = FOLDER) -> str:
     """The name of the GPU that this process works with; raises what `nodes` raises."""
     return _the_one(environ, gpus)[0]
 
 
-def _the_one(environ: Mapping[str, str], gpus: Path) -> tuple[str, str]:
-    """Its UUID and the number in the name of its node."""
-    minors = _minors(gpus)
+def bus(environ: Mapping[str, str] = os.environ, gpus: Path = FOLDER) -> str:
+    """The place on the bus of the GPU that this process works with; raises what `nodes` raises."""
+    return _the_one(environ, gpus)[2]
+
+
+def buses(gpus: Path = FOLDER) -> list[str]:
+    """The places of all GPUs of this machine, in order."""
+    return [place for _, _, place in _all(gpus)]
+
+
+def _the_one(environ: Mapping[str, str], gpus: Path) -> tuple[str, str, str]:
+    """Its UUID, the number in the name of its node, and its place on the bus."""
+    there = _all(gpus)
     wanted = environ.get("CUDA_VISIBLE_DEVICES", "")
-    if len(minors) > 1 or wanted.startswith("GPU-"):
-        minors = {uuid: minor for uuid, minor in minors.items() if wanted and uuid.startswith(wanted)}
-    if len(minors) != 1:
+    if len(there) > 1 or wanted.startswith("GPU-"):
+        there = [one for one in there if wanted and one[0].startswith(wanted)]
+    if len(there) != 1:
         raise SandboxError(
             "set CUDA_VISIBLE_DEVICES to the UUID of the one GPU to grade on (`nvidia-smi -L` lists them)"
         )
-    return next(iter(minors.items()))
+    return there[0]
 
 
-def _minors(gpus: Path) -> dict[str, str]:
-    """The number in the name of each GPU's node, by the GPU's UUID."""
-    found = {}
+def _all(gpus: Path) -> list[tuple[str, str, str]]:
+    """Of each GPU its UUID, the number in the name of its node, and its place on the bus."""
+    found = []
     for path in sorted(gpus.glob("*/information")):
         facts = dict(_FACT.findall(path.read_text(encoding="utf-8", errors="replace")))
         if "Device Minor" in facts:
-            found[facts.get("GPU UUID", path.parent.name)] = facts["Device Minor"]
+            found.append((facts.get("GPU UUID", path.parent.name), facts["Device Minor"], path.parent.name))
     return found

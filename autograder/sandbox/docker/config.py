@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from autograder.errors import SandboxError
+from autograder.sandbox.docker.cores import ANY, Cores, numbers
 
 HOST_IMAGE = "kernel-ladder/host"
-_CPUSET = re.compile(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 
 
 class Gpu(StrEnum):
@@ -33,8 +32,7 @@ class DockerConfig:
     Attributes:
         image: name, digest or id; it is resolved to its id once, and only that is used.
         pool: how many containers of a kind wait with their imports done; 0 for none. A check takes up to seven.
-        cpus_submission, cpus_reference: cores of either side as a cpuset, `""` for all of them.
-        cpus_warm: cores on which containers import and wait, so that they disturb nobody who measures.
+        cores: who is kept where; `None` for what the machine suggests (`cores.by_the_machine`).
         gpu: how the GPU gets in.
         driver: folder of the driver's libraries, mounted where the image has none of its own.
         folder: for sockets, root's alone.
@@ -42,9 +40,7 @@ class DockerConfig:
 
     image: str = HOST_IMAGE
     pool: int = 3
-    cpus_submission: str = ""
-    cpus_reference: str = ""
-    cpus_warm: str = ""
+    cores: Cores | None = None
     gpu: Gpu = Gpu.raw
     driver: str = ""
     folder: Path = Path("/run/kernel-ladder")
@@ -60,9 +56,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> DockerConfig:
     return DockerConfig(
         image=environ.get("LADDER_SANDBOX_IMAGE", own.image),
         pool=_count(environ, "LADDER_SANDBOX_POOL", own.pool),
-        cpus_submission=_cpuset(environ, "LADDER_SANDBOX_CPUS_SUBMISSION"),
-        cpus_reference=_cpuset(environ, "LADDER_SANDBOX_CPUS_REFERENCE"),
-        cpus_warm=_cpuset(environ, "LADDER_SANDBOX_CPUS_WARM"),
+        cores=_cores(environ),
         gpu=_gpu(environ.get("LADDER_SANDBOX_GPU", own.gpu)),
         driver=environ.get("LADDER_SANDBOX_DRIVER", own.driver),
         folder=Path(environ.get("LADDER_SANDBOX_FOLDER", own.folder)),
@@ -76,10 +70,23 @@ def _count(environ: Mapping[str, str], name: str, default: int) -> int:
     return int(text)
 
 
+def _cores(environ: Mapping[str, str]) -> Cores | None:
+    """What the owner says; nothing if no variable does."""
+    own = Cores(
+        judge=_cpuset(environ, "LADDER_SANDBOX_CPUS_JUDGE"),
+        submission=_cpuset(environ, "LADDER_SANDBOX_CPUS_SUBMISSION"),
+        reference=_cpuset(environ, "LADDER_SANDBOX_CPUS_REFERENCE"),
+        warm=_cpuset(environ, "LADDER_SANDBOX_CPUS_WARM"),
+    )
+    return None if own == ANY else own
+
+
 def _cpuset(environ: Mapping[str, str], name: str) -> str:
     text = environ.get(name, "").replace(" ", "")
-    if not _CPUSET.fullmatch(text):
-        raise SandboxError(f"{name} has to be cores as in 2-5,8, it is {text!r}")
+    try:
+        numbers(text)
+    except ValueError:
+        raise SandboxError(f"{name} has to be cores as in 2-5,8, it is {text!r}") from None
     return text
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from autograder import codec
 from autograder.errors import ContractError, SandboxError
-from autograder.sandbox import Promise, Side, cgroups, uids
+from autograder.sandbox import Promise, Purpose, Side, cgroups, uids
 from autograder.sandbox.docker.config import DockerConfig
+from autograder.sandbox.docker.cores import ANY
 from autograder.sandbox.docker.engine import Engine, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.settings import Kind, Slot, settings
@@ -127,16 +128,22 @@ class Container:
 
     def _settle_limits(self, side: Side) -> None:
         """Its memory is what the first process has by now and what the submission may have; its cores its side's."""
-        config, limits = self._making.config, dict[str, Any]()
+        limits = dict[str, Any]()
         if Promise.memory_limit not in self._making.without:
             own = cgroups.used_bytes(self.groups.memory, self.groups.memory_version)
             most = own + self.kind.limits.memory_bytes
             limits.update(mem_limit=most, memswap_limit=most)
-        cores = config.cpus_reference if side is Side.reference else config.cpus_submission
-        if cores:
+        if cores := self._cores(side):
             limits.update(cpuset_cpus=cores)
         if limits:
             self._making.engine.update(self._id, **limits)
+
+    def _cores(self, side: Side) -> str:
+        """Who compiles stays where it was made: beside whoever is called."""
+        cores = self._making.config.cores or ANY
+        if self.kind.purpose is not Purpose.call:
+            return cores.warm
+        return cores.reference if side is Side.reference else cores.submission
 
     def ended(self) -> Report | None:
         """How its runner ended, as the first process says; that it is gone itself; or nothing yet."""

@@ -67,6 +67,11 @@ class Engine:
             options = self._api.info().get("SecurityOptions") or []
         return any(option.startswith("name=seccomp") and "unconfined" not in option for option in options)
 
+    def keeps_to_cores(self) -> bool:
+        """Whether a container can be kept on some of the cores."""
+        with _ours("ask Docker about itself"):
+            return bool(self._api.info().get("CPUSet"))
+
     def image(self, name: str) -> Image:
         """The image of that name, digest or id."""
         with _ours(f"find the image {name}"):

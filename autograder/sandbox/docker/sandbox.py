@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import replace
 from typing import Any
 
 from autograder import codec
@@ -12,6 +14,7 @@ from autograder.sandbox import Promise, Purpose, RunnerLimits, Side
 from autograder.sandbox.docker import inside
 from autograder.sandbox.docker.config import DockerConfig, load_config
 from autograder.sandbox.docker.container import Container, Making
+from autograder.sandbox.docker.cores import ANY, Cores, by_the_machine, numbers
 from autograder.sandbox.docker.engine import Engine
 from autograder.sandbox.docker.pool import Pool
 from autograder.sandbox.docker.promises import kept
@@ -40,8 +43,8 @@ class DockerSandbox:
         without: frozenset[Promise] = frozenset(),
         changes: dict[str, Any] | None = None,
     ) -> None:
-        self.config = config or load_config()
         self._engine = Engine()
+        self.config = self._placed(config or load_config())
         self._without = without
         self._runners: list[DockerRunner] = []
         image = self._engine.image(self.config.image)
@@ -52,12 +55,21 @@ class DockerSandbox:
             "container image": image.id,
             "container toolchain": image.labels.get(TOOLCHAIN, "host"),
             "docker": self._engine.version(),
+            "cores": _told(self.config.cores or ANY),
         }
         try:
             self.promises = self._promises() - without
         except BaseException:
             self.close()
             raise
+
+    def _placed(self, config: DockerConfig) -> DockerConfig:
+        """Keep this process, which is the judge's, on its cores, and say where everybody else is kept."""
+        if config.cores is None:
+            config = replace(config, cores=by_the_machine() if self._engine.keeps_to_cores() else ANY)
+        if config.cores and config.cores.judge:
+            os.sched_setaffinity(0, numbers(config.cores.judge))
+        return config
 
     def start(
         self,
@@ -118,3 +130,9 @@ class DockerSandbox:
             runner.close()
         self._runners.clear()
         self._engine.close()
+
+
+def _told(cores: Cores) -> str:
+    """Who has which, in words."""
+    said = {"judge": cores.judge, "submission": cores.submission, "reference": cores.reference, "waiting": cores.warm}
+    return "; ".join(f"{who} {which or 'any'}" for who, which in said.items())

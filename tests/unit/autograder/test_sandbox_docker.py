@@ -20,6 +20,7 @@ from autograder.errors import SandboxError
 from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu
 from autograder.sandbox.docker import OWNER, DockerConfig, Gpu, load_config, mounts, sweep
 from autograder.sandbox.docker.container import Container
+from autograder.sandbox.docker.cores import Cores
 from autograder.sandbox.docker.engine import Engine, Found, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.pool import Pool
@@ -137,9 +138,10 @@ def test_who_only_compiles_gets_no_gpu() -> None:
 
 
 def test_who_waits_does_so_on_cores_of_its_own() -> None:
-    config = DockerConfig(cpus_warm="6-7")
+    config = DockerConfig(cores=Cores(warm="6-7"))
     assert made(config=config, background=True)["HostConfig"]["CpusetCpus"] == "6-7"
     assert made(config=config)["HostConfig"]["CpusetCpus"] == ""
+    assert made(background=True)["HostConfig"]["CpusetCpus"] == ""
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_the_configuration_is_read_from_the_environment() -> None:
         "LADDER_SANDBOX_GPU": "cdi", "LADDER_SANDBOX_FOLDER": "/run/other",
     }  # fmt: skip
     found = load_config(environ)
-    assert (found.image, found.pool, found.cpus_submission, found.gpu) == ("sha256:3", 3, "2-5,8", Gpu.cdi)
+    assert (found.image, found.pool, found.cores, found.gpu) == ("sha256:3", 3, Cores(submission="2-5,8"), Gpu.cdi)
     assert found.folder == Path("/run/other")
     assert load_config({}) == DockerConfig()
 

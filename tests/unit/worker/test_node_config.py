@@ -111,14 +111,6 @@ def test_a_judge_that_is_not_ours_is_started_as_its_owner_said(tmp_path):
     ]
 
 
-def test_the_judge_is_kept_to_its_cores_where_its_runners_do_not_inherit_them(tmp_path, fake):
-    said = {"LADDER_LANES": "auto", "LADDER_SANDBOX_CPUS_JUDGE": "0-1, 4"}
-    assert compose(config(tmp_path, **said, LADDER_SANDBOX="docker"), Stopping(1)).judge._cpus == {0, 1, 4}
-    assert compose(config(tmp_path, **said), Stopping(1)).judge._cpus == set()
-    with pytest.raises(ValueError, match="0-3,8"):
-        config(tmp_path, LADDER_SANDBOX_CPUS_JUDGE="all")
-
-
 def test_strangers_code_needs_more_than_the_process_sandbox(tmp_path):
     with pytest.raises(UnfitError, match="strangers"):
         config(tmp_path, LADDER_STRANGERS="1")
