@@ -1,7 +1,7 @@
 """What judge and runner say to each other, over one `SOCK_SEQPACKET` unix socket.
 
-    judge → runner     Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
-    runner → judge     Ready, Loaded, Returned, Released, Raised; Armed before a batch
+    judge → runner     perhaps Prepare; Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
+    runner → judge     Ready, Prepared, Loaded, Returned, Released, Raised; Armed before a batch
 
 Each packet is one JSON object with its class's name under `"is"` (`autograder.packets` writes and reads it). The judge
 treats every packet from a runner as hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing
@@ -50,6 +50,11 @@ class TensorSpec:
     offset: int
     bytes: int
     writable: bool
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Get the device's tracer ready, before anything is loaded: its first start in a process takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,11 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What `Prepare` asked for is done, or cannot be."""
+
+
+@dataclass(frozen=True)
 class Loaded:
     """The source was executed and has the entry. `signature` is the entry's own, as text."""
 
@@ -198,7 +208,7 @@ class Raised:
     frames: tuple[Frame, ...] = ()
 
 
-FromRunner = Ready | Loaded | Armed | Returned | Released | Raised
-FromJudge = Load | Call | Arm | Reveal
-RUNNER_SAYS = (Ready, Loaded, Armed, Returned, Released, Raised)
-JUDGE_SAYS = (Load, Call, Arm, Reveal)
+FromRunner = Ready | Prepared | Loaded | Armed | Returned | Released | Raised
+FromJudge = Prepare | Load | Call | Arm | Reveal
+RUNNER_SAYS = (Ready, Prepared, Loaded, Armed, Returned, Released, Raised)
+JUDGE_SAYS = (Prepare, Load, Call, Arm, Reveal)

@@ -89,7 +89,7 @@ def widened(alone_us: float, taken: Batches, rules: Rules) -> float:
     A device that works without pause is slower by what it must not use in power, and our own runner has its delays.
     """
     theirs = sealed_call_us(taken.theirs, taken.null_us, taken.calls) / alone_us - 1
-    return max(rules.epsilon, min(theirs + rules.beyond, rules.most(alone_us)))
+    return max(rules.least(alone_us), min(theirs + rules.beyond, rules.most(alone_us)))
 
 
 def scored_us(found: Measurement) -> float:

@@ -36,6 +36,8 @@ from autograder.protocol import (
     FromRunner,
     Load,
     Loaded,
+    Prepare,
+    Prepared,
     Raised,
     Ran,
     Ready,
@@ -138,17 +140,25 @@ class Conversation:
         self._runner_word = ControlWord(judge_writes=False)
         self._source: str | None = None
         self._broken: Failure | None = None
+        self._preparing = False
         self.versions: dict[str, str] = {}
 
     def hello(self) -> None:
-        """Wait until the toolchain is there; `SandboxError` if it is not."""
-        answer = self._receive(Ready, 0, time.monotonic() + _READY_S, "starting")
-        if not isinstance(answer, Ready):
+        """Wait until the toolchain is there, and the tracer if it was asked for; `SandboxError` if it is not."""
+        deadline = time.monotonic() + _READY_S
+        answer = self._receive(Ready, 0, deadline, "starting")
+        if isinstance(answer, Ready):
+            self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
+            answer = self._receive(Prepared, 0, deadline, "starting") if self._preparing else answer
+        if not isinstance(answer, Ready | Prepared):
             printed = self.log()[-_SHOWN:].strip()
             self.close()
             reason = answer.message if isinstance(answer, Failure) else "it took too long"
             raise SandboxError(f"a runner did not start: {reason} It printed: {printed or 'nothing'}")
-        self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
+
+    def begin_preparing(self) -> None:
+        """Have its tracer started, while something else is done; before `hello`."""
+        self._preparing = self._send(Prepare(), [], "starting") is None
 
     def load(self, load: Load) -> Failure | None:
         """Have the source executed; what went wrong, if anything."""

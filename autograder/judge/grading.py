@@ -207,6 +207,8 @@ class Grading:
         ahead = self._may_begin_ahead()
         if ahead and self._results.of(Visibility.hidden):
             self._runners.start_next()
+        if ahead and self._will_trace():
+            self._runners.start_tracing()
         self._check_public(runner)
         if ahead and self._results.none_failed():
             self._begin_compiling()
@@ -298,7 +300,6 @@ class Grading:
     def _look_for_the_kernel(self) -> tuple[Finding, ...]:
         """Replay the first public case of every group with kernels that do nothing."""
         self._phases.enter(Phase.profiling)
-        self._trace()
         runner = self._runners.fresh(ghost=True)
         replays: dict[str, Checked] = {}
         public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
@@ -308,11 +309,17 @@ class Grading:
                 break
             replays[case.name] = self._checker.call(runner, case)
         complete = len(replays) == len(firsts) and not any(checked.ended for checked in replays.values())
+        # Last: the longer its tracer has had to start, the less is waited for it.
+        self._trace()
         return ghost.findings(self._assignment, self._record, replays, complete=complete, kernels=self._device_kernels)
+
+    def _will_trace(self) -> bool:
+        """Whether it will be looked at what runs on the device, if nothing is wrong with the submission."""
+        return self._request.lane is not Lane.cpu and self._request.mode is Mode.submission
 
     def _trace(self) -> None:
         """On a GPU, list what runs there in a call of every ranked case, timed by nobody."""
-        runner = self._runners.present() if self._request.lane is not Lane.cpu else None
+        runner = self._runners.tracing() if self._will_trace() else None
         if not isinstance(runner, Conversation):
             return
         public = [self._results.cases[number] for number in self._results.of(Visibility.public)]

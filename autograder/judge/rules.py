@@ -19,11 +19,11 @@ class Rules:
         control: after the submission's runner is killed, the reference is timed against itself.
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
-        epsilon: by how much the sealed bound may lie above the event clock.
+        epsilon, epsilon_short: by how much the sealed bound may lie above the event clock; the second where a call of
+            the reference takes less than `short_us`, where it lets more through (docs/decisions/0024).
         beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
             submission may by so much more than the reference, but never by more than `most_epsilon` (the same as
-            `epsilon`: such calls have no more room), or where a call of the reference takes less than `short_us`, by
-            `most_epsilon_short`: the same delays are a larger part of it.
+            `epsilon`: such calls have no more room), or `most_epsilon_short`: the same delays are a larger part of it.
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
@@ -43,11 +43,12 @@ class Rules:
     batches: bool = True
     control: bool = True
     shared_inputs: bool = True
-    epsilon: float = 0.05
+    epsilon: float = 0.07
+    epsilon_short: float = 0.05
     beyond: float = 0.015
-    most_epsilon: float = 0.05
+    most_epsilon: float = 0.07
     most_epsilon_short: float = 0.08
-    short_us: float = 200.0
+    short_us: float = 100.0
     tolerance: float = 0.02
     widest: float = 0.02
     second_stage: int = 4
@@ -61,6 +62,10 @@ class Rules:
     memory_share: float = 0.6
     null_exchanges: int = 8
     soft_floor: float = 0.9
+
+    def least(self, call_us: float) -> float:
+        """The excess that is allowed whatever the reference shows, where a call of it takes so long."""
+        return self.epsilon if call_us >= self.short_us else self.epsilon_short
 
     def most(self, call_us: float) -> float:
         """The largest excess that is ever allowed where a call of the reference takes so long."""

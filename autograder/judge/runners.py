@@ -30,14 +30,27 @@ class Runners:
         self._budget = Budget(assignment.limits.total_s)
         self._present: Conversation | None = None
         self._next: Runner | None = None
+        self._tracing: Conversation | None = None
         self.versions: dict[str, str] = {}
 
     def fresh(self, *, ghost: bool = False) -> Conversation | Failure:
         """End the present runner, start another, and load the submission into it."""
         self._end_present()
-        lane = self._request.lane
         runner, self._next = self._next or self._started(), None
-        self._present = Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
+        return self._loaded(self._talk(runner), ghost=ghost)
+
+    def tracing(self) -> Conversation | Failure:
+        """The same in the runner whose tracer has been started, or is now."""
+        self._end_present()
+        talk, self._tracing = self._tracing or self._with_tracer(), None
+        return self._loaded(talk)
+
+    def _talk(self, runner: Runner) -> Conversation:
+        return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
+
+    def _loaded(self, talk: Conversation, *, ghost: bool = False) -> Conversation | Failure:
+        lane = self._request.lane
+        self._present = talk
         self._present.hello()
         self.versions = self.versions or self._present.versions
         request = self._request
@@ -50,6 +63,16 @@ class Runners:
         """Have the next runner start while the present one is busy; it has seen nothing of the submission before."""
         if self._next is None:
             self._next = self._started()
+
+    def start_tracing(self) -> None:
+        """Have a runner start its tracer, which takes seconds, while others are busy; it has seen nothing either."""
+        if self._tracing is None:
+            self._tracing = self._with_tracer()
+
+    def _with_tracer(self) -> Conversation:
+        talk = self._talk(self._started())
+        talk.begin_preparing()
+        return talk
 
     def _started(self) -> Runner:
         lane = self._request.lane
@@ -70,8 +93,11 @@ class Runners:
         return self._present.log() if self._present else ""
 
     def close(self) -> None:
-        """End the present runner, and one that was started to come next."""
+        """End the present runner, and those that were started to come later."""
         self._end_present()
+        if self._tracing is not None:
+            self._tracing.close()
+            self._tracing = None
         if self._next is not None:
             self._next.close()
             self._next = None

@@ -56,12 +56,12 @@ def test_an_honest_measurement_stands(asked: Asked) -> None:
 
 
 def test_a_case_in_which_the_reference_is_slower_without_pause_is_bounded_as_well_as_the_reference() -> None:
-    honest = measured(100.0, real_us=100 * 1.05, theirs_us=100.0, reference_excess=0.055)
+    honest = measured(80.0, real_us=80 * 1.05, theirs_us=80.0, reference_excess=0.055)
     assert honest.bound
-    assert honest.bound.excess > GPU.epsilon
+    assert honest.bound.excess > GPU.epsilon_short
     assert honest.bound.epsilon == pytest.approx(0.07)
     assert standing(honest, AGAIN, GPU).held == ""
-    forged = measured(98.0, real_us=100 * 1.05, theirs_us=100.0, reference_excess=0.055)
+    forged = measured(78.4, real_us=80 * 1.05, theirs_us=80.0, reference_excess=0.055)
     assert standing(forged, AGAIN, GPU).held == clocks.DISAGREE
 
 
@@ -73,7 +73,7 @@ def test_however_slow_the_reference_is_in_batches_a_forged_twentieth_is_seen() -
         assert found.ratio > (0.99 if excess <= GPU.most_epsilon - GPU.beyond else 0.99 / (1 + excess))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.95])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.94])
 def test_a_forged_clock_ranks_by_the_bound_and_is_held_the_second_time(share: float) -> None:
     forged = measured(400.0 * share, real_us=400.0)
     first, second = standing(forged, Asked(), GPU), standing(forged, AGAIN, GPU)
@@ -87,7 +87,7 @@ def test_a_forged_clock_ranks_by_the_bound_and_is_held_the_second_time(share: fl
 
 
 def test_the_bound_is_exact_to_epsilon() -> None:
-    within, beyond = measured(400.0, real_us=400.0 * 1.039), measured(400.0, real_us=400.0 * 1.041)
+    within, beyond = measured(400.0, real_us=400.0 * 1.059), measured(400.0, real_us=400.0 * 1.06)
     assert within.bound
     assert beyond.bound
     assert (within.bound.bounded, beyond.bound.bounded) == (True, False)

@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 import torch
+from runner_talk import wait_for
 
 from autograder import codec
 from autograder.assignment import Case, Limits, load_assignment
-from autograder.contract import GradeResult, Language, Verdict
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Verdict
 from autograder.errors import SandboxError
 from autograder.judge import conversation as conversations
 from autograder.judge.buffers import Buffers
@@ -28,9 +29,10 @@ from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.references import load_of
+from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory, given
 from autograder.protocol import MAX_PACKET, WORD
-from autograder.sandbox import Exit
+from autograder.sandbox import Exit, Promise
 
 DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" / "double")
 CASE = Case("one", {"m": 2, "n": 3}, "float32")
@@ -475,3 +477,85 @@ def test_a_runner_is_awake_while_it_lets_go_and_that_is_no_calls_time(talk: Talk
     assert isinstance(found, Finished)
     assert found.sealed_us < 0.3e6
     assert (seen, runner.frozen) == ([before - 1], before)
+
+
+# --- a runner that is to trace ----------------------------------------------------------------------------------------
+
+
+def tracing(script: Script) -> None:
+    """An honest runner, whose tracer is started where that is asked for."""
+    script.say(READY)
+    if script.hear()["is"] == "Prepare":
+        script.say({"is": "Prepared"})
+        script.hear()
+    script.say(LOADED)
+    script.hear()
+
+
+class ScriptedSandbox:
+    """Starts runners without a process."""
+
+    promises: frozenset[Promise] = frozenset()
+    facts: dict[str, str]
+
+    def __init__(self, play: Callable[[Script], None]) -> None:
+        self.started: list[ScriptedRunner] = []
+        self._play = play
+
+    def start(self, *_: Any, **__: Any) -> ScriptedRunner:
+        self.started.append(ScriptedRunner(self._play, None))
+        return self.started[-1]
+
+    def expect(self, *_: Any, **__: Any) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        """Each runner is its conversation's."""
+
+    def heard(self) -> list[list[str]]:
+        """By runner, what it was told."""
+        return [[message["is"] for message in runner.script.heard] for runner in self.started]
+
+
+@pytest.fixture
+def scripted() -> Iterator[tuple[Runners, ScriptedSandbox]]:
+    sandbox = ScriptedSandbox(tracing)
+    request = GradeRequest("double", "", Language.triton, Lane.cpu, Mode.submission, "", "double.py")
+    runners = Runners(request, DOUBLE, sandbox, ALL_ON, HOST)
+    yield runners, sandbox
+    runners.close()
+    assert [runner.channel.fileno() for runner in sandbox.started] == [-1] * len(sandbox.started)
+
+
+def test_a_tracer_starts_while_others_are_busy_before_it_has_seen_the_source(
+    scripted: tuple[Runners, ScriptedSandbox],
+) -> None:
+    runners, sandbox = scripted
+    assert isinstance(runners.fresh(), Conversation)
+    runners.start_tracing()
+    runners.start_tracing()
+    assert isinstance(runners.fresh(), Conversation)
+    wait_for(lambda: sandbox.heard() == [["Load"], ["Prepare"], ["Load"]] or None)
+    assert isinstance(runners.tracing(), Conversation)
+    assert sandbox.heard() == [["Load"], ["Prepare", "Load"], ["Load"]]
+    assert sandbox.started[2].channel.fileno() == -1, "one at a time has the source"
+
+
+def test_a_tracer_that_was_not_begun_is_begun_when_it_is_wanted(scripted: tuple[Runners, ScriptedSandbox]) -> None:
+    runners, sandbox = scripted
+    assert isinstance(runners.tracing(), Conversation)
+    assert sandbox.heard() == [["Prepare", "Load"]]
+
+
+def test_a_tracer_that_nobody_wants_any_more_is_ended(scripted: tuple[Runners, ScriptedSandbox]) -> None:
+    runners, sandbox = scripted
+    runners.start_tracing()
+    runners.close()
+    assert sandbox.started[0].channel.fileno() == -1
+
+
+def test_a_runner_that_does_not_prepare_is_ours_to_mend(talk: Talk) -> None:
+    conversation = talk(lambda script: (script.say(READY), script.hear(), script.say(LOADED)))
+    conversation.begin_preparing()
+    with pytest.raises(SandboxError, match="did not start"):
+        conversation.hello()

@@ -117,9 +117,11 @@ def test_without_that_defence_taking_the_memory_is_a_free_redraw(monkeypatch: py
     assert result.verdict is Verdict.grader_error
 
 
+LONG = "time.sleep(0.02)"
+"""So long that a batch of three calls is longer than an exchange without any, however busy this machine is."""
 FORGES = kernel(
     top="real = time.perf_counter_ns\nimport gc\n",
-    before="import autograder.runner.languages.triton as lane\nlane._clock = lambda: 0",
+    before=f"import autograder.runner.languages.triton as lane\nlane._clock = lambda: 0\n{LONG}",
 )
 STRICT = dataclasses.replace(LENIENT, epsilon=5.0)
 
@@ -155,6 +157,19 @@ def test_every_timed_output_is_compared(bench: Bench, host: EventHost, defences:
     result = measure(bench, WRONG_WHEN_TIMED, defences=defences)
     assert result.verdict is verdict, result.explanation
     assert verdict is Verdict.passed or "In a timed call" in result.explanation
+
+
+def test_no_garbage_is_collected_in_a_batch(bench: Bench, host: EventHost) -> None:
+    """Four single calls, then a batch of three: it would be late by a look through all that a compiler has made."""
+    source = kernel(
+        top="import gc\nseen = []\n",
+        before="seen.append(gc.isenabled())",
+        after="if len(seen) == 7 and seen != [True] * 4 + [False] * 3: raise RuntimeError(str(seen))",
+    )
+    result = measure(bench, source)
+    assert result.verdict is Verdict.passed, result.error
+    assert result.measurements[0].bound
+    assert len(result.measurements[0].bound.batches) == 1
 
 
 def test_a_batch_that_raises_is_the_submissions(bench: Bench, host: EventHost) -> None:
@@ -291,6 +306,6 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
 
     monkeypatch.setattr(Turns, "batch", watched)
     monkeypatch.setattr(Checker, "batch", kept)
-    result = measure(bench)
+    result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
     assert left == [0, 0, 0]

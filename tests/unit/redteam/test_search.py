@@ -46,7 +46,7 @@ def test_the_smallest_factor_is_where_the_bound_lies() -> None:
 
 def test_what_the_sealed_clock_does_not_see_can_be_forged_away_and_what_is_noticed_cannot() -> None:
     assert smallest_scale(recorded(excess=-0.1)) == pytest.approx(0.9 / (1 + GPU.epsilon), rel=1e-4)
-    assert smallest_scale(recorded(excess=0.06)) == math.inf
+    assert smallest_scale(recorded(excess=0.08)) == math.inf
     assert smallest_scale(recorded(slowed=1.08)) == math.inf
 
 
