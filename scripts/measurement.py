@@ -3,7 +3,7 @@
 python scripts/measurement.py read  --lane h200 --out DIR --part self  --times 20 [--rungs softmax …] [--limit-s 60]
 python scripts/measurement.py read  --lane h200 --out DIR --part bench
 python scripts/measurement.py read  --lane h200 --out DIR --part warm  --times 3
-python scripts/measurement.py tables --out DIR
+python scripts/measurement.py tables --out DIR [--anew]
 
 self     the staff kernel against itself: every grading a new attempt with new runners; what is to be measured again, is
 short    the same for vector adds of tens of microseconds
@@ -52,7 +52,7 @@ def main() -> int:
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.command == "tables":
-        print(tables(options.out))
+        print(tables(options.out, anew=options.anew))
     elif options.part == "bench":
         _bench(options)
     else:
@@ -70,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rungs", nargs="+", default=list(RUNGS))
     parser.add_argument("--limit-s", type=float, default=600.0, help="begin no grading after so many seconds")
     parser.add_argument("--sandbox", default=PROCESS_SANDBOX)
+    parser.add_argument("--anew", action="store_true", help="decide recorded samples by today's rules")
     return parser.parse_args()
 
 

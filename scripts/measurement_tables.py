@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+import lzma
 import statistics
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograder import codec
 from autograder.contract import GradeResult, Measurement, Work
 from autograder.judge.clocks import DISAGREE
+from tests.redteam.decide import judged
 
 SELF = ("self", "warm")
 """Parts whose measurements are of the rungs as they are, by a warm judge."""
 
 
-def tables(folder: Path) -> str:
-    """The tables of docs/measurement.md, in Markdown."""
+def tables(folder: Path, *, anew: bool = False) -> str:
+    """The tables of docs/measurement.md, in Markdown.
+
+    Args:
+        anew: first gradings alone, decided by today's rules from the samples that were recorded.
+    """
     warm, cold, short = (measured(folder, parts) for parts in (SELF, ("cold",), ("short",)))
+    if anew:
+        warm, cold, short = (_anew(entries) for entries in (warm, cold, short))
     bench = {f"{e['slug']} `{e['case']}`": statistics.median(e["do_bench_us"]) for e in entries_of(folder, "bench")}
     blocks = [
         _spread_table(by_case(one for one in warm if not one["remeasured"]), bench),
@@ -38,7 +47,22 @@ def tables(folder: Path) -> str:
 def entries_of(folder: Path, part: str) -> list[dict[str, Any]]:
     """What was read of a part, oldest first."""
     path = folder / f"{part}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    packed = path.with_suffix(".jsonl.xz")
+    text = lzma.decompress(packed.read_bytes()).decode() if packed.is_file() else ""
+    text += path.read_text(encoding="utf-8") if path.is_file() else ""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def _anew(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the judge would say today; whom it would ask for a second measurement, nobody knows what that had shown."""
+    return [{**entry, "result": _decided(entry["result"])} for entry in entries if not entry["remeasured"]]
+
+
+def _decided(result: GradeResult) -> GradeResult:
+    found = tuple(judged(one, remeasured=0) for one in result.measurements)
+    again = next((one.remeasure for one in found if one.remeasure), "")
+    held = next((one.held for one in found if one.held), "")
+    return replace(result, measurements=found, remeasure=again, held=bool(held), held_reason=held)
 
 
 def measured(folder: Path, parts: Iterable[str]) -> list[dict[str, Any]]:

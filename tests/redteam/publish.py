@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path as Folder
@@ -60,8 +61,10 @@ def _today(row: Row) -> Row:
         return row
     if task.skipped:
         return replace(row, outcome=Outcome.skipped, detail=task.skipped, verdict="", expected=())
-    # What a row does not keep is as it must be: it was looked at when the row was made.
-    seen = Seen(row.verdict, held=row.held, ratios=row.ratios, claimed=row.ratios, findings=task.findings)
+    # What a row does not keep is as it must be: it was looked at when the row was made. So is what was claimed, where
+    # a held submission ranks by another clock than its own.
+    claimed = row.ratios if row.outcome is Outcome.no_bite else (0.0,)
+    seen = Seen(row.verdict, held=row.held, ratios=row.ratios, claimed=claimed, findings=task.findings)
     how, why = outcome(task, seen)
     same = how is row.outcome
     return replace(row, outcome=how, detail=row.detail if same else why, expected=task.expected)
@@ -120,11 +123,17 @@ def written(text: str, by_name: dict[str, str]) -> str:
     return text
 
 
+def _number(path: Folder) -> tuple[int, str]:
+    """Runs are numbered: the tenth comes after the ninth, `3b` after `3`."""
+    found = re.match(r"table-(\d+)", path.name)
+    return int(found[1]) if found else 0, path.name
+
+
 def parts(folder: Folder) -> dict[str, str]:
     """What stands between the page's marks, by their names."""
     tables = [
         (path.stem.removeprefix("table-"), today(from_json(json.loads(path.read_text(encoding="utf-8")))))
-        for path in sorted(folder.glob("table*.json"))
+        for path in sorted(folder.glob("table*.json"), key=_number)
     ]
     probes = [probe for path in sorted(folder.glob("search*.json")) for probe in search.load(path)]
     whole = merged([table for _, table in tables])

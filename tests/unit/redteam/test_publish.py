@@ -52,7 +52,7 @@ def test_what_lies_between_the_marks_is_replaced_and_nothing_else() -> None:
 
 
 def test_the_published_page_is_what_the_recorded_runs_say() -> None:
-    recorded = publish.ROOT / "docs" / "data" / "redteam-2026-11-21"
+    recorded = publish.ROOT / "docs" / "data" / "redteam"
     if not recorded.is_dir():
         pytest.skip("nothing is recorded yet")
     page = publish.PAGE.read_text(encoding="utf-8")
@@ -69,12 +69,35 @@ def test_a_page_comes_from_a_folder_of_runs(tmp_path: Folder) -> None:
     assert "cpu cores 2" in parts["runs"]
 
 
+def test_the_tenth_run_comes_after_the_ninth(tmp_path: Folder) -> None:
+    for number, row in (("10", ROW), ("9", DIFFERS), ("9b", DIFFERS)):
+        (tmp_path / f"table-{number}-cpu.json").write_text(json.dumps(Table([WAY], [row]).as_json()), encoding="utf-8")
+    found = publish.parts(tmp_path)
+    assert [line.split(" | ")[0] for line in found["runs"].splitlines()[2:]] == ["| 9-cpu", "| 9b-cpu", "| 10-cpu"]
+    assert "| 1 | 0 | 0 | 0 | 0 |" in found["totals"]
+
+
 def test_rows_are_held_against_the_tables_of_today() -> None:
     assert publish.today(Table([WAY], [replace(ROW, verdict="passed")])).rows[0].outcome is Outcome.false_accept
     gone = replace(ROW, attack="wrong_answer_that_was_renamed")
     assert publish.merged([publish.today(Table([WAY], [gone]))]).rows == []
     of_the_host = replace(ROW, attack="out_of_memory_hog", lane="h200", verdict="passed", outcome=Outcome.false_accept)
     assert publish.today(Table([WAY], [of_the_host])).rows[0].outcome is Outcome.skipped
+
+
+def test_a_forger_that_is_held_ranks_by_another_clock_and_has_still_forged() -> None:
+    row = replace(
+        ROW,
+        attack="held_claims_no_time_at_all",
+        lane="h200",
+        verdict="passed",
+        held=True,
+        expected=("passed",),
+        ratios=(1.04,),
+    )
+    assert publish.today(Table([WAY], [row])).rows[0].outcome is Outcome.as_expected
+    harmless = replace(row, outcome=Outcome.no_bite)
+    assert publish.today(Table([WAY], [harmless])).rows[0].outcome is Outcome.no_bite
 
 
 def test_a_path_that_is_not_here_says_why() -> None:
