@@ -12,7 +12,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,16 +66,6 @@ class Made:
     stopped: bool = False
 
 
-def known_targets(path: str, targets: Iterable[str]) -> frozenset[str]:
-    """Those that this nvcc compiles for. It is asked without a file, so that nothing a student wrote has a part in it.
-
-    `--list-gpu-code` leaves out the names that end in `a`; a dry run takes what a compilation takes.
-    """
-    asked = {target: [path, "--dryrun", *_code_for(target), "-cubin", "-x", "cu", os.devnull] for target in targets}
-    done = {target: subprocess.run(command, capture_output=True, check=False) for target, command in asked.items()}
-    return frozenset(target for target, process in done.items() if process.returncode == 0)
-
-
 class Compiler:
     """nvcc, for one file.
 
@@ -118,7 +108,7 @@ class Compiler:
 
     def _run(self, target: str, wanted: list[str]) -> tuple[int | None, str]:
         """The exit status, nothing for one that was stopped, and what was said."""
-        command = [self._path, *_code_for(target), *nvcc.LANGUAGE, *wanted]
+        command = [self._path, *nvcc.code_for(target), *nvcc.LANGUAGE, *wanted]
         said = self._folder / f"{target}.said"
         with said.open("wb") as output:
             process = subprocess.Popen(
@@ -141,11 +131,6 @@ class Compiler:
             message = f"the compiler wrote more than {FILE_BYTES // 2**20} MiB. {what}"
             return SubmissionError("load", "CompileError", message)
         return cuda_messages.from_compiler(said, self._name, self._load.source)
-
-
-def _code_for(target: str) -> list[str]:
-    """The flags by which nvcc makes machine code for a target."""
-    return ["-gencode", f"arch=compute_{target.removeprefix('sm_')},code={target}"]
 
 
 def of_entry(ptx: str, function: str) -> str:

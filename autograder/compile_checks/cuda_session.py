@@ -76,7 +76,7 @@ def warm() -> Toolchain:
     except RuntimeError:
         return Toolchain()
     with tempfile.TemporaryDirectory() as folder:
-        return Toolchain(path, build(path, Path(folder)), cuda_compiler.known_targets(path, TARGETS))
+        return Toolchain(path, build(path, Path(folder)), nvcc.known_targets(path, TARGETS))
 
 
 def serve(channel: socket.socket, toolchain: Toolchain) -> None:

@@ -46,8 +46,7 @@ class CudaGpuLoader(GpuMemory):
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
         super().begin()
-        major, minor = torch.cuda.get_device_capability(0)
-        self._architecture = f"sm_{major}{minor}a"
+        self._architecture = nvcc.architecture(self._nvcc, torch.cuda.get_device_capability(0))
         self._versions |= {"gpu": torch.cuda.get_device_name(0), "architecture": self._architecture}
 
     def awake(self) -> None:

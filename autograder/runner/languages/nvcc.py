@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.emulator.build import ENTRY_FILE, shown_name
@@ -48,6 +49,33 @@ def version(nvcc: str) -> str:
     said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
     release = re.search(r"\bV(\d[\d.]*)", said)
     return release[1] if release else "unknown"
+
+
+def code_for(target: str) -> list[str]:
+    """The flags by which nvcc makes machine code for a target."""
+    return ["-gencode", f"arch=compute_{target.removeprefix('sm_')},code={target}"]
+
+
+def known_targets(path: str, targets: Iterable[str]) -> frozenset[str]:
+    """Those that this nvcc compiles for. It is asked without a file, so that nothing a student wrote has a part in it.
+
+    `--list-gpu-code` leaves out the names that end in `a`; a dry run takes what a compilation takes.
+    """
+    asked = {target: [path, "--dryrun", *code_for(target), "-cubin", "-x", "cu", os.devnull] for target in targets}
+    done = {target: subprocess.run(command, capture_output=True, check=False) for target, command in asked.items()}
+    return frozenset(target for target, process in done.items() if process.returncode == 0)
+
+
+def architecture(path: str, capability: tuple[int, int]) -> str:
+    """What is compiled for, on a device of this compute capability.
+
+    Raises:
+        RuntimeError: this nvcc does not know it. That is the node's, and no error of anybody's file.
+    """
+    wanted = f"sm_{capability[0]}{capability[1]}a"
+    if not known_targets(path, [wanted]):
+        raise RuntimeError(f"the nvcc of this node, {version(path)}, does not know {wanted}; its GPU needs a newer one")
+    return wanted
 
 
 def write_source(load: Load, folder: Path) -> str:

@@ -342,6 +342,14 @@ def test_a_toolchain_is_asked_once_which_targets_it_knows(old_nvcc: Path, monkey
     assert cuda_session.warm() == cuda_session.Toolchain(str(old_nvcc / "bin" / "nvcc"), b"", frozenset({"sm_90a"}))
 
 
+def test_an_nvcc_that_does_not_know_the_nodes_own_gpu_is_the_nodes(old_nvcc: Path) -> None:
+    """Before anything of a submission's is compiled: a runner that does not begin is an error of ours."""
+    path = str(old_nvcc / "bin" / "nvcc")
+    assert nvcc.architecture(path, (9, 0)) == "sm_90a"
+    with pytest.raises(RuntimeError, match="sm_100a"):
+        nvcc.architecture(path, (10, 0))
+
+
 @needs_nvcc
 def test_an_nvcc_that_does_not_know_a_target_is_no_error_of_the_file(old_nvcc: Path) -> None:
     toolchain = cuda_session.warm()
