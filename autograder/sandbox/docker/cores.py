@@ -18,6 +18,8 @@ from autograder.sandbox import gpu
 FEWEST = 4
 """Physical cores; a machine with fewer has none to give away."""
 _SYSTEM = Path("/sys")
+_AT_FIRST = frozenset(os.sched_getaffinity(0))
+"""What this process might use before a sandbox kept it on some of it; a second sandbox shares out all of it again."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def by_the_machine(
     *,
     gpus: Path = gpu.FOLDER,
     system: Path = _SYSTEM,
-    allowed: Collection[int] | None = None,
+    allowed: Collection[int] = _AT_FIRST,
 ) -> Cores:
     """An eighth of the cores near the GPU for the judge, half for what waits, the others for both sides.
 
@@ -52,7 +54,7 @@ def by_the_machine(
     have the same cores, so that none has the faster ones.
 
     Args:
-        allowed: what this process may use; asked for if it is not given.
+        allowed: what this process may use.
     """
     try:
         bus, buses = gpu.bus(environ, gpus), gpu.buses(gpus)
@@ -60,8 +62,7 @@ def by_the_machine(
         return ANY
     near = _near(system, bus)
     beside = [other for other in buses if _near(system, other) == near]
-    usable = frozenset(os.sched_getaffinity(0) if allowed is None else allowed)
-    physical = _physical(system, usable & near if near else usable)
+    physical = _physical(system, near.intersection(allowed) if near else allowed)
     size, place = len(physical) // len(beside), beside.index(bus)
     own = physical[place * size : (place + 1) * size]
     if size < FEWEST:

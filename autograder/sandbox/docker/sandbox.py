@@ -68,7 +68,10 @@ class DockerSandbox:
         if config.cores is None:
             config = replace(config, cores=by_the_machine() if self._engine.keeps_to_cores() else ANY)
         if config.cores and config.cores.judge:
-            os.sched_setaffinity(0, numbers(config.cores.judge))
+            try:
+                os.sched_setaffinity(0, numbers(config.cores.judge))
+            except OSError as error:
+                raise SandboxError(f"the judge cannot be kept on cores {config.cores.judge}: {error}") from None
         return config
 
     def start(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.sandbox.docker import DockerConfig, DockerSandbox, load_config
+from autograder.errors import SandboxError
+from autograder.sandbox.docker import DockerConfig, DockerSandbox, cores, load_config
 from autograder.sandbox.docker import sandbox as driver
 from autograder.sandbox.docker.cores import ANY, Cores, by_the_machine, numbers
 
@@ -29,11 +30,11 @@ class Machine:
         for text in siblings:
             for core in numbers(text):
                 write(self.system / f"devices/system/cpu/cpu{core}/topology/thread_siblings_list", text)
-        for place, cores in enumerate(near):
+        for place, near_by in enumerate(near):
             bus = BUS.format(10 + place)
             write(self.gpus / bus / "information", f"GPU UUID: \t GPU-{place}aa\nDevice Minor: \t {place}\n")
-            if cores is not None:
-                write(self.system / "bus/pci/devices" / bus.lower() / "local_cpulist", cores)
+            if near_by is not None:
+                write(self.system / "bus/pci/devices" / bus.lower() / "local_cpulist", near_by)
         self.cores = frozenset(core for text in siblings for core in numbers(text))
 
     def suggests(self, gpu: int = 0, allowed: frozenset[int] | None = None) -> Cores:
@@ -123,6 +124,27 @@ def test_the_judge_is_kept_on_its_cores(pinned: list[set[int]]) -> None:
     own = replace(DockerConfig(), cores=Cores(judge="4-5"))
     assert placed(own) == own
     assert pinned == [{0}, {4, 5}]
+
+
+def test_cores_that_are_not_there_are_named() -> None:
+    with pytest.raises(SandboxError, match="cores 4000"):
+        placed(replace(DockerConfig(), cores=Cores(judge="4000")))
+
+
+def test_a_second_sandbox_of_a_process_shares_out_all_of_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first has kept this process on the judge's own."""
+    monkeypatch.setattr(cores, "FEWEST", 1)
+    before = os.sched_getaffinity(0)
+    machine = Machine(tmp_path, [str(core) for core in before], [None])
+    shared = by_the_machine({}, gpus=machine.gpus, system=machine.system)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        assert by_the_machine({}, gpus=machine.gpus, system=machine.system) == shared
+    finally:
+        os.sched_setaffinity(0, before)
+    assert shared != ANY
 
 
 def test_a_daemon_that_keeps_nobody_on_cores_is_asked_for_none(pinned: list[set[int]]) -> None:
