@@ -112,7 +112,7 @@ def chosen(report: Any) -> Iterator[tuple[str, str, str]]:
         (one for one in handed if one["final"]["measurements"]), key=lambda one: PREFERRED.index(one["slug"])
     )
     held = [one for one in handed if one["final"]["review"] == "held"]
-    hostile = [one for one in handed if one["person"] == "carol"]
+    hostile = [one for one in handed if one["person"] == "carol" and one not in held]
     for name, found in (("passed", passed), ("held", held), ("hostile", hostile)):
         if found:
             yield f"{lane}-{name}", f"{found[0]['person']}@example.org", f"/submissions/{found[0]['public_id']}"

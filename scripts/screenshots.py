@@ -86,13 +86,13 @@ EDITOR = "run-beside-the-editor"
 
 HEAD = """# Screenshots
 
-Four are of databases that came back from a machine with an H200 on 21 November 2026, where `scripts/gpu_whole_way.py` had everything handed in and graded: `h200-passed.png` and `h200-node.png` of a run in containers, `h200-leaderboard.png` and
-`h200-hostile.png` of an earlier one through the process sandbox. `python scripts/gpu_screenshots.py DIR` takes them (`docs/measurement.md`, *The whole way*). To the earlier database one empty column was added, which the schema got that day.
+Four are of a database that came back from a machine with an H200 on 22 November 2026, where `scripts/gpu_whole_way.py` had everything handed in and graded in containers: three rungs, and a submission that forges its
+time. `python scripts/gpu_screenshots.py DIR` takes them (`docs/measurement.md`, *The whole way*).
 
 | | |
 |---|---|
 | ![Passed on an H200, in a container](h200-passed.png) | ![A leaderboard of the H200](h200-leaderboard.png) |
-| ![A submission that patches the comparison, on an H200](h200-hostile.png) | ![The node, as operations see it](h200-node.png) |
+| ![A submission that forges its time outside of batches, held for staff](h200-held.png) | ![The node, as operations see it](h200-node.png) |
 
 `graded.png` is a submission that `ladder up` graded on 21 November 2026 (a softmax that forgets what stands beyond the last whole block of
 columns).
