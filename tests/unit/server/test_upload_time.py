@@ -47,8 +47,13 @@ def test_a_request_that_is_opened_early_and_sent_late_is_late(site, people, data
 
 
 @pytest.mark.parametrize("front", ["api", "page"])
-def test_what_a_request_waits_for_here_does_not_make_it_late(site, people, database, config, front):
-    answers = []
+def test_what_a_request_waits_for_here_does_not_make_it_late(site, app, people, database, config, front, monkeypatch):
+    answers, came, begin = [], threading.Event(), database.transaction
+
+    def transaction():
+        came.set()
+        return begin()
+
     client = site.bearer(people.alice) if front == "api" else site.logged_in(people.alice, config)
 
     def send():
@@ -59,11 +64,13 @@ def test_what_a_request_waits_for_here_does_not_make_it_late(site, people, datab
             answers.append(client.post("/courses/gpu/assignments/add_one/submissions", data=form).status_code)
 
     thread = threading.Thread(target=send)
-    with database.transaction() as session:
+    with begin() as session:
         # Nobody else writes on SQLite; on PostgreSQL, nobody submits for her.
         session.execute(select(User.id).where(User.id == people.alice.id).with_for_update())
+        monkeypatch.setattr(app.state.database, "transaction", transaction)
         thread.start()
-        time.sleep(1.0)
+        assert came.wait(30)
+        time.sleep(0.2)
         released = now(session)
     thread.join()
     assert answers == [201 if front == "api" else 303]
