@@ -47,7 +47,9 @@ def test_a_request_that_is_opened_early_and_sent_late_is_late(site, people, data
 
 
 @pytest.mark.parametrize("front", ["api", "page"])
-def test_what_a_request_waits_for_here_does_not_make_it_late(site, app, people, database, config, front, monkeypatch):
+def test_what_a_request_waits_for_here_does_not_make_it_late(  # noqa: PLR0917 - fixtures
+    site, app, people, database, config, front, monkeypatch
+):
     answers, came, begin = [], threading.Event(), database.transaction
 
     def transaction():
