@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -52,12 +53,13 @@ def served(home: Path, at: str) -> Iterator[str]:
         began = datetime.fromisoformat(at).astimezone(UTC)
         command = [faketime, "-f", f"@{began:%Y-%m-%d %H:%M:%S} x0.05", *command]
     with (home / "web.log").open("wb") as log:
-        web = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+        # A group of its own: faketime waits for what it has started, and a signal to it ends it alone.
+        web = subprocess.Popen(command, env=environ, stdout=log, stderr=log, start_new_session=True)
     try:
         _wait(url)
         yield url
     finally:
-        web.terminate()
+        os.killpg(web.pid, signal.SIGTERM)
         web.wait(30)
 
 
