@@ -18,11 +18,11 @@ def _generator(seed):
 
 
 def _uniform(generator, n, low, high):
-    return low + (high - low) * torch.rand(n, generator=generator, dtype=torch.float64)
+    return torch.empty(n).uniform_(low, high, generator=generator)
 
 
 def _decades(generator, n):
-    return 10 ** _uniform(generator, n, -4, 4) * _uniform(generator, n, -1, 1).sign()
+    return (10 ** _uniform(generator, n, -4, 4)).copysign_(_uniform(generator, n, -1, 1))
 
 
 def vector_add(x, y, out, n):
