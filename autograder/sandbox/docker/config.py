@@ -32,7 +32,7 @@ class DockerConfig:
     Attributes:
         image: name, digest or id; it is resolved to its id once, and only that is used.
         pool: how many containers of a kind wait with their imports done; 0 for none. A check takes up to seven.
-        cores: who is kept where; `None` for what the machine suggests (`cores.by_the_machine`).
+        cores: who is kept where; where nobody is, what the machine suggests (`cores.by_the_machine`).
         gpu: how the GPU gets in.
         driver: folder of the driver's libraries, mounted where the image has none of its own.
         folder: for sockets, root's alone.
@@ -40,7 +40,7 @@ class DockerConfig:
 
     image: str = HOST_IMAGE
     pool: int = 3
-    cores: Cores | None = None
+    cores: Cores = ANY
     gpu: Gpu = Gpu.raw
     driver: str = ""
     folder: Path = Path("/run/kernel-ladder")
@@ -56,7 +56,12 @@ def load_config(environ: Mapping[str, str] = os.environ) -> DockerConfig:
     return DockerConfig(
         image=environ.get("LADDER_SANDBOX_IMAGE", own.image),
         pool=_count(environ, "LADDER_SANDBOX_POOL", own.pool),
-        cores=_cores(environ),
+        cores=Cores(
+            judge=_cpuset(environ, "LADDER_SANDBOX_CPUS_JUDGE"),
+            submission=_cpuset(environ, "LADDER_SANDBOX_CPUS_SUBMISSION"),
+            reference=_cpuset(environ, "LADDER_SANDBOX_CPUS_REFERENCE"),
+            warm=_cpuset(environ, "LADDER_SANDBOX_CPUS_WARM"),
+        ),
         gpu=_gpu(environ.get("LADDER_SANDBOX_GPU", own.gpu)),
         driver=environ.get("LADDER_SANDBOX_DRIVER", own.driver),
         folder=Path(environ.get("LADDER_SANDBOX_FOLDER", own.folder)),
@@ -68,17 +73,6 @@ def _count(environ: Mapping[str, str], name: str, default: int) -> int:
     if not text.isdecimal():
         raise SandboxError(f"{name} has to be a whole number, it is {text!r}")
     return int(text)
-
-
-def _cores(environ: Mapping[str, str]) -> Cores | None:
-    """What the owner says; nothing if no variable does."""
-    own = Cores(
-        judge=_cpuset(environ, "LADDER_SANDBOX_CPUS_JUDGE"),
-        submission=_cpuset(environ, "LADDER_SANDBOX_CPUS_SUBMISSION"),
-        reference=_cpuset(environ, "LADDER_SANDBOX_CPUS_REFERENCE"),
-        warm=_cpuset(environ, "LADDER_SANDBOX_CPUS_WARM"),
-    )
-    return None if own == ANY else own
 
 
 def _cpuset(environ: Mapping[str, str], name: str) -> str:

@@ -17,7 +17,6 @@ from autograder import codec
 from autograder.errors import ContractError, SandboxError
 from autograder.sandbox import Promise, Purpose, Side, cgroups, uids
 from autograder.sandbox.docker.config import DockerConfig
-from autograder.sandbox.docker.cores import ANY
 from autograder.sandbox.docker.engine import Engine, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.settings import Kind, Slot, settings
@@ -140,7 +139,7 @@ class Container:
 
     def _cores(self, side: Side) -> str:
         """Who compiles stays where it was made: beside whoever is called."""
-        cores = self._making.config.cores or ANY
+        cores = self._making.config.cores
         if self.kind.purpose is not Purpose.call:
             return cores.warm
         return cores.reference if side is Side.reference else cores.submission

@@ -8,6 +8,7 @@ the two who are timed and the judge who times them. Where a node's owner says no
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from autograder.sandbox import gpu
 
 FEWEST = 4
 """Physical cores; a machine with fewer has none to give away."""
+_LIST = re.compile(r"(\d+(-\d+)?(,\d+(-\d+)?)*)?")
 _SYSTEM = Path("/sys")
 _AT_FIRST = frozenset(os.sched_getaffinity(0))
 """What this process might use before a sandbox kept it on some of it; a second sandbox shares out all of it again."""
@@ -39,6 +41,7 @@ class Cores:
 
 
 ANY = Cores()
+"""Nobody is kept anywhere."""
 
 
 def by_the_machine(
@@ -78,8 +81,10 @@ def numbers(text: str) -> frozenset[int]:
     Raises:
         ValueError: it is no such list.
     """
+    if not _LIST.fullmatch(text):
+        raise ValueError(f"cores are listed as in 0-3,8, not as {text!r}")
     found: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
+    for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         found |= set(range(int(first), int(last or first) + 1))
     return frozenset(found)
@@ -103,7 +108,7 @@ def _physical(system: Path, cores: Iterable[int]) -> list[tuple[int, ...]]:
 
 def _read(path: Path) -> frozenset[int]:
     try:
-        return numbers(path.read_text(encoding="ascii"))
+        return numbers(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         return frozenset()
 

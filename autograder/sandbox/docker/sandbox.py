@@ -55,7 +55,7 @@ class DockerSandbox:
             "container image": image.id,
             "container toolchain": image.labels.get(TOOLCHAIN, "host"),
             "docker": self._engine.version(),
-            "cores": _told(self.config.cores or ANY),
+            "cores": _told(self.config.cores),
         }
         try:
             self.promises = self._promises() - without
@@ -65,9 +65,9 @@ class DockerSandbox:
 
     def _placed(self, config: DockerConfig) -> DockerConfig:
         """Keep this process, which is the judge's, on its cores, and say where everybody else is kept."""
-        if config.cores is None:
-            config = replace(config, cores=by_the_machine() if self._engine.keeps_to_cores() else ANY)
-        if config.cores and config.cores.judge:
+        if config.cores == ANY and self._engine.keeps_to_cores():
+            config = replace(config, cores=by_the_machine())
+        if config.cores.judge:
             try:
                 os.sched_setaffinity(0, numbers(config.cores.judge))
             except OSError as error:

@@ -144,7 +144,7 @@ def _limits(kind: Kind, config: DockerConfig, without: frozenset[Promise], *, ba
         "Memory": memory,
         "MemorySwap": memory,
         "PidsLimit": -1 if Promise.process_limit in without else kind.limits.processes + _FIRST_PROCESSES,
-        "CpusetCpus": config.cores.warm if config.cores and background else "",
+        "CpusetCpus": config.cores.warm if background else "",
         "Ulimits": [{"Name": name, "Soft": most, "Hard": most} for name, most in ulimits.items()],
     }
 

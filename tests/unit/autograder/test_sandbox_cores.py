@@ -91,7 +91,14 @@ def test_a_system_that_tells_nothing_has_as_many_physical_cores_as_it_numbers(tm
 
 def test_what_the_owner_says_of_one_stands_for_all() -> None:
     assert load_config({"LADDER_SANDBOX_CPUS_JUDGE": "0-1, 4"}).cores == Cores(judge="0-1,4")
-    assert load_config({"LADDER_SANDBOX_CPUS_WARM": ""}).cores is None
+    assert load_config({"LADDER_SANDBOX_CPUS_WARM": ""}).cores == ANY
+
+
+@pytest.mark.parametrize("text", ["2-", "1,,2", "-3", ",", "1-2-3", " 1"])
+def test_a_list_that_is_none_is_refused(text: str) -> None:
+    """Docker and the kernel would refuse it later, or take it for something else."""
+    with pytest.raises(ValueError, match="0-3,8"):
+        numbers(text)
 
 
 class Daemon:
