@@ -6,6 +6,8 @@ Factors have 16 bits, so that every product of two is exact in float32; they are
 that costs about √k·eps·Σ|a||b| (Higham and Mary 2019, "A new approach to probabilistic rounding error analysis"), and
 the rounding to the output's type eps/2 of that type, relative to c. Where all inputs are integers and Σ|a||b| stays
 below 2**24, float32 is exact in any order, tensor cores included, and only the last rounding is left.
+
+Inputs are drawn in float32: none is wider, and a case of 2^26 elements is drawn anew for every call that is timed.
 """
 
 from __future__ import annotations
@@ -80,24 +82,29 @@ def _cancelling(generator: torch.Generator, m: int, n: int, k: int) -> Pair:
 def _permutation(generator: torch.Generator, m: int, n: int, k: int) -> Pair:
     """`a` has a single power of two per row: row i of c is a column of b, scaled; easy to read when it is wrong."""
     chosen = torch.randperm(max(m, k), generator=generator, device=generator.device)[:m] % k
-    a = torch.zeros(m, k, dtype=torch.float64, device=generator.device)
-    a[torch.arange(m, device=generator.device), chosen] = 2 ** _integers_between(generator, 0, 3, 1, m)[0]
-    b = (torch.arange(n * k, dtype=torch.float64, device=generator.device) % 2047).reshape(n, k) + 1
+    a = torch.zeros(m, k, dtype=torch.float32, device=generator.device)
+    a[torch.arange(m, device=generator.device), chosen] = _power_of_two(generator, m)
+    b = (torch.arange(n * k, device=generator.device) % 2047).float().reshape(n, k) + 1
     return a, b
 
 
 def _scales(generator: torch.Generator, count: int) -> torch.Tensor:
     """Powers of ten from 0.1 to 10, evenly spread and in a random order."""
-    exponents = torch.linspace(-1.0, 1.0, count, dtype=torch.float64, device=generator.device)
+    exponents = torch.linspace(-1.0, 1.0, count, dtype=torch.float32, device=generator.device)
     return 10 ** exponents[torch.randperm(count, generator=generator, device=generator.device)]
 
 
 def _normal(generator: torch.Generator, rows: int, columns: int) -> torch.Tensor:
-    return torch.randn(rows, columns, generator=generator, dtype=torch.float64, device=generator.device)
+    return torch.randn(rows, columns, generator=generator, dtype=torch.float32, device=generator.device)
 
 
 def _integers_between(generator: torch.Generator, low: int, high: int, rows: int, columns: int) -> torch.Tensor:
-    return torch.randint(low, high + 1, (rows, columns), generator=generator, device=generator.device).double()
+    return torch.randint(low, high + 1, (rows, columns), generator=generator, device=generator.device).float()
+
+
+def _power_of_two(generator: torch.Generator, count: int) -> torch.Tensor:
+    """1, 2, 4 or 8: shifted, because a power in float32 need not be exact on every device."""
+    return (1 << torch.randint(4, (count,), generator=generator, device=generator.device)).float()
 
 
 def _is_integral(values: torch.Tensor) -> bool:

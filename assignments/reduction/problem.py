@@ -16,6 +16,8 @@ add up to how far off an honest one may be, in units of float32's eps:
 
 None of it has room for a chain of everything beside such a value, nor for a 16-bit accumulator or input. The total is
 float32 whatever the inputs are.
+
+Inputs are drawn in float32: none is wider, and a case of 2^29 elements is drawn anew for every call that is timed.
 """
 
 from __future__ import annotations
@@ -57,41 +59,42 @@ def error_scale(*, x: torch.Tensor) -> dict[str, torch.Tensor]:
 
 def _decades(generator: torch.Generator, n: int) -> torch.Tensor:
     """Magnitudes over four decades with both signs: a few of them decide the sum, and nobody knows where they are."""
-    exponent = 4 * _unit(generator, n) - 2
-    return 10**exponent * (_unit(generator, n) - 0.5).sign()
+    return (10 ** _uniform(generator, n, -2, 2)).copysign_(_uniform(generator, n, -1, 1))
 
 
 def _above(generator: torch.Generator, n: int) -> torch.Tensor:
     """Values just above one of float16's: every one of them is rounded down there, and the errors add up.
 
     All of float16's numbers from 1 to 2 occur: if partial sums were all alike, float32's roundings would add up too.
+    The product has 24 bits, as many as a float32.
     """
-    coarse = torch.randint(1024, 2048, (n,), generator=generator, device=generator.device).double() / 1024
+    coarse = torch.randint(1024, 2048, (n,), generator=generator, dtype=torch.float32, device=generator.device) / 1024
     return coarse * (1 + 2.0**-13)
 
 
 def _ones(generator: torch.Generator, n: int) -> torch.Tensor:
     """Ones, and 2^24 among the first half: whoever adds the rest to it one by one in float32 adds nothing."""
-    x = torch.ones(n, dtype=torch.float64, device=generator.device)
+    x = torch.ones(n, dtype=torch.float32, device=generator.device)
     x[_integer(generator, (n + 1) // 2)] = 2.0**24
     return x
 
 
 def _negative(generator: torch.Generator, n: int) -> torch.Tensor:
     """Negative numbers only, between -2 and -1: a maximum that starts at zero stays there."""
-    return -1 - _unit(generator, n)
+    return _uniform(generator, n, -2, -1)
 
 
 def _last(generator: torch.Generator, n: int) -> torch.Tensor:
     """What counts stands near one of the two ends: a large value that decides both answers, among small ones."""
-    x = 0.01 * (_unit(generator, n) - 0.5)
+    x = _uniform(generator, n, -0.005, 0.005)
     near = _integer(generator, min(n, 5))
-    x[near if _integer(generator, 2) else n - 1 - near] = 100 + 100 * float(_unit(generator, 1))
+    x[near if _integer(generator, 2) else n - 1 - near] = float(_uniform(generator, 1, 100, 200))
     return x
 
 
-def _unit(generator: torch.Generator, n: int) -> torch.Tensor:
-    return torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
+def _uniform(generator: torch.Generator, n: int, low: float, high: float) -> torch.Tensor:
+    drawn = torch.empty(n, dtype=torch.float32, device=generator.device)
+    return drawn.uniform_(low, high, generator=generator)
 
 
 def _integer(generator: torch.Generator, below: int) -> int:

@@ -9,6 +9,8 @@ tile that is added up in a chain of 32768 makes about √32768 / 2 that count, w
 tile; with a thousand elements or more in a tile, √(i / 1024) of these count. A chain of everything is far beyond,
 and so is a 16-bit partial sum. Integers whose absolute values add up to less than 2^24 are exact in float32 in any
 order.
+
+Inputs are drawn in no wider a type than they have, since large ones are drawn anew for every call that is timed.
 """
 
 from __future__ import annotations
@@ -69,37 +71,36 @@ def _counts(keys: torch.Tensor) -> torch.Tensor:
 
 def _decades(generator: torch.Generator, n: int) -> torch.Tensor:
     """Magnitudes over four decades with both signs."""
-    exponent = 4 * _unit(generator, n) - 2
-    return 10**exponent * (_unit(generator, n) - 0.5).sign()
+    return (10 ** (4 * _unit(generator, n) - 2)).copysign_(_unit(generator, n) - 0.5)
 
 
 def _runs(generator: torch.Generator, n: int) -> torch.Tensor:
     """Signs in runs of random length: the prefix climbs and falls, and turns where nobody can tell."""
-    turns = (_unit(generator, n) < 0.01).double().cumsum(0)
+    turns = (_unit(generator, n) < 0.01).cumsum(0, dtype=torch.int32)
     return (1 - 2 * (turns % 2)) * (0.5 + _unit(generator, n))
 
 
 def _integers(generator: torch.Generator, n: int) -> torch.Tensor:
     """Integers from -9 to 9: every prefix is exact in float32."""
-    return torch.randint(-9, 10, (n,), generator=generator, device=generator.device).double()
+    return torch.randint(-9, 10, (n,), generator=generator, dtype=torch.float32, device=generator.device)
 
 
 def _above(generator: torch.Generator, n: int) -> torch.Tensor:
     """Magnitudes just above one of float16's, with both signs: in 16 bits the first prefix is wrong."""
-    coarse = torch.randint(32, 64, (n,), generator=generator, device=generator.device).double() / 32
-    return (coarse + 2.0**-12) * (_unit(generator, n) - 0.5).sign()
+    coarse = torch.randint(32, 64, (n,), generator=generator, dtype=torch.float32, device=generator.device) / 32
+    return (coarse + 2.0**-12).copysign_(_unit(generator, n) - 0.5)
 
 
 def _swamped(generator: torch.Generator, n: int) -> torch.Tensor:
     """2^24 among the first five, then 2^-7: added to it one by one they vanish, added up before they count."""
-    x = torch.full((n,), 2.0**-7, dtype=torch.float64, device=generator.device)
+    x = torch.full((n,), 2.0**-7, dtype=torch.float32, device=generator.device)
     x[_integer(generator, min(n, 5))] = 2.0**24
     return x
 
 
 def _ones(generator: torch.Generator, n: int) -> torch.Tensor:
     """Ones, but for a two at a random place: beyond 2^24 a float32 cannot count them one by one."""
-    x = torch.ones(n, dtype=torch.float64, device=generator.device)
+    x = torch.ones(n, dtype=torch.float32, device=generator.device)
     x[_integer(generator, n)] = 2.0
     return x
 
@@ -107,12 +108,12 @@ def _ones(generator: torch.Generator, n: int) -> torch.Tensor:
 def _skewed(generator: torch.Generator, m: int) -> torch.Tensor:
     """Few values have most of the keys, as in text; which ones is drawn."""
     rank = (BINS * _unit(generator, m) ** 4).long().clamp(max=BINS - 1)
-    return torch.randperm(BINS, generator=generator, device=generator.device)[rank]
+    return torch.randperm(BINS, generator=generator, device=generator.device).to(torch.uint8)[rank]
 
 
 def _uniform(generator: torch.Generator, m: int) -> torch.Tensor:
     """Every value equally often."""
-    return torch.randint(BINS, (m,), generator=generator, device=generator.device)
+    return torch.randint(BINS, (m,), generator=generator, dtype=torch.uint8, device=generator.device)
 
 
 def _sorted(generator: torch.Generator, m: int) -> torch.Tensor:
@@ -128,13 +129,13 @@ def _sixteen(generator: torch.Generator, m: int) -> torch.Tensor:
 
 def _same(generator: torch.Generator, m: int) -> torch.Tensor:
     """One value, and another one at one of the two ends."""
-    keys = torch.full((m,), _integer(generator, BINS), dtype=torch.int64, device=generator.device)
+    keys = torch.full((m,), _integer(generator, BINS), dtype=torch.uint8, device=generator.device)
     keys[0 if _integer(generator, 2) else m - 1] = _integer(generator, BINS)
     return keys
 
 
 def _unit(generator: torch.Generator, n: int) -> torch.Tensor:
-    return torch.rand(n, generator=generator, dtype=torch.float64, device=generator.device)
+    return torch.rand(n, generator=generator, dtype=torch.float32, device=generator.device)
 
 
 def _integer(generator: torch.Generator, below: int) -> int:
