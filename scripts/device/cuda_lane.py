@@ -2,7 +2,7 @@
 
 A file `cuda.py` here would stand before NVIDIA's package of that name.
 
-    python scripts/device/cuda_lane.py --out FILE [--lane h200] [--seconds 85]
+    python scripts/device/cuda_lane.py --out FILE [--lane h200] [--seconds 85] [SLUG …]
 
 Staff kernels first, checked and measured; then a few files that must not pass; then the milestones, as far as the
 seconds reach. Every row says what was graded, what it got, where the time went, and how it compares with Triton's staff
@@ -40,12 +40,13 @@ def main() -> int:
     parser.add_argument("--lane", type=Lane, default=Lane.h200)
     parser.add_argument("--seconds", type=float, default=85.0)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("slugs", nargs="*", help="rungs; all that take CUDA C++ if none is named")
     options = parser.parse_args()
     end, rows = time.monotonic() + options.seconds, []
     sandbox = ProcessSandbox()
     references = References(sandbox)
     try:
-        for trial, work in plan():
+        for trial, work in plan(options.slugs or rungs()):
             if time.monotonic() > end:
                 break
             rows.append(row_of(trial, work, options.lane, sandbox, references))
@@ -57,9 +58,9 @@ def main() -> int:
     return not all(row["right"] for row in rows)
 
 
-def plan() -> Iterator[tuple[trials.Trial, Work]]:
+def plan(chosen: list[str]) -> Iterator[tuple[trials.Trial, Work]]:
     """What is graded, most telling first."""
-    known = [trial for slug in rungs() for trial in trials.plan(ROOT / "assignments" / slug, ROOT / "reference" / slug)]
+    known = [trial for slug in chosen for trial in trials.plan(ROOT / "assignments" / slug, ROOT / "reference" / slug)]
     staff = [trial for trial in known if trial.kind is trials.Kind.solution]
     cuda = [trial for trial in known if trial.language is Language.cuda]
     yield from ((trial, Work.check) for trial in staff if trial.language is Language.cuda)

@@ -1,20 +1,32 @@
 // Tensor-core GEMM, the staff kernel in CUDA C++: c[i, j] = sum over l of a[i, l] * b[j, l], 16-bit factors, summed in float32.
 //
-// A block of 256 threads computes a tile of 128 x 256, a warp 64 x 64 of it: four by four fragments of 16 x 16 sums, which are
-// 128 registers of each lane. For every 16 of K a warp loads four fragments of each factor and multiplies sixteen times, so that
+// Two kernels. The first, by nvcuda::wmma, takes any matrices and runs on the CPU lane. The second is for Hopper, whose wgmma and TMA
+// are inline PTX in C++: it takes matrices whose rows begin at multiples of 16 bytes.
+//
+// The first: a block of 256 threads computes a tile of 128 x 256, a warp 64 x 64 of it: four by four fragments of 16 x 16 sums, which
+// are 128 registers of each lane. For every 16 of K a warp loads four fragments of each factor and multiplies sixteen times, so that
 // a fragment from shared memory is used four times. Slices of 32 of K lie in two buffers: while the warps multiply out of one,
 // each thread has its packs of the next on their way from memory to registers, and puts them into the other. One barrier for
-// each slice is enough.
+// each slice is enough. b lies by columns of the product, which is what wmma calls col_major: both factors have K innermost and move
+// alike.
 //
-// b lies by columns of the product, which is what wmma calls col_major: both factors have K innermost and move alike.
-//
-// By nvcuda::wmma, which becomes mma.sync, an instruction of one warp whose factors come from registers. Hopper's wgmma, which reads
-// shared memory by itself, is inline PTX in CUDA C++ and runs on no emulator; the Triton kernel has it.
+// The second, in `hopper`: a block for each multiprocessor, which takes tile after tile. One thread fetches slices of 64 of K by TMA into
+// a ring of four stages, without waiting for anything but an empty stage; two warp groups multiply 64 x 256 sums each, 128 registers of
+// each thread, straight out of shared memory. Slices of the next tile come while this one is stored. Two blocks, one above the other,
+// make a cluster: both need the same rows of b, each fetches half of them for both, and a third less comes from L2. The groups
+// need not keep step: the one that is done stores while the other has the tensor cores to itself.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
 
 #include <cstdint>
+
+#ifndef CUDA_EMULATOR
+#include <cuda.h>
+
+#include <algorithm>
+#include <type_traits>
+#endif
 
 using namespace nvcuda;
 
@@ -167,11 +179,378 @@ Matrix<T> matrix(T* start, int64_t rows, int64_t columns, int64_t stride) {
   return {start, rows, columns, stride, reinterpret_cast<uintptr_t>(start) % 16 == 0 && stride % PACK == 0};
 }
 
+#ifndef CUDA_EMULATOR
+namespace hopper {
+
+constexpr int TILE_M = 128, TILE_N = 256, SLICE = 64;
+constexpr int CLUSTER = 2;                  // Blocks that share their slices of b.
+constexpr int GROUP = 16;                   // Rows of tiles that are walked through together.
+constexpr int SHARE = TILE_N / CLUSTER;     // Rows of b that one block fetches for all.
+constexpr int STAGES = 4;
+constexpr int A_BYTES = TILE_M * SLICE * 2, SHARE_BYTES = SHARE * SLICE * 2, STAGE_BYTES = A_BYTES + CLUSTER * SHARE_BYTES;
+constexpr int WARP_GROUP = 128, GROUP_ROWS = 64;  // Threads of a warp group, and rows that it multiplies.
+constexpr int THREADS = 3 * WARP_GROUP;           // One group fetches, two multiply.
+constexpr int SUMS = GROUP_ROWS * TILE_N / WARP_GROUP;
+constexpr int ALIGNMENT = 1024;             // Of what the hardware swizzles.
+constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + ALIGNMENT;
+constexpr int CHUNK = 64;                   // Columns that go through a warp's staging memory at a time.
+
+__device__ uint32_t shared_address(const void* pointer) { return static_cast<uint32_t>(__cvta_generic_to_shared(pointer)); }
+
+// Barriers in shared memory: of a stage that is full when all its bytes are there, or empty when all warps have arrived.
+
+__device__ void barrier_init(uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+__device__ bool has_passed(uint32_t barrier, uint32_t parity) {
+  uint32_t passed;
+  asm volatile(
+      "{\n.reg .pred passed;\nmbarrier.try_wait.parity.shared::cta.b64 passed, [%1], %2;\nselp.u32 %0, 1, 0, passed;\n}"
+      : "=r"(passed)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return passed != 0;
+}
+
+__device__ void wait(uint32_t barrier, uint32_t parity) {
+  while (!has_passed(barrier, parity)) {
+  }
+}
+
+__device__ void expect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// At another block's barrier. Nothing that this thread wrote has to be seen there, and so it does not say `.release.cluster`: that
+// would wait until all of its memory accesses have been performed, once for every slice.
+__device__ void arrive_at(uint32_t barrier, uint32_t block) {
+  asm volatile(
+      "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(
+          barrier),
+      "r"(block)
+      : "memory");
+}
+
+__device__ uint32_t block_in_cluster() {
+  uint32_t block;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
+  return block;
+}
+
+__device__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// A box of a matrix, SLICE numbers wide, into this block's shared memory.
+__device__ void fetch_own(uint32_t to, const CUtensorMap* matrix, uint32_t barrier, int column, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
+      "l"(matrix), "r"(barrier), "r"(column), "r"(row)
+      : "memory");
+}
+
+// The same into that of all blocks of the cluster, at the same place, where it counts for their own barriers.
+__device__ void fetch_for_all(uint32_t to, const CUtensorMap* matrix, uint32_t barrier, int column, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to),
+      "l"(matrix), "r"(barrier), "r"(column), "r"(row), "h"(static_cast<uint16_t>((1 << CLUSTER) - 1))
+      : "memory");
+}
+
+// What wgmma has to know of a factor: where it is, that its rows of 128 bytes are swizzled, and that eight rows fill 1024 bytes.
+__device__ uint64_t factor(uint32_t address) {
+  return (address & 0x3FFFF) >> 4 | uint64_t{1} << 16 | uint64_t{ALIGNMENT >> 4} << 32 | uint64_t{1} << 62;
+}
+
+#define EIGHT(sums, i) \
+  "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), "+f"(sums[i + 5]), "+f"(sums[i + 6]), \
+      "+f"(sums[i + 7])
+#define THIRTY_TWO(sums, i) EIGHT(sums, i), EIGHT(sums, i + 8), EIGHT(sums, i + 16), EIGHT(sums, i + 24)
+#define WGMMA(TYPE)                                                                                                           \
+  asm volatile(                                                                                                               \
+      "{\n.reg .pred more;\nsetp.ne.b32 more, %130, 0;\nwgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " {"          \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "  \
+      "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "  \
+      "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, "  \
+      "%74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "  \
+      "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "    \
+      "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, more, 1, 1, 0, 0;\n}"                            \
+      : THIRTY_TWO(sums, 0), THIRTY_TWO(sums, 32), THIRTY_TWO(sums, 64), THIRTY_TWO(sums, 96)                                  \
+      : "l"(a), "l"(b), "r"(static_cast<int>(more)))
+
+// 64 rows of a times 256 of b, 16 of K: begun here, done when `multiply_wait` says so. Without `more` the sums begin anew.
+template <typename T>
+__device__ void multiply(float (&sums)[SUMS], uint64_t a, uint64_t b, bool more) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (std::is_same_v<T, __half>) {
+    WGMMA("f16");
+  } else {
+    WGMMA("bf16");
+  }
+#endif
+}
+
+#undef WGMMA
+#undef THIRTY_TWO
+#undef EIGHT
+
+__device__ void multiply_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ void multiply_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Behind this the compiler may read the sums.
+__device__ void pin(float (&sums)[SUMS]) {
+#pragma unroll
+  for (int i = 0; i < SUMS; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+// Until no more than LEFT slices are being multiplied.
+template <int LEFT>
+__device__ void multiply_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+
+// A stage and the parity of its barriers, in the order in which stages are filled.
+struct Ring {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ void next() {
+    if (++stage == STAGES) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+// A warp's 16 rows of CHUNK columns, 128 bytes each. Packs of 16 bytes are exchanged within a row, so that eight rows of one column
+// lie in different banks: sums come as wgmma leaves them, 2 neighbours of 8 rows, and go as memory wants them, whole rows.
+struct Staging {
+  uint32_t start;
+  int lane;
+
+  __device__ uint32_t at(int row, int pack) const { return start + row * CHUNK * 2 + (pack ^ row % 8) * 16; }
+  __device__ uint32_t squares(int pair) const { return at(lane % 16, 2 * pair + lane / 16); }
+  __device__ uint32_t pack(int quarter) const { return at(4 * quarter + lane / 8, lane % 8); }
+};
+
+// Four squares of 8 x 8: sixteen columns.
+__device__ void put_squares(uint32_t at, const uint32_t (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(words[0]), "r"(words[1]),
+               "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
+__device__ uint4 get_pack(uint32_t at) {
+  uint4 pack;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pack.x), "=r"(pack.y), "=r"(pack.z), "=r"(pack.w)
+               : "r"(at)
+               : "memory");
+  return pack;
+}
+
+// Without a branch, behind which the compiler would round the sums while wgmma may still add to them.
+__device__ void store_where(bool has, void* to, const uint4& pack) {
+  asm volatile(
+      "{\n.reg .pred has;\nsetp.ne.b32 has, %0, 0;\n@has st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"(static_cast<int>(has)),
+      "l"(to), "r"(pack.x), "r"(pack.y), "r"(pack.z), "r"(pack.w)
+      : "memory");
+}
+
+template <typename T>
+__device__ uint32_t rounded(float x, float y) {
+  uint32_t word;
+  reinterpret_cast<T*>(&word)[0] = static_cast<T>(x);
+  reinterpret_cast<T*>(&word)[1] = static_cast<T>(y);
+  return word;
+}
+
+template <typename T>
+__device__ void store_chunk(const Matrix<T>& to, int64_t row, int64_t column, const Staging& staging) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) store_where(to.has(row + 4 * i, column), to.at(row + 4 * i, column), get_pack(staging.pack(i)));
+}
+
+// `row` and `column` are those of a lane's first pack.
+template <typename T>
+__device__ void store(const float (&sums)[SUMS], const Matrix<T>& c, int64_t row, int64_t column, const Staging& staging) {
+#pragma unroll
+  for (int chunk = 0; chunk < TILE_N / CHUNK; ++chunk) {
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int at = 32 * chunk + 8 * pair + 2 * i;
+        words[i] = rounded<T>(sums[at], sums[at + 1]);
+      }
+      put_squares(staging.squares(pair), words);
+    }
+    __syncwarp();
+    store_chunk(c, row, column + CHUNK * chunk, staging);
+    __syncwarp();
+  }
+}
+
+// How many tiles of a cluster there are in both directions, and slices of K.
+struct Shape {
+  int tiles_m, tiles_n, slices;
+};
+
+__device__ int2 tile_of(int tile, const Shape& shape) {
+  constexpr int HEIGHT = GROUP / CLUSTER;
+  const int first = tile / (HEIGHT * shape.tiles_n) * HEIGHT;
+  const int height = min(shape.tiles_m - first, HEIGHT);
+  const int within = tile % (HEIGHT * shape.tiles_n);
+  return {first + within % height, within / height};
+}
+
+template <typename T>
+__global__ void __launch_bounds__(THREADS, 1)
+    kernel(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const Matrix<T> c,
+           const Shape shape) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int WARPS = 2 * WARP_GROUP / 32;  // That multiply.
+  extern __shared__ uint8_t memory[];
+  __shared__ uint64_t full[STAGES], empty[STAGES];
+  __shared__ __align__(128) uint8_t staged[WARPS][16 * CHUNK * 2];
+  const uint32_t stages = (shared_address(memory) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  const uint32_t first_full = shared_address(full), first_empty = shared_address(empty);
+  const uint32_t block = block_in_cluster();
+  const int clusters = gridDim.x / CLUSTER, first = blockIdx.x / CLUSTER, all = shape.tiles_m * shape.tiles_n;
+
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < STAGES; ++i) {
+      barrier_init(first_full + 8 * i, 1);
+      barrier_init(first_empty + 8 * i, WARPS * CLUSTER);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  cluster_sync();
+
+  if (threadIdx.x < WARP_GROUP) {
+    // One thread fetches, its group gives its registers away.
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    if (threadIdx.x == 0) {
+      Ring ring;
+      for (int tile = first; tile < all; tile += clusters) {
+        const int2 where = tile_of(tile, shape);
+        const int row = (where.x * CLUSTER + static_cast<int>(block)) * TILE_M;
+        const int b_row = where.y * TILE_N + static_cast<int>(block) * SHARE;
+        for (int slice = 0; slice < shape.slices; ++slice, ring.next()) {
+          const uint32_t to = stages + ring.stage * STAGE_BYTES, barrier = first_full + 8 * ring.stage;
+          wait(first_empty + 8 * ring.stage, ring.parity ^ 1);
+          expect(barrier, STAGE_BYTES);
+          fetch_own(to, &a_map, barrier, slice * SLICE, row);
+          fetch_for_all(to + A_BYTES + block * SHARE_BYTES, &b_map, barrier, slice * SLICE, b_row);
+        }
+      }
+    }
+    __syncwarp();
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+    const int group = threadIdx.x / WARP_GROUP - 1, lane = threadIdx.x % 32;
+    const int own_row = group * GROUP_ROWS + threadIdx.x % WARP_GROUP / 32 * 16 + lane / 8, own_column = lane % 8 * PACK;
+    const Staging staging = {shared_address(staged[threadIdx.x / 32 - WARP_GROUP / 32]), lane};
+    const uint32_t own_a = stages + group * GROUP_ROWS * SLICE * 2;
+    const auto release = [&](int stage) {
+      if (lane < CLUSTER) arrive_at(first_empty + 8 * stage, lane);
+    };
+    Ring ring;
+    for (int tile = first; tile < all; tile += clusters) {
+      const int2 where = tile_of(tile, shape);
+      const int64_t row = static_cast<int64_t>(where.x * CLUSTER + static_cast<int>(block)) * TILE_M + own_row;
+      const int64_t column = static_cast<int64_t>(where.y) * TILE_N + own_column;
+      float sums[SUMS];
+      int before = -1, slice = 0;  // The stage of the slice before.
+      do {
+        wait(first_full + 8 * ring.stage, ring.parity);
+        const uint64_t a = factor(own_a + ring.stage * STAGE_BYTES), b = factor(stages + A_BYTES + ring.stage * STAGE_BYTES);
+        multiply_begin();
+#pragma unroll
+        for (int l = 0; l < SLICE / 16; ++l) multiply<T>(sums, a + 2 * l, b + 2 * l, slice + l > 0);
+        multiply_commit();
+        if (before >= 0) {
+          multiply_wait<1>();
+          release(before);
+        }
+        before = ring.stage;
+        ring.next();
+      } while (++slice < shape.slices);
+      multiply_wait<0>();
+      pin(sums);
+      release(before);
+      store(sums, c, row, column, staging);
+    }
+  }
+  cluster_sync();  // No block's memory goes while another may still write or arrive there.
+#endif
+}
+
+using Encode = decltype(&cuTensorMapEncodeTiled);
+
+// The driver's function that describes a matrix to TMA. Asked for at run time, for a library of the driver's is linked to by nobody.
+inline Encode encoder() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status;
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &status);
+  return error == cudaSuccess && status == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(found) : nullptr;
+}
+
+// A matrix in boxes of `rows` x SLICE. What a box has outside of the matrix comes as zeros.
+template <typename T>
+bool describe(CUtensorMap& map, Encode encode, const Matrix<const T>& matrix, uint32_t rows) {
+  const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const uint64_t sizes[] = {static_cast<uint64_t>(matrix.columns), static_cast<uint64_t>(matrix.rows)};
+  const uint64_t bytes[] = {2 * static_cast<uint64_t>(matrix.stride)};
+  const uint32_t box[] = {SLICE, rows}, steps[] = {1, 1};
+  return encode(&map, type, 2, const_cast<T*>(matrix.start), sizes, bytes, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+// Whether it was launched: on a Hopper GPU, of matrices whose rows begin at multiples of 16 bytes, and n a multiple of 32. (One of 8
+// should do; it was not tried.)
+template <typename T>
+bool launch(const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, cudaStream_t stream) {
+  const int64_t m = a.rows, n = c.columns, k = a.columns;
+  if (!a.aligned || !b.aligned || !c.aligned || n % 32 != 0) return false;
+  int device = 0, major = 0, processors = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (major != 9) return false;
+  const Encode encode = encoder();
+  CUtensorMap a_map, b_map;
+  if (!encode || !describe(a_map, encode, a, TILE_M) || !describe(b_map, encode, b, SHARE)) return false;
+  const Shape shape = {tiles(m, TILE_M * CLUSTER), tiles(n, TILE_N), tiles(k, SLICE)};
+  cudaFuncSetAttribute(kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {CLUSTER, 1, 1};
+  cudaLaunchConfig_t launched = {};
+  launched.gridDim = dim3(std::min(shape.tiles_m * shape.tiles_n, processors / CLUSTER) * CLUSTER);
+  launched.blockDim = dim3(THREADS);
+  launched.dynamicSmemBytes = SHARED_BYTES;
+  launched.stream = stream;
+  launched.attrs = &cluster;
+  launched.numAttrs = 1;
+  return cudaLaunchKernelEx(&launched, kernel<T>, a_map, b_map, c, shape) == cudaSuccess;
+}
+
+}  // namespace hopper
+#endif
+
 template <typename T>
 void gemm(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t a_row_stride, int64_t b_row_stride,
           int64_t c_row_stride, cudaStream_t stream) {
+  const Matrix<const T> left = matrix(a, m, k, a_row_stride), right = matrix(b, n, k, b_row_stride);
+  const Matrix<T> product = matrix(c, m, n, c_row_stride);
+#ifndef CUDA_EMULATOR
+  if (hopper::launch(left, right, product, stream)) return;
+#endif
   const int blocks = tiles(m, TILE_M) * tiles(n, TILE_N);
   cudaFuncSetAttribute(gemm_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
-  gemm_kernel<<<blocks, THREADS, SHARED_BYTES, stream>>>(matrix(a, m, k, a_row_stride), matrix(b, n, k, b_row_stride),
-                                                         matrix(c, m, n, c_row_stride));
+  gemm_kernel<<<blocks, THREADS, SHARED_BYTES, stream>>>(left, right, product);
 }
