@@ -16,14 +16,16 @@ from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
 from autograder.runner import source
+from autograder.runner.languages import touch
 from autograder.runner.report import SubmissionError, describe
 
 
 def warm() -> None:
-    """Triton and torch came with this module; a first tensor without memory brings the rest that a dry call imports."""
+    """A first tensor without memory brings what a dry call imports, a first compilation what triton sets up."""
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
+    touch.compile_ahead()
     with dry.without_memory():
         torch.empty(1, device="cpu").add_(1)
 

@@ -107,9 +107,9 @@ class Checker:
         second = self._call(runner, case, inputs)
         return self._repeated(first, second)
 
-    def call(self, runner: Conversation, case: Case) -> Checked:
-        """One checked and timed call on inputs that were never seen; nothing of its memory is kept."""
-        return dataclasses.replace(self._call(runner, case, self.draw(case), record=False), outputs={})
+    def call(self, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
+        """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept."""
+        return dataclasses.replace(self._call(runner, case, self.draw(case), record=False, cold=cold), outputs={})
 
     def take(
         self,
@@ -119,11 +119,13 @@ class Checker:
         *,
         record: bool = False,
         trace: bool = False,
+        cold: bool = True,
         suspect: Conversation | None = None,
     ) -> Taken | Checked:
         """One call whose outputs are compared later; or what went wrong in it.
 
         Args:
+            cold: as if it were timed.
             suspect: whose fault it may be if the device's memory runs out; the runner's own where nobody is named.
         """
         size = sum(spec.bytes for spec in self._layout(case))
@@ -133,7 +135,7 @@ class Checker:
             return self.no_memory(suspect or runner, 2 * size, error)
         try:
             scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
-            called = runner.call(tensors, scalars, record=record, trace=trace)
+            called = runner.call(tensors, scalars, record=record, trace=trace, cold=cold)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken(case, inputs, called, 2 * size)
@@ -212,9 +214,11 @@ class Checker:
         """Let go of memory that was kept."""
         self._buffers.close()
 
-    def _call(self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True) -> Checked:
+    def _call(
+        self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True, cold: bool = False
+    ) -> Checked:
         start = time.monotonic()
-        taken = self.take(runner, case, inputs, record=record)
+        taken = self.take(runner, case, inputs, record=record, cold=cold)
         checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
         return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
@@ -291,8 +295,7 @@ class Checker:
                 comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
             if not comparison.right:
                 found = explain.mismatch(name, got, truth.expected[name], comparison, untouched)
-                message = f"{explain.sentence(found)} {explain.HINTS[found.pattern]}"
-                return Checked(Verdict.wrong_answer, message, mismatch=found, outputs=outputs)
+                return Checked(Verdict.wrong_answer, explain.told(found), mismatch=found, outputs=outputs)
         return Checked(Verdict.passed, "Passed.", outputs=outputs)
 
     def _comparison(self, name: str, got: torch.Tensor, truth: Truth, untouched: torch.Tensor) -> Comparison:

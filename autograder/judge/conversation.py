@@ -7,16 +7,18 @@ or a claim; what breaks the protocol is a verdict about the submission, never an
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import select
 import socket
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from autograder.assignment import Limits
-from autograder.contract import Launch
+from autograder.contract import Launch, Verdict
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
@@ -57,6 +59,8 @@ MAX_NAME = 200
 """How many characters of each of their names."""
 
 Said = TypeVar("Said")
+Given = ParamSpec("Given")
+Value = TypeVar("Value")
 
 _READY_S = 60.0
 _SHOWN = 1000
@@ -69,6 +73,9 @@ _AWAKE_S = 0.0015
 _RELEASE_S = 5.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
+
+_ENDED = Failure(Verdict.runtime_error, "The judge ended the runner.")
+"""What a thread is told whose runner another one has closed; it is nobody's result."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class Finished:
 
 
 class Budget:
-    """What is left of a submission's own running time; the judge's work does not count.
+    """What is left of a submission's own running time; the judge's work does not count. Its runners share it.
 
     Attributes:
         total_s, left_s: in all, and now.
@@ -99,6 +106,17 @@ class Budget:
     def __init__(self, total_s: float) -> None:
         self.total_s = total_s
         self.left_s = total_s
+        self._lock = threading.Lock()
+
+    def spend(self, seconds: float) -> None:
+        """Take it off."""
+        with self._lock:
+            self.left_s -= seconds
+
+    def give_back(self, left_s: float) -> None:
+        """Let so much be left, if less is."""
+        with self._lock:
+            self.left_s = max(self.left_s, left_s)
 
 
 @dataclass(frozen=True)
@@ -116,8 +134,21 @@ class FinishedBatch:
     event_us: float
 
 
+def _in_use(
+    method: Callable[Concatenate[Conversation, Given], Value],
+) -> Callable[Concatenate[Conversation, Given], Value]:
+    """Whoever closes it meanwhile waits: numbers of descriptors that are in use must not become somebody else's."""
+
+    @functools.wraps(method)
+    def used(self: Conversation, /, *arguments: Given.args, **options: Given.kwargs) -> Value:
+        with self._using:
+            return method(self, *arguments, **options)
+
+    return used
+
+
 class Conversation:
-    """One runner and what is said with it.
+    """One runner and what is said with it; one thread at a time. Any may close it: whoever waits is told at once.
 
     Attributes:
         versions: of the toolchain, as the runner named them before it had seen a byte of the student's.
@@ -141,8 +172,11 @@ class Conversation:
         self._source: str | None = None
         self._broken: Failure | None = None
         self._preparing = False
+        self._using = threading.RLock()
+        self._closing = False
         self.versions: dict[str, str] = {}
 
+    @_in_use
     def hello(self) -> None:
         """Wait until the toolchain is there, and the tracer if it was asked for; `SandboxError` if it is not."""
         deadline = time.monotonic() + _READY_S
@@ -160,8 +194,11 @@ class Conversation:
         """Have its tracer started, while something else is done; before `hello`."""
         self._preparing = self._send(Prepare(), [], "starting") is None
 
+    @_in_use
     def load(self, load: Load) -> Failure | None:
         """Have the source executed; what went wrong, if anything."""
+        if self._closing:
+            return _ENDED
         self._source = load.source
         message, descriptors = self._with_source(load)
         try:
@@ -173,6 +210,7 @@ class Conversation:
         answer = sent or self._answer(Loaded, 0, start, "loading", self._limits.import_s)
         return answer if isinstance(answer, Failure) else self._limits_kept("loading")
 
+    @_in_use
     def call(
         self,
         tensors: Sequence[SharedTensor],
@@ -180,11 +218,15 @@ class Conversation:
         *,
         record: bool = True,
         trace: bool = False,
+        cold: bool = True,
     ) -> Finished | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy.
 
         The interval begins when nothing of the filling is left to do, and ends when the outputs' copy is complete.
         Inputs are copied after it: what stands in them says nothing about the speed.
+
+        Args:
+            cold: with nothing in the caches, on a quiet device; a call whose time nobody reads needs neither.
         """
         if self._broken:
             return self._broken
@@ -192,7 +234,7 @@ class Conversation:
         for tensor in tensors:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
-        self._cool()
+        self._settle(cold=cold)
         message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace)
         start = time.monotonic()
         self._judge_word.write(nonce)
@@ -217,6 +259,7 @@ class Conversation:
         self._let_go(nonce)
         return finished
 
+    @_in_use
     def batch(
         self, memory: BatchMemory, scalars: dict[str, int | float], drawn: Sequence[dict[str, int | float]] = ()
     ) -> FinishedBatch | Failure:
@@ -238,7 +281,7 @@ class Conversation:
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed
-        self._cool()
+        self._settle(cold=True)
         reveal, descriptors = encode(Reveal(nonce, tuple(drawn))), [slab.memory.descriptor for slab in memory.inputs]
         self._runner.thaw()
         time.sleep(_AWAKE_S)
@@ -274,14 +317,14 @@ class Conversation:
         """Wait until the runner says that it has; it has had its answer in, so this is nobody's measured time."""
         start = time.monotonic()
         answer = self._receive(Released, nonce, start + _RELEASE_S, "letting go of memory")
-        self._budget.left_s -= time.monotonic() - start
+        self._budget.spend(time.monotonic() - start)
         if answer is None:
             return out_of_time("letting go of memory", _RELEASE_S)
         return answer if isinstance(answer, Failure) else None
 
-    def _cool(self) -> None:
-        """Have nothing in the caches and nothing left to do."""
-        if self._defences.cold:
+    def _settle(self, *, cold: bool) -> None:
+        """Have nothing left to do, and if it is to be cold nothing in the caches."""
+        if cold and self._defences.cold:
             self._device.cool()
         self._device.settle()
 
@@ -302,9 +345,14 @@ class Conversation:
 
     def close(self) -> None:
         """End the runner and let go of what was shared with it; may be called again."""
-        self._runner.close()
-        self._judge_word.close()
-        self._runner_word.close()
+        self._closing = True
+        with self._using:
+            self._broken = self._broken or _ENDED
+            try:
+                self._runner.close()
+            finally:
+                self._judge_word.close()
+                self._runner_word.close()
 
     def _with_source(self, load: Load) -> tuple[Load, list[int]]:
         """The message and its descriptors; a long source is one of them."""
@@ -341,7 +389,7 @@ class Conversation:
         """Wait for the answer to what was said at `start`, within its limit and the budget."""
         allowed_s = min(limit_s, self._budget.left_s) if self._defences.deadlines else self._defences.off_deadline_s
         answer = self._receive(wanted, nonce, start + allowed_s, during, spin=spin)
-        self._budget.left_s -= time.monotonic() - start
+        self._budget.spend(time.monotonic() - start)
         if answer is None:
             return out_of_time(during, limit_s) if allowed_s == limit_s else out_of_total(self._budget.total_s)
         return answer
@@ -351,7 +399,7 @@ class Conversation:
     ) -> FromRunner | Failure | None:
         """The awaited packet, what went wrong instead, or `None` at the deadline; `spin` looks instead of sleeping."""
         looked = time.monotonic()
-        while (left := deadline - time.monotonic()) > 0:
+        while not self._closing and (left := deadline - time.monotonic()) > 0:
             if not self._poll.poll(0 if spin else 1000 * min(left, _LOOK_S)):
                 if spin and time.monotonic() < looked + _LOOK_S:
                     continue
@@ -367,7 +415,7 @@ class Conversation:
                 return self._gone(during)
             if (answer := self._understood(packet, wanted, nonce)) is not None:
                 return answer
-        return None
+        return _ENDED if self._closing else None
 
     def _understood(self, packet: bytes, wanted: type[FromRunner], nonce: int) -> FromRunner | Failure | None:
         """What a packet means here; `None` for one that is passed over, which only happens in a test."""
@@ -395,8 +443,10 @@ class Conversation:
         """The channel is closed: how did the runner end, or is it only hiding? Frozen it could not finish ending."""
         self._runner.thaw()
         deadline = time.monotonic() + _GONE_S
-        while (ending := self._runner.poll()) is None and time.monotonic() < deadline:
+        while (ending := self._runner.poll()) is None and time.monotonic() < deadline and not self._closing:
             time.sleep(_LOOK_S / 4)
+        if ending is None and self._closing:
+            return _ENDED
         if ending is None:
             return violation(f"The control channel was closed in {during}.")
         return from_exit(ending, during)

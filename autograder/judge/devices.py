@@ -55,6 +55,9 @@ class Device(Protocol):
     def rules(self) -> Rules:
         """How it measures."""
 
+    def attach(self) -> None:
+        """Have the calling thread be able to use it."""
+
     def memory(self, size: int) -> Memory:
         """New memory of `size` bytes, a multiple of `granularity`; nothing is known of its contents."""
 

@@ -16,6 +16,13 @@ MAP_TILES = 32
 NOT_WRITTEN = "nothing"
 """In place of a value, where the judge's poison is still there."""
 
+EMULATORS_POISON = 0xCB
+"""The byte that the emulator fills a block's shared memory with before the block begins (`poison` in `block.h`)."""
+_BY_CHANCE = 4
+"""Bytes: a number of fewer may have the poison's value by chance."""
+
+_NO_BARRIER = "as without a `__syncthreads()`"
+
 HINTS: dict[Pattern, str] = {
     Pattern.everywhere: "Work a small case by hand and compare it with the handout's formula.",
     Pattern.untouched: "Write the result into the output argument; what the function returns is ignored.",
@@ -77,6 +84,11 @@ def sentence(found: Mismatch) -> str:
     return f"{count} At [{place}]: expected {found.expected}, got {found.got}{allowed}."
 
 
+def told(found: Mismatch) -> str:
+    """The sentence, and what to do about it; nothing more where the sentence itself says what is missing."""
+    return sentence(found) if _NO_BARRIER in found.where else f"{sentence(found)} {HINTS[found.pattern]}"
+
+
 def text(value: torch.Tensor) -> str:
     """One element as a student reads it."""
     number = value.item()
@@ -125,7 +137,19 @@ def _pattern(got: torch.Tensor, wrong: torch.Tensor, untouched: torch.Tensor) ->
         return pattern, f"{where}; nothing was written there"
     if bool(nan[wrong].all()):
         return pattern, f"{where}; all of them are NaN"
-    return pattern, where
+    return pattern, f"{where}{_never_written(got, wrong)}"
+
+
+def _never_written(got: torch.Tensor, wrong: torch.Tensor) -> str:
+    """What to say where wrong elements are the filling of shared memory, as a missing barrier leaves them."""
+    width = got.element_size()
+    bytes_of = got[wrong].contiguous().view(torch.uint8).reshape(-1, width)
+    count = int((bytes_of == EMULATORS_POISON).all(dim=1).sum())
+    # Most of them are what was read there; a few in a narrow type may be numbers like any other.
+    if 2 * count < bytes_of.shape[0] or count * width < _BY_CHANCE:
+        return ""
+    them = "all of them were" if count == bytes_of.shape[0] else f"{count} of them were"
+    return f"; {them} read from shared memory before anything was written there, {_NO_BARRIER}"
 
 
 def _first(wrong: torch.Tensor) -> tuple[int, ...]:

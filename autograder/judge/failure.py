@@ -55,11 +55,19 @@ def from_raised(raised: Raised, source: str | None = None) -> Failure:
         message = f"{_stop(short)} It asked for more memory than there is."
         return Failure(Verdict.out_of_memory, message, error, ended=False)
     if any(words in error.message for words in _GPU_ACCESS):
-        message = f"{_stop(short)} Check the masks of loads and stores."
+        message = f"{_stop(short)} {_advice(error.message)}".rstrip()
         return Failure(Verdict.illegal_access, message, error, ended=error.kind not in _STOPPED_BEFORE)
     if raised.stage == "call":
         return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
     return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
+
+
+def _advice(message: str) -> str:
+    """What to look at, by what was said of the access."""
+    if "misaligned" in message:
+        return "A wide load or store begins at a multiple of its own size: look at where the pointer comes from."
+    # What the host's code does wrong is said with what to do instead.
+    return "" if "the host's code" in message else "Check the masks of loads and stores."
 
 
 def from_exit(ending: Exit, during: str) -> Failure:

@@ -97,6 +97,11 @@ class GpuDevice:
         self.granularity = self._driver.granularity
         self.memory_bytes = int(self._properties.total_memory)
 
+    def attach(self) -> None:
+        """Make torch's context the thread's own: the driver's functions work on the current one."""
+        torch.cuda.set_device(self.where)
+        torch.zeros(1, device=self.where)
+
     def memory(self, size: int) -> GpuMemory:
         """New memory of `size` bytes; what torch keeps for later is given back for it.
 

@@ -3,7 +3,7 @@
     phase        all   check   measure
     preparing     x      x        x      read the assignment, draw the hidden cases
     compiling     x      x        x      load the submission in a runner of its own
-    checking      x      x               public cases, then hidden ones in a fresh runner
+    checking      x      x               public cases, then hidden ones in fresh runners
     measuring     x               x      ranked cases beside the reference, every timed call a checked call; the clocks
     profiling     x      x               look for the kernel: the record of the public cases, the device's trace, the
                                          ghost replay; compile it for targets that may not be there (a run's too)
@@ -16,10 +16,9 @@ A `measure` attempt knows the ranked cases only: the hidden ones were met in the
 
 from __future__ import annotations
 
-import math
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +30,6 @@ from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
     CaseResult,
-    DeviceKernel,
     Finding,
     GradeRequest,
     GradeResult,
@@ -45,13 +43,15 @@ from autograder.contract import (
     Work,
 )
 from autograder.errors import HarnessError
-from autograder.judge import clocks, compiled, devices, ghost, requirements, summary
+from autograder.judge import clocks, compiled, devices, requirements, summary
+from autograder.judge.abreast import CASES_EACH, MOST, SHARED, Abreast, room_for
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
 from autograder.judge.failure import Failure, clean
+from autograder.judge.look import Look
 from autograder.judge.measuring import Measuring
 from autograder.judge.phases import Emit, Phases
 from autograder.judge.problem import load_problem
@@ -63,8 +63,6 @@ from autograder.sandbox import Sandbox
 
 Keep = Callable[[str, bytes], None]
 """Takes a file that a grading leaves."""
-_RESERVED_PER_ELEMENT = 32
-"""Bytes."""
 
 
 def grade(
@@ -136,8 +134,11 @@ class Grading:
         self._checker = Checker(self._assignment, load_problem(self._assignment, folders[0]), defences, self._device)
         self._runners = Runners(request, self._assignment, sandbox, defences, self._device)
         self._results = Results(self._cases(), phases.emit)
-        self._record = ghost.Record()
-        self._device_kernels: tuple[DeviceKernel, ...] = ()
+        self._abreast = Abreast(self._checker, self._device)
+        self._look = Look(
+            request, self._assignment, self._results.cases,
+            runners=self._runners, checker=self._checker, abreast=self._abreast,
+        )  # fmt: skip
         self._compilation: compiled.Compilation | None = None
         self._compiled: dict[str, compiled.Checked] = {}
         self._requirements: tuple[RequirementResult, ...] | None = None
@@ -152,20 +153,22 @@ class Grading:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """End the runner that is left, give the reference back, and let go of memory that was kept."""
-        self._runners.close()
-        self._lent.__exit__(kind, error, where)
-        self._checker.close()
-        self._device.free_bytes()
+        """End the runners that are left, give the reference back, and let go of memory that was kept."""
+        with ExitStack() as last:  # From the last line to the first, whatever fails.
+            last.callback(self._device.free_bytes)
+            last.callback(self._checker.close)
+            last.callback(self._lent.__exit__, kind, error, where)
+            last.callback(self._abreast.close)
+            last.callback(self._runners.close)
 
     def run(self) -> GradeResult:
         """Walk the phases."""
         self._phases.enter(Phase.compiling)
         refused = _refused(self._request)
-        self._device.reserve(reserve_bytes(self._assignment, self._results.cases))
+        self._device.reserve(room_for(self._assignment, self._results.cases))
         if self._work is Work.measure and not refused:
             self._prepare()
-        runner = refused or self._runners.fresh()
+        runner = refused or self._runners.fresh(others=self._others(Visibility.public))
         self._log = self._runners.log()
         if isinstance(runner, Failure):
             return self._report(failed=runner)
@@ -179,7 +182,8 @@ class Grading:
             if self._compilation is not None:
                 self._phases.enter(Phase.profiling)
         if checks and self._goes_on():
-            findings += self._look_for_the_kernel()
+            self._phases.enter(Phase.profiling)
+            findings += self._look.findings()
         self._finish_compiling()
         return self._report(measurements=measurements, findings=findings)
 
@@ -205,46 +209,89 @@ class Grading:
     def _check(self, runner: Conversation) -> None:
         self._phases.enter(Phase.checking)
         ahead = self._may_begin_ahead()
-        if ahead and self._results.of(Visibility.hidden):
-            self._runners.start_next()
-        if ahead and self._will_trace():
-            self._runners.start_tracing()
+        if ahead:
+            self._begin_ahead()
         self._check_public(runner)
         if ahead and self._results.none_failed():
             self._begin_compiling()
-        self._check_hidden(ahead=ahead)
+        self._check_hidden()
 
     def _may_begin_ahead(self) -> bool:
         """Whether what comes next is begun while cases are checked: a GPU's machine has the cores, nothing is timed."""
         return self._work is Work.check and self._request.lane is not Lane.cpu
 
-    def _check_public(self, runner: Conversation) -> None:
-        for number in self._results.of(Visibility.public):
-            checked = self._checker.case(runner, self._results.cases[number])
-            self._record.add(checked)
-            self._results.finish(number, checked)
-            if checked.ended:
-                break
-        self._log = runner.log()
+    def _begin_ahead(self) -> None:
+        """Start the first runner of the hidden cases, and look for the kernel beside the cases."""
+        self._start_hidden(1)
+        if self._request.mode is Mode.submission:
+            self._look.begin()
 
-    def _check_hidden(self, *, ahead: bool) -> None:
-        """In a runner that has seen nothing; not at all if no public case passed."""
+    def _others(self, visibility: Visibility) -> int:
+        """How many runners are to be dealt cases beside the first: of those that wait, half while more is to come."""
+        if not self._may_begin_ahead():
+            return 0
+        numbers, ready = self._results.of(visibility), self._runners.ready()
+        if visibility is Visibility.public:
+            ready //= 2
+        return max(0, min(ready, MOST - 1, len(numbers) // CASES_EACH - 1))
+
+    def _start_hidden(self, count: int) -> None:
+        """Start runners of the hidden cases, of which they see nothing yet."""
+        if self._results.of(Visibility.hidden) and self._defences.fresh_runner:
+            self._runners.start_next(count)
+
+    def _check_public(self, runner: Conversation) -> None:
+        def at_last() -> None:
+            if self._may_begin_ahead():
+                self._start_hidden(1 + self._others(Visibility.hidden))
+
+        for number, checked in self._shown(runner, self._results.of(Visibility.public), at_last):
+            self._look.record.add(checked)
+            self._results.finish(number, checked)
+        self._log = self._runners.log()
+
+    def _check_hidden(self) -> None:
+        """In runners that have seen nothing; not at all if no public case passed."""
         numbers = self._results.of(Visibility.hidden)
         if not numbers or not self._results.any_passed():
             return
+        is_beside = self._abreast.is_busy()
         runner = self._runners.another()
+        if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
+            runner = self._alone()
         if isinstance(runner, Failure):
             self._results.finish(numbers[0], as_checked(runner))
             return
-        if ahead and self._results.none_failed():
-            self._runners.start_next()
-        found: dict[int, Checked] = {}
-        for number in numbers:
-            found[number] = self._checker.case(runner, self._results.cases[number])
-            if found[number].ended:
-                break
+        found = dict(self._shown(runner, numbers))
         for number, checked in found.items():  # Said together: when each one came would tell its size.
             self._results.finish(number, checked)
+
+    def _shown(
+        self, runner: Conversation, numbers: Sequence[int], at_last: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[int, Checked]]:
+        """What each case showed, up to the one that ended its runner."""
+        cases = [(number, self._results.cases[number]) for number in numbers]
+        left = list(cases)
+        for checked in self._abreast.checked(runner, self._runners.beside(), cases, at_last):
+            yield left.pop(0)[0], checked
+            if checked.ended:
+                return
+        if left:
+            yield from self._shown_alone(left)
+
+    def _shown_alone(self, cases: Sequence[tuple[int, Case]]) -> Iterator[tuple[int, Checked]]:
+        """The same of cases that might have shown something else beside others."""
+        runner = self._alone()
+        if isinstance(runner, Failure):
+            yield cases[0][0], as_checked(runner)
+            return
+        yield from zip([number for number, _ in cases], self._abreast.checked(runner, (), cases), strict=False)
+
+    def _alone(self) -> Conversation | Failure:
+        """A runner when all others have been ended, and nothing is done with them any more."""
+        self._runners.close()
+        self._abreast.rest()
+        return self._runners.alone()
 
     def _measure(self) -> tuple[Measurement, ...]:
         """Time the ranked cases beside the reference, if the lane ranks and there is one."""
@@ -268,6 +315,7 @@ class Grading:
         ranked = [case for case in self._results.cases if case.ranked]
         if not ranked or policy is None or not policy.ranks or reference is None:
             return
+        self._lent.enter_context(self._sandbox.quiet())
         if self._device.rules.batches:
             self._runners.close()
         theirs = self._lent.enter_context(self._references.lent(self._assignment, self._request, reference))
@@ -296,40 +344,6 @@ class Grading:
         self._runners.close()
         asked = clocks.Asked(self._request.best_us, self._request.remeasured)
         return tuple(measuring.conclude(timed, self._request.lane, asked) for timed in taken)
-
-    def _look_for_the_kernel(self) -> tuple[Finding, ...]:
-        """Replay the first public case of every group with kernels that do nothing."""
-        self._phases.enter(Phase.profiling)
-        runner = self._runners.fresh(ghost=True)
-        replays: dict[str, Checked] = {}
-        public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
-        firsts = {case.group: case for case in reversed(public)}
-        for case in firsts.values():
-            if isinstance(runner, Failure) or any(checked.ended for checked in replays.values()):
-                break
-            replays[case.name] = self._checker.call(runner, case)
-        complete = len(replays) == len(firsts) and not any(checked.ended for checked in replays.values())
-        # Last: the longer its tracer has had to start, the less is waited for it.
-        self._trace()
-        return ghost.findings(self._assignment, self._record, replays, complete=complete, kernels=self._device_kernels)
-
-    def _will_trace(self) -> bool:
-        """Whether it will be looked at what runs on the device, if nothing is wrong with the submission."""
-        return self._request.lane is not Lane.cpu and self._request.mode is Mode.submission
-
-    def _trace(self) -> None:
-        """On a GPU, list what runs there in a call of every ranked case, timed by nobody."""
-        runner = self._runners.tracing() if self._will_trace() else None
-        if not isinstance(runner, Conversation):
-            return
-        public = [self._results.cases[number] for number in self._results.of(Visibility.public)]
-        traced = []
-        for case in public:
-            taken = self._checker.take(runner, case, self._checker.draw(case), trace=True) if case.ranked else None
-            if isinstance(taken, Checked):
-                break
-            traced += [taken.finished] if taken else []
-        self._device_kernels = ghost.device_kernels(self._record, traced)
 
     def _begin_compiling(self) -> None:
         """Have what is launched compiled for devices that may not be there, while something else is done."""
@@ -373,8 +387,8 @@ class Grading:
             held_reason=next((one.held for one in measurements if one.held), ""),
             remeasure=next((one.remeasure for one in measurements if one.remeasure), ""),
             exclusive_s=self._measuring.exclusive_s if self._measuring else 0.0,
-            launches=self._record.as_launches(),
-            device_kernels=self._device_kernels,
+            launches=self._look.record.as_launches(),
+            device_kernels=self._look.kernels,
             compiled=tuple(checked.shown for checked in self._compiled.values()),
             requirements=self._requirements or (),
             log=clean(self._log, MAX_LOG_CHARS),
@@ -382,13 +396,6 @@ class Grading:
             environment=environment(self._sandbox, self._runners.versions) | self._device.facts(),
             promises=tuple(sorted(self._sandbox.promises)),
         )
-
-
-def reserve_bytes(assignment: Assignment, cases: Sequence[Case]) -> int:
-    """What the judge's own tensors of the largest case may need: the oracle works with several of eight bytes each."""
-    tensors = (*assignment.inputs, *assignment.outputs)
-    elements = (sum(math.prod(assignment.shape_of(one, case)) for one in tensors) for case in cases)
-    return _RESERVED_PER_ELEMENT * max(elements, default=0)
 
 
 def as_checked(failure: Failure) -> Checked:

@@ -51,6 +51,9 @@ class HostDevice:
         """New memory of `size` bytes."""
         return HostMemory(size)
 
+    def attach(self) -> None:
+        """Memory is there for every thread."""
+
     def cool(self) -> None:
         """Interpreter times do not depend on caches."""
 

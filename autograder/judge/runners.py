@@ -1,15 +1,25 @@
-"""A submission's runners, each with the source loaded anew; one at a time."""
+"""A submission's runners, each with the source loaded anew: the present one, those beside it, one aside.
+
+Beside it work the ones that are dealt cases of the same kind (`abreast`); aside, the replay and the tracer.
+"""
 
 from __future__ import annotations
 
+import functools
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
 from autograder.assignment import Assignment
-from autograder.contract import GradeRequest
+from autograder.contract import GradeRequest, Lane, Language
+from autograder.errors import SandboxError
+from autograder.judge.abreast import Begin
 from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.references import limits_of, load_of
-from autograder.sandbox import Runner, Sandbox
+from autograder.sandbox import Sandbox
 
 
 class Runners:
@@ -17,6 +27,7 @@ class Runners:
 
     Attributes:
         versions: of the toolchain, as the first runner named them.
+        cut_short: whether runners aside were ended; what was not found by then is not to be believed.
     """
 
     def __init__(
@@ -29,54 +40,35 @@ class Runners:
         self._device = device
         self._budget = Budget(assignment.limits.total_s)
         self._present: Conversation | None = None
-        self._next: Runner | None = None
-        self._tracing: Conversation | None = None
+        self._beside: dict[Conversation, int] = {}
+        self._next: list[Conversation] = []
+        self._aside: list[Conversation] = []
+        self._before_s, self._since = self._budget.left_s, time.monotonic()
         self.versions: dict[str, str] = {}
+        self.cut_short = False
 
-    def fresh(self, *, ghost: bool = False) -> Conversation | Failure:
-        """End the present runner, start another, and load the submission into it."""
+    def fresh(self, *, others: int = 0, ghost: bool = False) -> Conversation | Failure:
+        """End the present runner and those beside it, start another, and load the submission into it.
+
+        Args:
+            others: so many start beside it, where none were started to come next.
+        """
         self._end_present()
-        runner, self._next = self._next or self._started(), None
-        return self._loaded(self._talk(runner), ghost=ghost)
-
-    def tracing(self) -> Conversation | Failure:
-        """The same in the runner whose tracer has been started, or is now."""
-        self._end_present()
-        talk, self._tracing = self._tracing or self._with_tracer(), None
-        return self._loaded(talk)
-
-    def _talk(self, runner: Runner) -> Conversation:
-        return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
-
-    def _loaded(self, talk: Conversation, *, ghost: bool = False) -> Conversation | Failure:
-        lane = self._request.lane
-        self._present = talk
-        self._present.hello()
+        self._give_back()
+        was_ahead = bool(self._next)
+        self.start_next(others + 1)
+        self._present, *beside = self._next
+        self._next, self._beside = [], dict.fromkeys(beside, 0)
+        try:
+            loaded = self._loaded(self._present, ghost=ghost)
+        except SandboxError:
+            if not was_ahead:
+                raise
+            # The submission may have been in its way, aside too; now nothing of it runs.
+            self.close()
+            return self.fresh(ghost=ghost)
         self.versions = self.versions or self._present.versions
-        request = self._request
-        failed = self._present.load(
-            load_of(self._assignment, request.language, request.source, request.filename, lane=lane, ghost=ghost)
-        )
-        return failed or self._present
-
-    def start_next(self) -> None:
-        """Have the next runner start while the present one is busy; it has seen nothing of the submission before."""
-        if self._next is None:
-            self._next = self._started()
-
-    def start_tracing(self) -> None:
-        """Have a runner start its tracer, which takes seconds, while others are busy; it has seen nothing either."""
-        if self._tracing is None:
-            self._tracing = self._with_tracer()
-
-    def _with_tracer(self) -> Conversation:
-        talk = self._talk(self._started())
-        talk.begin_preparing()
-        return talk
-
-    def _started(self) -> Runner:
-        lane = self._request.lane
-        return self._sandbox.start(limits_of(self._assignment, lane), self._request.language, lane)
+        return loaded
 
     def another(self) -> Conversation | Failure:
         """A fresh runner, or in a test without that defence the present one."""
@@ -84,25 +76,99 @@ class Runners:
             return self.fresh()
         return self._present
 
+    def alone(self) -> Conversation | Failure:
+        """One with none beside it or aside."""
+        self.close()
+        # As one that was ahead it may try twice: the driver takes its time to give back the memory of those ended.
+        self.start_next()
+        return self.fresh()
+
+    def _give_back(self) -> None:
+        """What runners spent at the same time counts once: by the wall's clock, where that is less."""
+        now = time.monotonic()
+        self._budget.give_back(self._before_s - (now - self._since))
+        self._before_s, self._since = self._budget.left_s, now
+
     def present(self) -> Conversation | Failure:
         """The runner that is there, or a fresh one."""
         return self._present or self.fresh()
 
+    def start_next(self, count: int = 1) -> None:
+        """Have the next runners start while the present ones are busy; they have seen nothing of the submission."""
+        while len(self._next) < count:
+            self._next.append(self._talk())
+
+    def ready(self) -> int:
+        """How many more could begin at once."""
+        return self._sandbox.ready(limits_of(self._assignment, self._request.lane), *self._kind())
+
+    def beside(self) -> list[Begin]:
+        """Those that started beside the present one; each is loaded by whoever uses it."""
+        return [functools.partial(self._begun_beside, talk, self._beside) for talk in self._beside]
+
+    def ghost(self) -> Begin:
+        """Start one aside, for the replay."""
+        return functools.partial(self._loaded, self._put_aside(), ghost=True)
+
+    def tracing(self) -> Begin:
+        """Start one aside that starts its tracer, which takes seconds, before it has seen anything."""
+        talk = self._put_aside()
+        talk.begin_preparing()
+        return functools.partial(self._loaded, talk)
+
     def log(self) -> str:
-        """What the present runner has printed."""
-        return self._present.log() if self._present else ""
+        """What the present runner has printed, and those beside it since they have the submission."""
+        if self._present is None:
+            return ""
+        others = (talk.log()[start:] for talk, start in self._beside.items())
+        return "".join([self._present.log(), *others])
 
     def close(self) -> None:
-        """End the present runner, and those that were started to come later."""
-        self._end_present()
-        if self._tracing is not None:
-            self._tracing.close()
-            self._tracing = None
-        if self._next is not None:
-            self._next.close()
-            self._next = None
+        """End them all."""
+        self.cut_short = self.cut_short or bool(self._aside)
+        others = [*self._next, *self._aside]
+        self._next, self._aside = [], []
+        self._end_present(others)
 
-    def _end_present(self) -> None:
-        if self._present is not None:
-            self._present.close()
-            self._present = None
+    def _end_present(self, others: Sequence[Conversation] = ()) -> None:
+        talks = [talk for talk in (self._present, *self._beside) if talk is not None]
+        self._present, self._beside = None, {}
+        _end([*talks, *others])
+
+    def _put_aside(self) -> Conversation:
+        self._aside.append(self._talk())
+        return self._aside[-1]
+
+    def _begun_beside(self, talk: Conversation, beside: dict[Conversation, int]) -> Conversation | Failure:
+        """Loading says the same in every runner: once is enough. Others may be beside by the time that it has ended."""
+        loaded = self._loaded(talk)
+        beside[talk] = len(talk.log())
+        return loaded
+
+    def _loaded(self, talk: Conversation, *, ghost: bool = False) -> Conversation | Failure:
+        request = self._request
+        talk.hello()
+        load = load_of(
+            self._assignment, request.language, request.source, request.filename, lane=request.lane, ghost=ghost
+        )
+        return talk.load(load) or talk
+
+    def _talk(self) -> Conversation:
+        limits = limits_of(self._assignment, self._request.lane)
+        runner = self._sandbox.start(limits, *self._kind())
+        return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
+
+    def _kind(self) -> tuple[Language, Lane]:
+        return self._request.language, self._request.lane
+
+
+def _end(talks: Sequence[Conversation]) -> None:
+    """End them all at the same time: a container takes a tenth of a second."""
+    if len(talks) == 1:
+        talks[0].close()
+    elif talks:
+        with ThreadPoolExecutor(len(talks)) as threads:
+            # Errors come out where results are taken, which is when all have been tried.
+            ended = [threads.submit(talk.close) for talk in talks]
+        for one in ended:
+            one.result()

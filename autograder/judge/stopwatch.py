@@ -93,12 +93,13 @@ class Stopwatch:
         return Timed(case, last, pairs, tuple(stages), batches, turns.inputs, turns.expected)
 
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
-        """One batch, and more as long as the bound is not reached: none can make it looser."""
+        """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""
         event_us = sorted(by_clock(pair, self._device.clock)[0] for pair in pairs)[len(pairs) // 2]
+        enough_us = event_us * (1 + prepared.limit - self._rules.spare)
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:
             taken.append(turns.batch(prepared.calls, prepared.together))
-            if prepared.bound_us(taken) <= event_us * (1 + prepared.limit):
+            if prepared.bound_us(taken) <= enough_us:
                 break
         return tuple(taken)
 

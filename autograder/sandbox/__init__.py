@@ -9,6 +9,7 @@ given a driver by dotted name and knows only these two protocols.
 from __future__ import annotations
 
 import socket
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -134,6 +135,12 @@ class Sandbox(Protocol):
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         """Runners like this will be asked for: get ready for them, so far as the driver can, and wait for nothing."""
+
+    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:
+        """How many runners like this, to make calls, would start at once and cost nobody a wait."""
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Nothing is begun in the background while this lasts: somebody is timed."""
 
     def close(self) -> None:
         """End everything it started."""

@@ -40,15 +40,16 @@ def enter_new_root(folder: str, readable: Iterable[str], devices: Iterable[str],
     """
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("runner", folder, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, f"size={_ROOT_BYTES},mode=755")
+    tmp = folder + TMP
+    os.mkdir(tmp)  # noqa: PTH102 -- paths here are text, as the kernel wants them.
+    options = f"size={tmp_bytes},nr_inodes={_INODES},mode=700,uid={uid}"
+    # Before what is readable: a checkout or a toolchain may lie below the machine's own /tmp.
+    kernel.mount("runner", tmp, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
     for path in readable:
         _show(path, folder, _READ_ONLY | kernel.MOUNT_ATTR_NODEV)
     for path in (*DEVICES, *devices):
         _show(path, folder, _READ_ONLY)
     _mount_processes(f"{folder}/proc")
-    tmp = folder + TMP
-    os.mkdir(tmp)  # noqa: PTH102 -- paths here are text, as the kernel wants them.
-    options = f"size={tmp_bytes},nr_inodes={_INODES},mode=700,uid={uid}"
-    kernel.mount("runner", tmp, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
     _swap_root(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from contextlib import suppress
 
 from autograder.contract import MAX_LOG_CHARS
@@ -17,13 +18,14 @@ class Output:
     """The reading end of a runner's pipe.
 
     The pipe is made large enough for what is allowed, where the kernel lets it be, so that a runner that prints is not
-    held up between two looks of the judge.
+    held up between two looks of the judge. Several threads may look at it.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._text = b""
         self._count = 0
+        self._lock = threading.Lock()
         self._end, self.writer = os.pipe()
         os.set_blocking(self._end, False)
         with suppress(OSError):
@@ -31,6 +33,10 @@ class Output:
 
     def exceeded(self) -> bool:
         """Read what is there; whether it is more than allowed. What is beyond that is never read."""
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> bool:
         with suppress(BlockingIOError):
             while self._end >= 0 and self._count <= self._most and (data := os.read(self._end, _CHUNK)):
                 self._count += len(data)
@@ -47,6 +53,7 @@ class Output:
 
     def close(self) -> None:
         """Stop reading; the text stays."""
-        self.exceeded()
-        os.close(self._end)
-        self._end = -1
+        with self._lock:
+            self._read()
+            os.close(self._end)
+            self._end = -1

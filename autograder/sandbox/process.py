@@ -42,7 +42,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
@@ -53,6 +53,8 @@ from autograder.sandbox.process_runner import ProcessRunner
 from autograder.sandbox.zygote import Zygote, environment_of
 
 _LANDLOCK_TRUNCATES = 3
+_CORES_EACH = 4
+"""For a runner beside others: it compiles on one, and the judge, the worker and a forked start need some."""
 _numbers = itertools.count()
 
 
@@ -142,6 +144,15 @@ class ProcessSandbox:
     ) -> None:
         """Have the toolchain imported by the zygote that will fork them."""
         self._zygote(language, lane if purpose is Purpose.call else Lane.cpu, purpose)
+
+    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:  # noqa: ARG002 -- own limits.
+        """One for every few cores: all are forked from a zygote that has the toolchain."""
+        zygote = self._zygotes.get((language, lane, Purpose.call))
+        return len(os.sched_getaffinity(0)) // _CORES_EACH if zygote is not None and zygote.alive() else 0
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Nothing is made ahead here."""
+        return nullcontext()
 
     def _devices(self, lane: Lane) -> tuple[str, ...]:
         if lane is Lane.cpu:

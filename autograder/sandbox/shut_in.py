@@ -13,6 +13,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -147,10 +148,17 @@ def _be_runner(plan: Plan, channel: int, log: int, status: socket.socket, serve:
         os.setsid()
         os.chdir(own)
         os.environ.update(HOME=own, TMPDIR=own)
+        _forget_where_files_went()
         _limit(plan)
         _give_up_rights(plan, own)
     line.close()
     serve(socket.socket(fileno=CHANNEL))
+
+
+def _forget_where_files_went() -> None:
+    """A toolchain that made a temporary file while it was imported has settled where: not in this runner's folder."""
+    if (module := sys.modules.get("tempfile")) is not None:
+        vars(module)["tempdir"] = None
 
 
 def place_descriptors(channel: int, log: int, status: int) -> socket.socket:

@@ -11,11 +11,24 @@ from corpus import HONEST, Attack, attacks
 from stand import Stand, folders_left, processes_left
 
 from autograder import codec
-from autograder.contract import GradeResult, Verdict
+from autograder.contract import GradeResult, Mode, Verdict, Work
+from autograder.judge import grading
+from autograder.judge.grading import Grading
 from autograder.sandbox import Promise
 
 GRADED = [attack for attack in attacks() if not attack.at_the_edge]
-SANDBOXED = [attack for attack in GRADED if attack.needs or attack.threat in {"B5", "C5", "D4", "F1", "F3", "F4", "F5", "F8", "F9"}]
+ALONE_TOO = {
+    "time_limit_endless_call",
+    "out_of_memory_hog",
+    "runtime_error_exits_at_call",
+    "output_limit_ten_gibibytes",
+}
+BESIDE = [attack for attack in GRADED if attack.mode == Mode.submission or attack.name in ALONE_TOO]
+SANDBOXED = [
+    attack
+    for attack in GRADED
+    if attack.needs or attack.threat in {"B5", "C5", "D4", "F1", "F3", "F4", "F5", "F8", "F9"}
+]
 
 
 def skip_without_promises(attack: Attack, stand: Stand) -> None:
@@ -47,6 +60,26 @@ def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_s
     assert_it_got_nothing(result)
     assert not processes_left(bare_stand)
     assert not folders_left(bare_stand)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("attack", BESIDE, ids=lambda attack: attack.name)
+def test_what_meets_hidden_cases_gets_its_verdict_beside_others_too(
+    attack: Attack, stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU's lane: cases dealt to several runners, the replay beside them."""
+    skip_without_promises(attack, stand)
+    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda self: self._work is not Work.measure)
+    monkeypatch.setattr(grading, "CASES_EACH", 1)
+    monkeypatch.setattr(stand.sandbox, "ready", lambda *_: 6)
+    descriptors = set(os.listdir("/proc/self/fd"))
+    result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
+    assert result.verdict in attack.verdicts, result.explanation
+    assert {finding.kind for finding in result.findings} >= set(attack.findings)
+    assert_it_got_nothing(result)
+    assert not processes_left(stand)
+    assert not folders_left(stand)
+    assert len(os.listdir("/proc/self/fd")) <= len(descriptors)
 
 
 def assert_it_got_nothing(result: GradeResult) -> None:

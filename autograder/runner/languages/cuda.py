@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.emulator import build
-from autograder.emulator.translate import MalformedError, UnsupportedError
+from autograder.emulator.translate import MACRO, MalformedError, UnsupportedError
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.languages.cuda_library import Library
@@ -77,7 +77,9 @@ class CudaLoader(HostMemory):
         try:
             return build.build(load.source, self._folder, prepared, filename=filename, entry=cuda_entry.text(load))
         except UnsupportedError as error:
-            raise SubmissionError("load", "GpuOnly", f"{error.what} cannot run on the CPU lane.", error.line) from None
+            where = f"It can on a GPU lane: put it between #ifndef {MACRO} and #else, and what runs here before #endif."
+            message = f"{error.what} cannot run on the CPU lane. {where}"
+            raise SubmissionError("load", "GpuOnly", message, error.line) from None
         except MalformedError as error:
             raise SubmissionError("load", "CompileError", error.what, error.line) from None
         except build.CompileError as error:

@@ -21,6 +21,7 @@ _ERROR = re.compile(
     re.VERBOSE,
 )
 """g++ and the linker say `name:12:5: error: …`, nvcc says `name(12): error: …`."""
+_IN_A_TEMPLATE = "[-fpermissive]"
 _MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory|Killed signal")
 
 
@@ -43,12 +44,18 @@ def from_compiler(output: str, filename: str, source: str) -> SubmissionError:
     if _MEMORY.search(output):
         message = "not enough memory to compile the file. Look for templates or arrays that grow without end."
         return SubmissionError("load", "CompileError", message)
-    errors = list(_errors(output, filename, source))
+    errors = _clear(list(_errors(output, filename, source)))
     if not errors:
         return SubmissionError("load", "CompileError", f"The compiler failed: {_last_line(output)}")
     first = next((error for error in errors if error.line), errors[0])
     others = [f"line {error.line}: {error.text}" for error in errors if error is not first and error.line]
     return SubmissionError("load", "CompileError", "\n".join([first.text, *others[:MOST_ERRORS]]), first.line)
+
+
+def _clear(errors: list[Said]) -> list[Said]:
+    """Without what g++ says of an unknown name in a template, where it also says that the name was not declared."""
+    plain = {error.line for error in errors if not error.text.endswith(_IN_A_TEMPLATE)}
+    return [error for error in errors if error.line not in plain or not error.text.endswith(_IN_A_TEMPLATE)]
 
 
 def _errors(output: str, filename: str, source: str) -> Iterator[Said]:

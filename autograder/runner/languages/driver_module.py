@@ -31,7 +31,7 @@ def build() -> bool:
     built: dict[str, ModuleType] = {}
     setattr(driver, _BUILDER, _remembering(original, built))
     try:
-        _in_a_folder_of_its_own(make)
+        in_a_folder_of_its_own(make)
     except Exception as error:  # noqa: BLE001 - triton's own, of many kinds; each runner meets it by itself then.
         logger.warning("the driver module of triton was not built ahead: %r", error)
     return bool(built)
@@ -51,8 +51,11 @@ def _remembering(build: Callable[..., ModuleType], built: dict[str, ModuleType])
     return remembered
 
 
-def _in_a_folder_of_its_own(make: Callable[[], object]) -> None:
-    """Not where others could have put something: this process may be root's, and loads what it finds in its cache."""
+def in_a_folder_of_its_own(make: Callable[[], object]) -> None:
+    """Have triton make something with a cache that is thrown away.
+
+    Not where others could have put something: this process may be root's, and loads what it finds in its cache.
+    """
     from triton import knobs  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory(prefix="kernel-ladder-triton-") as folder, knobs.cache.scope():

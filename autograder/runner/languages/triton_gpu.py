@@ -37,11 +37,12 @@ class TritonGpuLoader(GpuMemory):
         import triton  # noqa: PLC0415
 
         torch.set_num_threads(1)
-        from autograder.runner.languages import driver_module, launches, touch  # noqa: F401, PLC0415
+        from autograder.runner.languages import driver_module, launches, touch  # noqa: PLC0415
         from autograder.runner.record import OperationRecorder, Record  # noqa: PLC0415
 
         load_driver()
         driver_module.build()
+        touch.compile_ahead()
         self._record = Record()
         self._operations = OperationRecorder(self._record)
         self._switch_ghosts = launches.install(self._record)

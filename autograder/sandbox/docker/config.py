@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -25,13 +25,19 @@ class Gpu(StrEnum):
     """Docker's device request to the NVIDIA container toolkit."""
 
 
+def _by_cores() -> int:
+    return min(8, max(3, (os.cpu_count() or 1) // 2))
+
+
 @dataclass(frozen=True)
 class DockerConfig:
     """What a node's owner decides.
 
     Attributes:
         image: name, digest or id; it is resolved to its id once, and only that is used.
-        pool: how many containers of a kind wait with their imports done; 0 for none. A check takes up to seven.
+        pool: how many containers that make calls on a GPU wait with their imports done; at most three of any other kind
+            do. A check takes four, one for compiling and one for reading machine code, and up to six more if
+            they wait. 0 for none; by default half as many as there are cores, three to eight.
         cores: who is kept where; where nobody is, what the machine suggests (`cores.by_the_machine`).
         gpu: how the GPU gets in.
         driver: folder of the driver's libraries, mounted where the image has none of its own.
@@ -39,7 +45,7 @@ class DockerConfig:
     """
 
     image: str = HOST_IMAGE
-    pool: int = 3
+    pool: int = field(default_factory=_by_cores)
     cores: Cores = ANY
     gpu: Gpu = Gpu.raw
     driver: str = ""

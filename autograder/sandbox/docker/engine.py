@@ -1,6 +1,7 @@
 """The daemon: the one module that imports the `docker` package, and only when it is first spoken to.
 
-Everything that Docker refuses is a `SandboxError` of ours. Each thread has a connection of its own.
+Everything that Docker refuses is a `SandboxError` of ours. Each thread has a connection of its own, or takes over that
+of one that has ended: there are never more than there were threads at the same time.
 """
 
 from __future__ import annotations
@@ -43,18 +44,28 @@ class Engine:
 
     def __init__(self) -> None:
         self._local = threading.local()
-        self._clients: list[Any] = []
+        self._clients: dict[threading.Thread, Any] = {}
+        self._lock = threading.Lock()
 
     @property
     def _api(self) -> Any:
         client = getattr(self._local, "client", None)
         if client is None:
-            with _ours("reach Docker"):
-                import docker  # noqa: PLC0415
-
-                client = self._local.client = docker.from_env(timeout=_TIMEOUT_S).api
-            self._clients.append(client)
+            client = self._local.client = self._left_over() or self._new()
+            with self._lock:
+                self._clients[threading.current_thread()] = client
         return client
+
+    def _left_over(self) -> Any:
+        with self._lock:
+            ended = next((thread for thread in self._clients if not thread.is_alive()), None)
+            return self._clients.pop(ended) if ended is not None else None
+
+    def _new(self) -> Any:
+        with _ours("reach Docker"):
+            import docker  # noqa: PLC0415
+
+            return docker.from_env(timeout=_TIMEOUT_S).api
 
     def version(self) -> str:
         """The daemon's version."""
@@ -123,7 +134,7 @@ class Engine:
 
     def close(self) -> None:
         """Hang up."""
-        for client in self._clients:
+        for client in self._clients.values():
             client.close()
         self._clients.clear()
         self._local = threading.local()

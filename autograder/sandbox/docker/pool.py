@@ -10,9 +10,12 @@ import os
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from autograder.contract import Lane
 from autograder.errors import SandboxError
+from autograder.sandbox import Purpose
 from autograder.sandbox.docker.container import Container
 from autograder.sandbox.docker.settings import Kind
 
@@ -20,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 _KINDS = 8
 """So many kinds are kept, a rung takes three; the one that was asked for longest ago goes first."""
+_FEW = 3
 _LOOK_S = 2.0
 _REST_S = 10.0
 """After a container that could not be made."""
@@ -34,9 +38,10 @@ Make = Callable[[Kind, bool], Container]
 
 
 class Pool:
-    """Keeps `size` containers of each kind waiting, and gives each away once.
+    """Keeps containers waiting, and gives each away once.
 
     Args:
+        size: how many of a kind that makes calls on a GPU, of which one submission takes several; fewer of others.
         keepers: how many are made side by side; by the number of cores if it is not given.
     """
 
@@ -48,6 +53,7 @@ class Pool:
         self._awaited = Counter[Kind]()
         self._changed = threading.Condition()
         self._closed = False
+        self._quiet = 0
         count = keepers or max(1, min(_MOST_KEEPERS, (os.cpu_count() or 1) // _CORES_PER_KEEPER))
         self._keepers = [
             threading.Thread(target=self._keep, name=f"docker-pool-{number}", daemon=True)
@@ -80,6 +86,23 @@ class Pool:
             self._want(kind)
             self._changed.notify_all()
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No keeper begins another while this lasts; who needs one that is not there makes it."""
+        with self._changed:
+            self._quiet += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._quiet -= 1
+                self._changed.notify_all()
+
+    def ready(self, kind: Kind) -> int:
+        """How many of a kind wait."""
+        with self._changed:
+            return len(self._waiting.get(kind, ()))
+
     def waiting(self) -> list[Container]:
         """Those that wait now."""
         with self._changed:
@@ -100,7 +123,7 @@ class Pool:
     def _keep(self) -> None:
         while True:
             with self._changed:
-                while (kind := self._missing()) is None and not self._closed:
+                while (kind := None if self._quiet else self._missing()) is None and not self._closed:
                     self._changed.wait(_LOOK_S)
                 if kind is None or self._closed:
                     return
@@ -134,8 +157,12 @@ class Pool:
                 containers.remove(container)
                 container.close()
         there = {kind: len(self._waiting[kind]) + self._in_hand[kind] for kind in reversed(self._waiting)}
-        missing = [kind for kind, count in there.items() if count < self._size]
+        missing = [kind for kind, count in there.items() if count < self._wanted(kind)]
         return min(missing, key=lambda kind: there[kind] - self._awaited[kind], default=None)
+
+    def _wanted(self, kind: Kind) -> int:
+        many = kind.purpose is Purpose.call and kind.lane is not Lane.cpu
+        return self._size if many else min(self._size, _FEW)
 
     def _unwanted(self) -> list[Container]:
         """What waits in vain."""

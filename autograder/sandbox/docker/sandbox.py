@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from autograder import codec
@@ -22,9 +24,16 @@ from autograder.sandbox.docker.runner import DockerRunner
 from autograder.sandbox.docker.settings import TOOLCHAIN, Kind
 from autograder.sandbox.docker.sweep import owner, sweep
 
+_MEMINFO = Path("/proc/meminfo")
 _WARM_S = 120.0
 _SAY_S = 10.0
 _TRIAL = RunnerLimits(memory_bytes=64 * 2**20, processes=8, output_bytes=2**16, tmp_bytes=2**20)
+
+
+def left_bytes(meminfo: Path = _MEMINFO) -> int:
+    """The machine's memory that could be had without swapping, by the kernel's estimate; none where it does not say."""
+    lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="ascii").splitlines())
+    return int(lines.get("MemAvailable", "0 kB").split()[0]) * 1024
 
 
 class DockerSandbox:
@@ -99,6 +108,14 @@ class DockerSandbox:
     ) -> None:
         """Have containers like this made, of those that wait."""
         self._pool.expect(Kind(language, lane if purpose is Purpose.call else Lane.cpu, purpose, limits))
+
+    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:
+        """How many containers like this wait, and could all take what they may of the memory that is left."""
+        return min(self._pool.ready(Kind(language, lane, Purpose.call, limits)), left_bytes() // limits.memory_bytes)
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """No container is begun that nobody waits for."""
+        return self._pool.quiet()
 
     def waiting(self) -> list[Container]:
         """Containers that wait for a submission."""

@@ -14,6 +14,9 @@ from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode,
 from autograder.judge import compiled, grade, requirements
 from autograder.listings import rows_of, unpack
 from autograder.report import render
+from autograder.sandbox.cgroups import Layout
+from autograder.sandbox.plan import Features
+from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[3]
@@ -75,6 +78,19 @@ def test_the_staff_matmul_has_tensor_cores_on_both_and_a_milestone_has_not(sandb
     first = (ROOT / "assignments" / "matmul_tiled" / "milestones" / "2_small_tiles.py").read_text(encoding="utf-8")
     checked = check(half, asked(first, "matmul_tiled"), sandbox)
     assert [result.met for result in requirements.evaluate(half, checked)] == [False, False]
+
+
+def test_a_machine_without_namespaces_compiles_too() -> None:
+    """There a runner's folder for temporary files is another than the one that triton settled for before."""
+    found = machine().features
+    if not (found.landlock and found.seccomp):
+        pytest.skip("this kernel has no Landlock or no seccomp")
+    bare = ProcessSandbox(on=Machine(Features(landlock=found.landlock, seccomp=True), Layout()))
+    try:
+        kernels = shown(bare, HEAD + ADD + ENTRY + LAUNCH, one_case()).kernels
+    finally:
+        bare.close()
+    assert [(kernel.message, kernel.spills) for kernel in kernels] == [("", 0)]
 
 
 def test_specialisation_comes_from_the_submissions_own_launches(sandbox: ProcessSandbox) -> None:

@@ -509,6 +509,10 @@ class ScriptedSandbox:
     def expect(self, *_: Any, **__: Any) -> None:
         """Nothing waits here."""
 
+    def ready(self, *_: Any) -> int:
+        """None waits."""
+        return 0
+
     def close(self) -> None:
         """Each runner is its conversation's."""
 
@@ -532,26 +536,37 @@ def test_a_tracer_starts_while_others_are_busy_before_it_has_seen_the_source(
 ) -> None:
     runners, sandbox = scripted
     assert isinstance(runners.fresh(), Conversation)
-    runners.start_tracing()
-    runners.start_tracing()
+    begin = runners.tracing()
     assert isinstance(runners.fresh(), Conversation)
     wait_for(lambda: sandbox.heard() == [["Load"], ["Prepare"], ["Load"]] or None)
-    assert isinstance(runners.tracing(), Conversation)
+    assert isinstance(begin(), Conversation)
     assert sandbox.heard() == [["Load"], ["Prepare", "Load"], ["Load"]]
-    assert sandbox.started[2].channel.fileno() == -1, "one at a time has the source"
 
 
-def test_a_tracer_that_was_not_begun_is_begun_when_it_is_wanted(scripted: tuple[Runners, ScriptedSandbox]) -> None:
+def test_one_that_nobody_wants_any_more_is_ended(scripted: tuple[Runners, ScriptedSandbox]) -> None:
     runners, sandbox = scripted
-    assert isinstance(runners.tracing(), Conversation)
-    assert sandbox.heard() == [["Prepare", "Load"]]
-
-
-def test_a_tracer_that_nobody_wants_any_more_is_ended(scripted: tuple[Runners, ScriptedSandbox]) -> None:
-    runners, sandbox = scripted
-    runners.start_tracing()
+    runners.tracing()
+    runners.ghost()
     runners.close()
-    assert sandbox.started[0].channel.fileno() == -1
+    assert [runner.channel.fileno() for runner in sandbox.started] == [-1, -1]
+
+
+def test_those_beside_the_present_one_end_with_it(scripted: tuple[Runners, ScriptedSandbox]) -> None:
+    runners, sandbox = scripted
+    assert isinstance(runners.fresh(others=2), Conversation)
+    others = [begin() for begin in runners.beside()]
+    assert all(isinstance(other, Conversation) for other in others)
+    assert isinstance(runners.fresh(), Conversation)
+    assert [runner.channel.fileno() == -1 for runner in sandbox.started] == [True, True, True, False]
+
+
+def test_time_that_was_lost_to_those_beside_it_is_given_back(scripted: tuple[Runners, ScriptedSandbox]) -> None:
+    runners, _ = scripted
+    before = runners._budget.left_s
+    runners.fresh(others=1)
+    runners._budget.spend(1e6)
+    runners.alone()
+    assert before - 60 < runners._budget.left_s <= before
 
 
 def test_a_runner_that_does_not_prepare_is_ours_to_mend(talk: Talk) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder import codec
+from autograder import codec, emulator
 from autograder.assignment import Tolerance
 from autograder.contract import Mismatch, Pattern
 from autograder.judge.compare import compare
-from autograder.judge.explain import HINTS, MAP_TILES, damage_map, mismatch, sentence
+from autograder.judge.explain import EMULATORS_POISON, HINTS, MAP_TILES, damage_map, mismatch, sentence, told
 
 RULE = Tolerance("bounded", factor=2.0)
 
@@ -55,6 +57,33 @@ def test_a_part_that_was_not_written_is_said_to_be_so() -> None:
 
 def test_all_nan_is_a_pattern_of_its_own() -> None:
     assert described(torch.full((3, 3), math.nan), torch.ones(3, 3)).pattern is Pattern.all_nan
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int32])
+def test_shared_memory_that_was_read_too_early_is_recognised(dtype: torch.dtype) -> None:
+    got = torch.ones(8, 8, dtype=dtype)
+    got.view(torch.uint8)[2:4] = EMULATORS_POISON
+    found = described(got, torch.ones(8, 8, dtype=dtype))
+    assert found.where == (
+        "rows 2–3; all of them were read from shared memory before anything was written there, "
+        "as without a `__syncthreads()`"
+    )
+    got[0] = 7
+    found = described(got, torch.ones(8, 8, dtype=dtype))
+    assert "; 16 of them were read from shared memory" in found.where
+    assert told(found) == sentence(found), "what to do is in it"
+    got[4:] = 7
+    assert "shared memory" not in described(got, torch.ones(8, 8, dtype=dtype)).where
+
+
+def test_a_byte_is_not_taken_for_shared_memory() -> None:
+    got = torch.tensor([EMULATORS_POISON, 1, 1], dtype=torch.uint8)
+    assert "shared memory" not in described(got, torch.ones(3, dtype=torch.uint8)).where
+
+
+def test_the_emulator_fills_shared_memory_with_that_byte() -> None:
+    text = (Path(emulator.__file__).parent / "include" / "cuda_emulator" / "block.h").read_text(encoding="utf-8")
+    assert f"constexpr unsigned char poison = 0x{EMULATORS_POISON:X};" in text
 
 
 def test_nan_in_a_part_is_mentioned() -> None:

@@ -41,6 +41,21 @@ def test_the_way_a_runner_ended_decides(ending: Exit, verdict: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        ("an illegal memory access: thread (1,0,0) of k writes element 9 of out, which has 9.", "Check the masks of"),
+        ("CUDA error: misaligned address", "A wide load or store begins at a multiple of its own size"),
+        ("an illegal memory access: the host's code reads x: that is device memory. Work on it in a kernel.", ""),
+    ],
+)
+def test_what_to_look_at_depends_on_the_access(message: str, advice: str) -> None:
+    failure = from_raised(raised(kind="IllegalAccess", message=message), SOURCE)
+    assert failure.verdict is Verdict.illegal_access
+    assert advice in failure.message
+    assert ("masks" in failure.message) == ("masks" in advice)
+
+
+@pytest.mark.parametrize(
     ("said", "verdict", "ended"),
     [
         (raised(), Verdict.runtime_error, False),

@@ -6,20 +6,24 @@ import dataclasses
 import shutil
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, cast
 
 import pytest
 from grading_bench import GOOD, Bench, kernel
 
-from autograder.contract import Batch, GradeResult, Lane, Verdict, Work
+from autograder.contract import Batch, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.preparing import Prepared
+from autograder.judge.references import Reference
 from autograder.judge.rules import HOST as HOST_RULES
 from autograder.judge.rules import Rules
+from autograder.judge.stopwatch import Stopwatch
 from autograder.judge.turns import Turns
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
@@ -283,6 +287,55 @@ def test_a_time_that_no_device_reaches_is_held_only_where_the_data_sheet_is_aske
     result = measure(bench, FORGES, defences=dataclasses.replace(ALL_ON, batches=False, floor=on))
     assert result.held_reason == (clocks.BELOW_FLOOR if on else "")
     assert (result.measurements[0].floor_us > 0) == on
+
+
+def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    quiet: list[bool] = []
+
+    @contextmanager
+    def noted() -> Iterator[None]:
+        quiet.append(True)
+        yield
+        quiet.append(False)
+
+    batch = Turns.batch
+    during: list[bool] = []
+
+    def watched(self: Turns, calls: int, together: int) -> Batch:
+        during.append(quiet[-1:] == [True])
+        return batch(self, calls, together)
+
+    monkeypatch.setattr(bench.sandbox, "quiet", noted)
+    monkeypatch.setattr(Turns, "batch", watched)
+    assert measure(bench).verdict is Verdict.passed
+    assert set(during) == {True}
+    assert quiet == [True, False]
+
+
+class BatchesOnly:
+    """Turns whose batches take so long a call, one after the other."""
+
+    def __init__(self, *call_us: float) -> None:
+        self._left = list(call_us)
+
+    def batch(self, calls: int, _: int) -> Batch:
+        return Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
+
+
+@pytest.mark.parametrize(("first", "expected"), [(105.9, 1), (106.5, 3), (107.5, 3)])
+def test_a_batch_that_only_just_bounds_the_event_clock_is_not_the_last(first: float, expected: int) -> None:
+    """Seen on an H200: 6.5 % above the event clock when the batches ended, 7.01 % above the time that counted."""
+    rules = Rules()
+    watch = Stopwatch(
+        cast("Checker", None), cast("Conversation", None), cast("Conversation", None),
+        reference=Reference("staff", "", right=True), device=EventHost(), rules=rules,
+    )  # fmt: skip
+    prepared = Prepared(calls=10, together=1, null_us=(0.0,), alone=(), limit=0.07)
+    pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
+    taken = watch._batches(cast("Turns", BatchesOnly(first, 108.0, 108.0)), pairs, prepared)
+    assert len(taken) == expected
 
 
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(

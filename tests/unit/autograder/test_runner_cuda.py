@@ -121,12 +121,29 @@ def test_the_compiler_speaks_of_the_students_own_lines(talk: Talk) -> None:
 
 
 @needs_compiler
+def test_a_name_that_there_is_not_is_said_to_be_so_in_a_template_too(talk: Talk) -> None:
+    body = "{\n  __syncthread();\n  out[0] = x[0];\n}\n"
+    kernel = f"template <typename T>\n__global__ void k(const T* x, T* out) {body}"
+    source = kernel + "void run(const float* x, float* out, int64_t, cudaStream_t s) { k<<<1, 32, 0, s>>>(x, out); }\n"
+    answer = load(talk, source)
+    assert answer.message.startswith("'__syncthread' was not declared in this scope")
+    assert answer.frames == (Frame(3, "", ""),)
+
+
+@needs_compiler
+@pytest.mark.parametrize("headers", ["cuda_runtime.h", "cuda_fp16.h cuda_runtime.h", "cuda.h cuda_runtime_api.h"])
+def test_a_file_may_include_the_headers_of_cuda_itself(talk: Talk, headers: str) -> None:
+    source = "".join(f"#include <{name}>\n" for name in headers.split()) + DOUBLE
+    assert isinstance(load(talk, source), protocol.Loaded)
+
+
+@needs_compiler
 @pytest.mark.parametrize(
     ("source", "kind", "says", "line"),
     [
         ("int other() { return 1; }", "MissingEntry", "defines no launcher `void run(const T* x", 0),
         (DOUBLE.replace(", cudaStream_t stream", "").replace(", stream", ""), "WrongSignature", "No function `run`", 0),
-        (DOUBLE + "void f() {\n  asm(PTX);\n}\n", "GpuOnly", "inline PTX cannot run on the CPU lane", 12),
+        (DOUBLE + "void f() {\n  asm(PTX);\n}\n", "GpuOnly", "lane: put it between #ifndef CUDA_EMULATOR", 12),
         (DOUBLE + "void late();\nvoid g() { late(); }\n", "CompileError", "undefined reference to `late()'", 12),
         (DOUBLE + "void g() {\n", "CompileError", "at end of input", 11),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +26,7 @@ from autograder.sandbox.docker.cores import Cores
 from autograder.sandbox.docker.engine import Engine, Found, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.pool import Pool
+from autograder.sandbox.docker.sandbox import DockerSandbox, left_bytes
 from autograder.sandbox.docker.settings import Kind, Slot, settings
 
 LIMITS = RunnerLimits(memory_bytes=512 * 2**20, processes=24, output_bytes=1 << 20, tmp_bytes=8 * 2**20)
@@ -428,6 +431,51 @@ def test_a_pool_makes_what_is_expected_before_anybody_asks_one_of_each_kind_firs
     assert {one.kind for one in make.made[:3]} == {kind(number) for number in range(3)}
     assert pool.take(kind(1)) in cast("list[Container]", make.made)
     assert len(make.made) <= 7
+    pool.close()
+
+
+def test_a_pool_keeps_more_of_what_makes_calls_on_a_gpu() -> None:
+    make = Maker()
+    pool = Pool(make, 5)
+    on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
+    for one in (on_a_gpu, kind(2), dataclasses.replace(kind(3), purpose=Purpose.read)):
+        pool.expect(one)
+    until(lambda: len(pool.waiting()) == 11)
+    assert Counter(cast("Fake", one).kind for one in pool.waiting()) == {on_a_gpu: 5, kind(2): 3} | {
+        dataclasses.replace(kind(3), purpose=Purpose.read): 3
+    }
+    assert [pool.ready(on_a_gpu), pool.ready(kind(2)), pool.ready(kind(9))] == [5, 3, 0]
+    pool.close()
+
+
+def test_containers_that_wait_are_ready_as_far_as_memory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each may take its limit: ten of eight gigabytes are more than many a node has."""
+    pool = Pool(Maker(), 3)
+    pool.expect(KIND)
+    until(lambda: pool.ready(KIND) == 3)
+    sandbox = object.__new__(DockerSandbox)
+    sandbox._pool = pool
+    for left, expected in ((10**12, 3), (2 * KIND.limits.memory_bytes, 2), (KIND.limits.memory_bytes - 1, 0)):
+        monkeypatch.setattr("autograder.sandbox.docker.sandbox.left_bytes", lambda left=left: left)
+        assert sandbox.ready(KIND.limits, Language(KIND.language), KIND.lane) == expected
+    pool.close()
+    file = tmp_path / "meminfo"
+    file.write_text("MemTotal:  1000 kB\nMemAvailable:  300 kB\n", encoding="ascii")
+    assert left_bytes(file) == 300 * 1024
+    file.write_text("MemTotal:  1000 kB\n", encoding="ascii")
+    assert left_bytes(file) == 0
+
+
+def test_a_pool_begins_nothing_while_somebody_is_timed() -> None:
+    """Eight imports beside a measurement held an honest kernel on an H200."""
+    make = Maker()
+    pool = Pool(make, 2, keepers=1)
+    with pool.quiet():
+        pool.expect(KIND)
+        taken = pool.take(KIND)
+        time.sleep(0.1)
+        assert cast("list[Container]", make.made) == [taken]
+    until(lambda: len(pool.waiting()) == 2)
     pool.close()
 
 

@@ -21,7 +21,7 @@ from runner_talk import LIMITS, Talk, Tensor, talking, wait_for
 from autograder import protocol
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits
+from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, toolchain
 from autograder.sandbox.cgroups import Layout
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
@@ -123,6 +123,31 @@ for path in {paths!r}:
         print("refused")
 """)
     assert said.split() == ["refused"] * len(paths)
+
+
+def test_a_toolchain_below_tmp_is_there_and_so_is_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever tries a checkout out in /tmp got runners that did not start, or that had no temporary files."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        Path(folder, "part").write_text("of a toolchain")
+        seen = toolchain.readable()
+        monkeypatch.setattr(toolchain, "readable", lambda: (*seen, folder))
+        sandbox = ProcessSandbox()
+        try:
+            with talking(sandbox) as talk:
+                said = talk.run(f"""
+print(open({folder!r} + "/part").read())
+import tempfile
+with tempfile.NamedTemporaryFile() as own:
+    print(own.name.startswith(os.environ["TMPDIR"] + "/"))
+try:
+    open({folder!r} + "/part", "w")
+except OSError:
+    print("refused")
+""")
+        finally:
+            sandbox.close()
+    assert said.splitlines() == ["of a toolchain", "True", "refused"]
 
 
 def test_nothing_outside_its_folder_can_be_written(sandbox: ProcessSandbox, talk: Talk) -> None:
