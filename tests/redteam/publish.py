@@ -48,6 +48,9 @@ def merged(tables: Sequence[Table]) -> Table:
     )
 
 
+_RATIOS = re.compile(r".*?ratios (nothing|[\d.]+(, [\d.]+)*),? ?")
+
+
 def today(table: Table) -> Table:
     """Its rows held against the tables of today: a verdict stays what it was, what it must be may be said better."""
     return replace(table, rows=[_today(row) for row in table.rows])
@@ -64,10 +67,23 @@ def _today(row: Row) -> Row:
     # What a row does not keep is as it must be: it was looked at when the row was made. So is what was claimed, where
     # a held submission ranks by another clock than its own.
     claimed = row.ratios if row.outcome is Outcome.no_bite else (0.0,)
-    seen = Seen(row.verdict, held=row.held, ratios=row.ratios, claimed=claimed, findings=task.findings)
+    seen = Seen(
+        row.verdict,
+        held=row.held,
+        ratios=row.ratios,
+        claimed=claimed,
+        findings=task.findings,
+        remeasure=_remeasure(row),
+    )
     how, why = outcome(task, seen)
     same = how is row.outcome
     return replace(row, outcome=how, detail=row.detail if same else why, expected=task.expected)
+
+
+def _remeasure(row: Row) -> str:
+    """Why a bite that passed was to be measured again: what its row says after the ratios, if anything."""
+    asked = row.outcome is Outcome.no_bite and not row.held
+    return _RATIOS.sub("", row.detail) if asked else ""
 
 
 @functools.cache

@@ -31,6 +31,8 @@ from tests.redteam.outcome import Answer, Seen
 
 SECRET_TEXT = "LOOT_that_no_runner_may_read"
 SHOWN = 300
+NO_TIME = 0.5
+"""Of the honest kernel's time: on a GPU the launch alone, which is left when the work is not, is 0.45 of it."""
 NAIVE_SIZE = 2**24
 MOST_TRIES = 3
 """How often an honest file is measured at most, as a course's server would have it."""
@@ -122,7 +124,7 @@ def _hiding(stand: Stand, task: Task) -> str:
 def _naively(stand: Stand, task: Task) -> Seen:
     """How it fares in a harness of the submission's own process."""
     outcome = naive.judged(stand.folders({}, "", task.ranked).assignment / "problem.py", task.source, NAIVE_SIZE)
-    no_time = outcome.verdict == "passed" and outcome.microseconds < outcome.honest_us / 3
+    no_time = outcome.verdict == "passed" and outcome.microseconds < outcome.honest_us * NO_TIME
     verdict = "no_time" if no_time and "no_time" in task.expected else outcome.verdict
     said = f"{outcome.microseconds:.1f} µs beside {outcome.honest_us:.1f} µs. {outcome.said}"
     return Seen(verdict, explanation=said[:SHOWN])

@@ -42,6 +42,24 @@ def test_totals_count_bites_apart() -> None:
     assert line == "| cpu process | 2 | 1 | 0 | 0 | 0 | 1 | 0 |"
 
 
+def test_a_bite_that_was_to_be_measured_again_did_not_bite() -> None:
+    """What is to be measured again counts for nothing yet, and the row says why it was."""
+    name = next(
+        task.name
+        for task in publish._tasks("h200", "process").values()
+        if task.name.startswith("held_") and "bite" in task.name
+    )
+    row = replace(
+        ROW, attack=name, lane="h200", verdict="passed", expected=("passed",), ratios=(0.01,), outcome=Outcome.no_bite,
+        detail="passed, ratios 0.010, The times vary too much on this node.",
+    )  # fmt: skip
+    assert publish._remeasure(row) == "The times vary too much on this node."
+    assert publish.today(Table([WAY], [row])).rows[0].outcome is Outcome.no_bite
+    counted = replace(row, detail="passed, ratios 0.010, ")
+    assert publish._remeasure(counted) == ""
+    assert publish.today(Table([WAY], [counted])).rows[0].outcome is Outcome.as_expected
+
+
 def test_what_lies_between_the_marks_is_replaced_and_nothing_else() -> None:
     page = "before\n<!-- table:begin -->\nold\n<!-- table:end -->\nafter\n"
     once = publish.written(page, {"table": "new"})
