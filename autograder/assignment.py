@@ -18,8 +18,10 @@ server or the pages names one. Standard library only: the server and the worker 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import hashlib
 import io
+import keyword
 import math
 import operator
 import re
@@ -487,16 +489,17 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _check(assignment: Assignment, reader: Reader) -> None:
     """What types cannot say."""
+    _check_names(assignment, reader)
+    _check_numbers(assignment, reader)
     names = [argument.name for argument in assignment.arguments]
     tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
     sizes = {name for case in assignment.cases for name in case.size}
+    _check_sizes(assignment, sizes, reader)
     for index, argument in enumerate(assignment.arguments):
         _check_argument(argument, f"argument[{index}]", names, sizes, reader)
     for index, case in enumerate(assignment.cases):
         where = f"case[{index}]"
         _check_dtype(case.dtype, where, reader)
-        if missing := sorted(sizes - set(case.size)):
-            raise reader.error(f"{where}.size", f"case {case.name!r} does not set {missing[0]!r}")
         if unknown := sorted(set(case.layout) - tensors):
             hint = reader.nearest(unknown[0], sorted(tensors))
             raise reader.error(f"{where}.layout", f"{unknown[0]!r} in `layout` is no tensor", hint)
@@ -509,9 +512,47 @@ def _check(assignment: Assignment, reader: Reader) -> None:
     _check_cost(assignment, sizes, reader)
 
 
+def _check_names(assignment: Assignment, reader: Reader) -> None:
+    """The entry and its arguments are names in Python."""
+    named = [("entry", assignment.entry)]
+    named += [(f"argument[{index}].name", argument.name) for index, argument in enumerate(assignment.arguments)]
+    for where, name in named:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise reader.error(where, f"{name!r} cannot be a name in Python")
+
+
+def _check_numbers(assignment: Assignment, reader: Reader) -> None:
+    for limit in dataclasses.fields(Limits):
+        if getattr(assignment.limits, limit.name) <= 0:
+            raise reader.error(f"limits.{limit.name}", "has to be above 0")
+    for share in dataclasses.fields(Points):
+        if getattr(assignment.points, share.name) < 0:
+            raise reader.error(f"points.{share.name}", "cannot be below 0")
+    for lane, policy in assignment.lanes.items():
+        if policy.pairs < 1:
+            raise reader.error(f"lane.{lane}.pairs", "has to be 1 or more")
+    for index, case in enumerate(assignment.cases):
+        for name, value in case.size.items():
+            if value < 0:
+                raise reader.error(f"case[{index}].size", f"{name!r} cannot be below 0")
+
+
+def _check_sizes(assignment: Assignment, sizes: set[str], reader: Reader) -> None:
+    """All cases set the same sizes. Where they do not, what few cases set is the mistake, else what some do not set."""
+    for index, case in enumerate(assignment.cases):
+        for name in sorted(case.size):
+            setting = sum(name in other.size for other in assignment.cases)
+            if 2 * setting < len(assignment.cases):
+                hint = reader.nearest(name, sorted(sizes - {name}))
+                raise reader.error(f"case[{index}].size", f"case {case.name!r} sets {name!r}, as few others do", hint)
+    for index, case in enumerate(assignment.cases):
+        if missing := sorted(sizes - set(case.size)):
+            raise reader.error(f"case[{index}].size", f"case {case.name!r} does not set {missing[0]!r}")
+
+
 def _check_dtype(dtype: str, where: str, reader: Reader) -> None:
     if dtype not in DTYPE_BYTES:
-        hint = reader.nearest(dtype, DTYPE_BYTES)
+        hint = reader.alike(dtype, DTYPE_BYTES)
         raise reader.error(f"{where}.dtype", f"{dtype!r} is none of {', '.join(DTYPE_BYTES)}", hint)
 
 
@@ -536,7 +577,7 @@ def _check_family(family: Family, where: str, reader: Reader) -> None:
 def _check_requirements(assignment: Assignment, reader: Reader) -> None:
     for index, target in enumerate(assignment.compile_for):
         if target not in TARGETS:
-            hint = reader.nearest(target, TARGETS)
+            hint = reader.alike(target, TARGETS)
             raise reader.error(f"compile_for[{index}]", f"{target!r} is none of {', '.join(TARGETS)}", hint)
     names = {case.name for case in assignment.cases}
     for index, requirement in enumerate(assignment.requirements):
@@ -557,7 +598,7 @@ def _check_writeup(assignment: Assignment, reader: Reader) -> None:
         raise reader.error("writeup.max_mib", f"has to be from 1 to {MOST_WRITEUP_MIB}")
     for index, name in enumerate(asked.formats):
         if name not in WRITEUP_FORMATS:
-            hint = reader.nearest(name, WRITEUP_FORMATS)
+            hint = reader.alike(name, WRITEUP_FORMATS)
             raise reader.error(f"writeup.formats[{index}]", f"{name!r} is none of {', '.join(WRITEUP_FORMATS)}", hint)
     if not asked.formats:
         raise reader.error("writeup.formats", "names no format")
@@ -581,7 +622,7 @@ def _check_requirement(requirement: Requirement, where: str, assignment: Assignm
 def _check_lanes(assignment: Assignment, reader: Reader) -> None:
     for lane, policy in assignment.lanes.items():
         if lane not in list(Lane):
-            hint = reader.nearest(lane, list(Lane))
+            hint = reader.alike(lane, list(Lane))
             raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}", hint)
         if policy.r_full >= policy.r_zero:
             raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
@@ -607,7 +648,7 @@ def _check_cost(assignment: Assignment, sizes: set[str], reader: Reader) -> None
 
 def _check_argument(argument: Argument, where: str, names: list[str], sizes: set[str], reader: Reader) -> None:
     if argument.role not in ROLES:
-        hint = reader.nearest(argument.role, ROLES)
+        hint = reader.alike(argument.role, ROLES)
         raise reader.error(f"{where}.role", f"{argument.role!r} is none of {', '.join(ROLES)}", hint)
     if argument.role == "scalar" and (argument.dtype not in SCALAR_DTYPES or argument.shape):
         problem = f"the scalar {argument.name!r} needs {' or '.join(SCALAR_DTYPES)}, no shape"

@@ -60,8 +60,12 @@ class Reader:
 
     def nearest(self, value: str, known: Collection[str]) -> str:
         """A suggestion: the known name that `value` is most like, else all of them."""
-        near = difflib.get_close_matches(value, list(known), n=1)
-        return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
+        return self.alike(value, known) or f"Known: {', '.join(known)}."
+
+    def alike(self, value: str, known: Collection[str]) -> str:
+        """A suggestion: the known name that `value` is most like; nothing where it is like none of them."""
+        near = difflib.get_close_matches(value, [str(name) for name in known], n=1)
+        return f"Did you mean {near[0]!r}?" if near else ""
 
     def _in_the_file(self, part: str) -> str:
         name, bracket, index = part.partition("[")
@@ -130,9 +134,7 @@ class Reader:
         if issubclass(kind, StrEnum):
             if data in list(kind):
                 return kind(data)
-            near = difflib.get_close_matches(str(data), list(kind), n=1)
-            hint = f"Did you mean {str(near[0])!r}?" if near else ""
-            raise self.error(where, f"{data!r} is none of {', '.join(kind)}", hint)
+            raise self.error(where, f"{data!r} is none of {', '.join(kind)}", self.alike(str(data), kind))
         if kind is float and isinstance(data, int) and not isinstance(data, bool):
             return float(data)
         if isinstance(data, kind) and not (kind is int and isinstance(data, bool)):

@@ -22,6 +22,7 @@ from client.api import Json
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
 MAX_LOG_LINES = 10
+MAX_COMPILED = 12
 _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
 
 
@@ -42,7 +43,7 @@ def word(verdict: str | None) -> Text:
 
 
 def show_result(out: Console, result: Json) -> None:
-    """Verdict, explanation, the first mismatch or error, cases, times, findings of a result or of a submission."""
+    """What fits a terminal of a result or a submission: verdict, first mismatch or error, cases, times, findings."""
     out.print()
     headline = word(result["verdict"]) if result.get("verdict") else Text(str(result.get("state", "")))
     headline.stylize("bold")
@@ -54,6 +55,8 @@ def show_result(out: Console, result: Json) -> None:
     if blamed and blamed.get("mismatch"):
         show_mismatch(out, blamed["mismatch"])
     show_cases(out, result["cases"])
+    _show_compiled(out, result.get("compiled", []))
+    _show_requirements(out, result.get("requirements", []))
     _show_measurements(out, result.get("measurements", []))
     _show_findings(out, result.get("findings", []))
     _show_log(out, result.get("log", ""))
@@ -103,7 +106,9 @@ def _show_error(out: Console, error: Json | None) -> None:
     if not error:
         return
     for frame in error["frames"]:
-        out.print(Text(f"  line {frame['line']}, in {clean(frame['function'])}", style="dim"))
+        # A compiler and the emulator name no function.
+        within = f", in {clean(frame['function'])}" if frame["function"] else ""
+        out.print(Text(f"  line {frame['line']}{within}", style="dim"))
         out.print(Text(f"    {clean(frame['code'])}"))
     message = f": {clean(error['message'])}" if error["message"] else ""
     out.print(Text(f"  {clean(error['kind'])}{message}", style="red"))
@@ -162,6 +167,33 @@ def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:
         ratio = f"{item['ratio']:.3f} [{item['ratio_low']:.3f}, {item['ratio_high']:.3f}]"
         table.add_row(Text(clean(item["case"])), duration(item["time_us"]), duration(item["reference_us"]), Text(ratio))
     out.print(table)
+
+
+def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
+    """What the kernels become on devices that need not be there, and what those devices would refuse."""
+    found = [(target["target"], kernel) for target in compiled for kernel in target["kernels"]]
+    made = [(target, kernel) for target, kernel in found if not kernel["message"]]
+    if made:
+        out.print(Text("as compiled, not run:", style="dim"))
+    for target, kernel in made[:MAX_COMPILED]:
+        counts = f"{kernel['registers']} registers, {kernel['spills']} spills, {kernel['shared_bytes']} B shared"
+        special = ", ".join(f"{name} {kernel[name.lower()]}" for name in ("wgmma", "tcgen05", "TMA"))
+        made_for = f"{kernel['case']}, {kernel['config']}" if kernel["config"] else kernel["case"]
+        out.print(Text(clean(f"  {target}  {kernel['kernel']}: {counts}, {special}  ({made_for})")))
+    if len(made) > MAX_COMPILED:
+        out.print(Text(f"  … {len(made) - MAX_COMPILED} more; --json shows them", style="dim"))
+    refused = (kernel["message"] for _, kernel in found if kernel["message"])
+    for message in dict.fromkeys([*(target["message"] for target in compiled if target["message"]), *refused]):
+        out.print(Text(clean(message), style="yellow"))
+
+
+def _show_requirements(out: Console, requirements: Sequence[Json]) -> None:
+    for item in requirements:
+        word_of = "met" if item["met"] else "could not be told" if item["met"] is None else "not met"
+        counts = "" if item["group"] else ", for information"
+        said = f": {clean(item['message'])}" if item["message"] and not item["met"] else ""
+        text = f"{word_of}  {clean(item['name'])} ({clean(item['target'])}: {clean(item['rule'])}{counts}){said}"
+        out.print(Text(text, style="green" if item["met"] else "yellow"))
 
 
 def _show_findings(out: Console, findings: Sequence[Json]) -> None:

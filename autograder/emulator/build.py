@@ -23,6 +23,8 @@ from autograder.emulator.translate import translate
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 HEADER = "cuda_runtime.h"
+AHEAD = "kernel_ladder_ahead.h"
+"""What is precompiled: a file of its own name, as g++ takes nothing else for an `#include` of the name it found."""
 MAX_MESSAGE_CHARS = 64_000
 COMPILER_BYTES = 1536 * 2**20
 """Address space of the compiler: what needs more is told so, before the memory of the whole runner is used up."""
@@ -67,7 +69,7 @@ class Prepared:
     @property
     def headers(self) -> Path:
         """The precompiled headers; g++ finds them by this name."""
-        return self.folder / f"{HEADER}.gch"
+        return self.folder / f"{AHEAD}.gch"
 
 
 def prepare(folder: Path) -> Prepared:
@@ -79,7 +81,9 @@ def prepare(folder: Path) -> Prepared:
     """
     made = Prepared(folder)
     _compile([*_COMMON, "-O2", "-c", str(HERE / "machine.cpp"), "-o", str(made.machine)], folder)
-    _compile([*_FLAGS, "-x", "c++-header", str(INCLUDE / HEADER), "-o", str(made.headers)], folder)
+    # A file that includes the header, rather than the header: so it knows that the student's #include comes second.
+    (folder / AHEAD).write_text(f"#include <{HEADER}>\n", encoding="utf-8")
+    _compile([*_FLAGS, "-x", "c++-header", str(folder / AHEAD), "-o", str(made.headers)], folder)
     return made
 
 
@@ -103,7 +107,7 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
     text = f'{translate(source)}\n#line 1 "{ENTRY_FILE}"\n{entry}\n'
     (student / name).write_text(text, encoding="utf-8")
     # The header comes first as nvcc's does, whether or not the file asks for it.
-    command = ["-I", str(prepared.folder), *_FLAGS, "-include", HEADER, "-x", "c++", "-c", name, "-o", str(compiled)]
+    command = ["-I", str(prepared.folder), *_FLAGS, "-include", AHEAD, "-x", "c++", "-c", name, "-o", str(compiled)]
     _compile(command, student)
     link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), str(compiled), str(prepared.machine)]
     _compile(link, student)

@@ -1,5 +1,6 @@
 """Is an assignment complete, and does it tell right from wrong? What its author asks before anybody else does.
 
+    drawing.check    runs problem.py: whether it draws every distribution that is named
     gaps.find        reads the folders: what is missing, such as a section of the handout or mutants; what leaks
     shortcuts.find   runs problem.py: what passes and should not, such as a lower precision, zeros, the last answer
     trials.plan      reads the folders: every kernel with the verdict it must get
@@ -16,11 +17,11 @@ from pathlib import Path
 
 from autograder.judge import References
 from autograder.sandbox import Sandbox
-from autograder.verify import gaps, shortcuts, trials
+from autograder.verify import drawing, gaps, shortcuts, trials
 from autograder.verify.gaps import Gap
 from autograder.verify.trials import Kind, Outcome, Trial
 
-__all__ = ["Gap", "Kind", "Outcome", "Report", "Trial", "gaps", "shortcuts", "trials", "verify"]
+__all__ = ["Gap", "Kind", "Outcome", "Report", "Trial", "drawing", "gaps", "shortcuts", "trials", "verify"]
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,10 @@ def verify(
     """Check one assignment; `emit` gets every graded kernel as it is done.
 
     Raises:
-        ManifestError: one of its files cannot be read.
+        ManifestError: one of its files cannot be read, or names a distribution that there is not.
         HarnessError: its problem.py does not fit its manifest.
     """
+    drawing.check(assignment_folder, reference_folder)
     missing = (*gaps.find(assignment_folder, reference_folder), *shortcuts.find(assignment_folder))
     outcomes: list[Outcome] = []
     references = References(sandbox)

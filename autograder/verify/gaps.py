@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from autograder.assignment import (
     load_assignment,
     load_families,
     load_mutants,
+    slugs,
 )
 from autograder.contract import Lane, Language, Verdict
 from autograder.quiz import load_quiz
@@ -45,6 +47,7 @@ QUESTIONS = (3, 6)
 _TEMPLATES = Path(__file__).parent / "new_rung"
 _FENCED = re.compile(r"```.*?```", re.DOTALL)
 _FORMULA = re.compile(r"\$[^$]+\$")
+_PICTURE = re.compile(r"```text\n|!\[|<svg\b")
 _POINTED_OUT = 100
 """Smaller numbers stand in every text."""
 _TELLING = 40
@@ -70,6 +73,7 @@ def find(assignment_folder: Path, reference_folder: Path) -> tuple[Gap, ...]:
     return (
         *handout(assignment_folder),
         *_untouched(assignment_folder / "README.md", "assignment"),
+        *_prerequisites(assignment, assignment_folder),
         *_untouched(reference_folder / "notes.md", "staff"),
         *_quiz(assignment, assignment_folder, reference_folder),
         *_cases(assignment, families),
@@ -96,6 +100,8 @@ def handout(folder: Path) -> Iterator[Gap]:
         yield Gap("README.md", f"has {count} words; a handout has {WORDS[0]} to {WORDS[1]}")
     if "<details>" not in text:
         yield Gap("README.md", "no hint unfolds (<details>)")
+    if not _PICTURE.search(text):
+        yield Gap("README.md", "there is no picture: a diagram in a block of ```text, or an image")
     if not _FORMULA.search(_FENCED.sub("", text)):
         yield Gap("README.md", "no formula says what is computed ($…$)")
 
@@ -108,6 +114,16 @@ def _untouched(path: Path, begun_in: str) -> Iterator[Gap]:
     for line in template.splitlines():
         if len(line) >= _TELLING and line[0] not in "#<" and "@" not in line and line in text:
             yield Gap(path.name, f"still says {line!r}, as it was begun")
+
+
+def _prerequisites(assignment: Assignment, folder: Path) -> Iterator[Gap]:
+    """Those that no rung beside this one is; a rung that stands alone may come after any."""
+    others = [slug for slug in slugs(folder.parent) if slug != assignment.slug]
+    for slug in assignment.prerequisites if others else ():
+        if slug not in others:
+            near = difflib.get_close_matches(slug, others, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            yield Gap("assignment.toml", f"the prerequisite {slug!r} is no other rung here.{hint}")
 
 
 def words(text: str) -> int:

@@ -39,6 +39,16 @@ def write(assignments: Path, reference: Path, *, slug: str, title: str, rung: in
     )
 
 
+def next_rung(assignments: Path) -> int:
+    """The number after the last rung's; 1 where there is none.
+
+    Raises:
+        ManifestError: a rung's manifest cannot be read.
+    """
+    there = slugs(assignments) if assignments.is_dir() else ()
+    return load_assignment(assignments / there[-1]).rung + 1 if there else 1
+
+
 def _check(assignments: Path, reference: Path, slug: str, title: str, rung: int) -> None:
     if not _SLUG.fullmatch(slug):
         raise ScaffoldError(f"{slug!r} cannot be a slug: a-z, then a-z, 0-9 and _, 60 at most, as it names a function.")

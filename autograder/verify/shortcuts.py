@@ -2,17 +2,18 @@
 
 Each is made from the oracle's own answer, put into the output's dtype and compared as a submission's output would be.
 It has to fail in at least one public case of every dtype; a tolerance or an input that lets it through is too weak.
+A type that only GPU lanes have, bfloat16, is tried too: in the CPU's cases of its width, drawn in that type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from autograder.assignment import Assignment, Case, load_assignment
+from autograder.assignment import DTYPE_BYTES, Assignment, Case, load_assignment
 from autograder.contract import Lane
 from autograder.judge import seeds
 from autograder.judge.compare import compare
@@ -43,14 +44,14 @@ Shortcut = Callable[[Problem, Meeting], Tensors]
 
 
 def find(assignment_folder: Path, lane: Lane = Lane.cpu) -> tuple[Gap, ...]:
-    """The shortcuts that pass every public case of some dtype on `lane`.
+    """The shortcuts that pass every public case of some dtype, in cases of the size that `lane` has.
 
     Raises:
         HarnessError: problem.py does not fit the manifest.
     """
     assignment = load_assignment(assignment_folder)
     problem = load_problem(assignment, assignment_folder)
-    meetings = [_meet(problem, case) for case in assignment.cases_for(lane)]
+    meetings = [_meet(problem, case) for case in _cases(assignment, lane)]
     return tuple(_gaps(assignment, problem, meetings))
 
 
@@ -66,6 +67,15 @@ def failing(assignment: Assignment, problem: Problem, meeting: Meeting, shortcut
         ).right
         for argument in assignment.outputs
     )
+
+
+def _cases(assignment: Assignment, lane: Lane) -> Iterator[Case]:
+    """The lane's own; and its narrowest ones in every type that only other lanes have, where cases are too large."""
+    mine = assignment.cases_for(lane)
+    yield from mine
+    narrowest = min((DTYPE_BYTES[case.dtype] for case in mine), default=0)
+    for dtype in sorted({case.dtype for case in assignment.cases} - {case.dtype for case in mine}):
+        yield from (replace(case, dtype=dtype) for case in mine if DTYPE_BYTES[case.dtype] == narrowest)
 
 
 def _meet(problem: Problem, case: Case) -> Meeting:

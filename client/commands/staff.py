@@ -143,25 +143,27 @@ def assignments_group() -> None:
 
 @assignments_group.command("new")
 @click.argument("slug")
-@click.option("--rung", type=click.IntRange(1), required=True, help="Its place on the ladder.")
+@click.option("--rung", type=click.IntRange(1), help="Its place on the ladder; after the last rung unless given.")
 @click.option("--title", help="For people; made from the slug unless given.")
 @click.option(
     "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
 )
 @_reference
-def new_rung(*, slug: str, rung: int, title: str | None, assignments: Path, reference: Path) -> None:
+def new_rung(*, slug: str, rung: int | None, title: str | None, assignments: Path, reference: Path) -> None:
     """Begin a rung: two folders with a small exercise that works, to make another one of."""
     harness.require_harness()
     title = title or slug.replace("_", " ").capitalize()
     try:
-        written = load("autograder.verify.scaffold", "harness").write(
-            assignments, reference, slug=slug, title=title, rung=rung
-        )
+        scaffold = load("autograder.verify.scaffold", "harness")
+        rung = rung or scaffold.next_rung(assignments)
+        written = scaffold.write(assignments, reference, slug=slug, title=title, rung=rung)
     except HarnessError as error:
         raise UsageError(str(error)) from None
     for path in written:
         click.echo(path)
-    click.echo(f"Next: ladder assignments verify {slug}, and docs/authoring.md.")
+    standard = (assignments, reference) == (Path("assignments"), Path("reference"))
+    where = "" if standard else f" --assignments {assignments} --reference {reference}"
+    click.echo(f"Next: ladder assignments verify{where} {slug}, and docs/authoring.md.")
 
 
 @assignments_group.command()
@@ -223,7 +225,9 @@ def _tally(outcomes: Sequence[Any]) -> str:
 def _tell_outcome(outcome: Any) -> None:
     kind, name = outcome.trial.kind.value, show.clean(outcome.trial.name)
     first = f", first at {show.clean(outcome.failed[0])}" if outcome.failed else ""
+    killer = outcome.trial.killed_by if outcome.as_planned else ""
+    killed = f", killed by {show.clean(killer)}" if killer and killer != outcome.failed[0] else ""
     planned = "as planned" if outcome.as_planned else "NOT AS PLANNED"
-    click.echo(f"  {planned}  {kind:10}  {outcome.verdict:14}  {name}{first}  ({outcome.seconds:.1f} s)")
+    click.echo(f"  {planned}  {kind:10}  {outcome.verdict:14}  {name}{first}{killed}  ({outcome.seconds:.1f} s)")
     if outcome.deviation:
         click.echo(f"      {outcome.deviation}")

@@ -119,6 +119,17 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ("[[case]]", "[[cases]]", "cases: is not a key that an assignment has. Did you mean 'case'?"),
         ('dtype = "float32"\n', 'dtype = "flot32"\n', "Did you mean 'float32'?"),
         ('kind = "exact"', 'kind = "exakt"', "is no kind of tolerance. Did you mean 'exact'?"),
+        ("[lane.cpu]", "[lane.h20]", "lane.h20: is none of cpu, h100, h200, b200. Did you mean 'h200'?"),
+        (
+            "size = { m = 3, n = 5 }",
+            "size = { m = 3, n = 5, nn = 5 }",
+            "sets 'nn', as few others do. Did you mean 'n'?",
+        ),
+        ("size = { m = 3, n = 5 }", "size = { m = 3, n = -5 }", "'n' cannot be below 0"),
+        ('entry = "double"', 'entry = "class"', "entry: 'class' cannot be a name in Python"),
+        ('name = "a_row"', 'name = "a row"', ".name: 'a row' cannot be a name in Python"),
+        ("call_s = 2", "call_s = -2", "limits.call_s: has to be above 0"),
+        ("pairs = 3", "pairs = 0", "lane.cpu.pairs: has to be 1 or more"),
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, old: str, new: str, words: str) -> None:

@@ -65,6 +65,7 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
         (_write(f"{PUBLIC}/README.md", "# Short\n"), "has 1 words"),
         (_edit(f"{PUBLIC}/README.md", "<details>", ""), "no hint unfolds"),
         (_edit(f"{PUBLIC}/README.md", "$", ""), "no formula says what is computed"),
+        (_edit(f"{PUBLIC}/README.md", "```text", "```"), "there is no picture"),
         (_remove(f"{PUBLIC}/quiz.toml"), "has 0 questions; a quiz has 3 to 6"),
         (_edit(f"{PUBLIC}/assignment.toml", "quiz = 5", "quiz = 0"), "the quiz is worth nothing"),
         (
@@ -107,6 +108,14 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
 def test_a_gap_is_found(rung: Path, damage: Callable[[Path], None], problem: str) -> None:
     damage(rung)
     assert problem in "\n".join(_found(rung))
+
+
+def test_a_prerequisite_is_another_rung_unless_the_rung_stands_alone(rung: Path) -> None:
+    other = rung / "assignments" / "reductio"
+    shutil.copytree(ROOT / "assignments" / "vector_add", other, ignore=shutil.ignore_patterns("__pycache__"))
+    _edit("assignments/reductio/assignment.toml", 'slug = "vector_add"', 'slug = "reductio"')(rung)
+    problem = "the prerequisite 'reduction' is no other rung here. Did you mean 'reductio'?"
+    assert _found(rung) == [f"assignment.toml: {problem}"]
 
 
 def test_a_staff_kernel_among_the_milestones_is_a_leak(rung: Path) -> None:

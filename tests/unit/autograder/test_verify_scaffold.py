@@ -11,7 +11,7 @@ from autograder.contract import Lane, Language, Work
 from autograder.errors import ScaffoldError
 from autograder.quiz import load_quiz
 from autograder.sandbox.process import ProcessSandbox
-from autograder.verify import Kind, gaps, scaffold, shortcuts, trials
+from autograder.verify import Kind, drawing, gaps, scaffold, shortcuts, trials
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def test_what_it_lacks_is_what_its_author_has_to_write(begun: tuple[Path, Path])
     found = {gap.where for gap in gaps.find(*begun)}
     assert found == {"README.md", "notes.md", "quiz.toml", "milestones", "submissions", "mutants.toml"}
     assert shortcuts.find(begun[0]) == ()
+    drawing.check(*begun)
 
 
 def test_what_only_says_what_belongs_there_is_missing(begun: tuple[Path, Path]) -> None:
@@ -68,6 +69,11 @@ def test_every_kernel_of_it_gets_the_verdict_it_must_get(begun: tuple[Path, Path
         sandbox.close()
     assert {outcome.trial.kind for outcome in outcomes} == {Kind.solution, Kind.starter, Kind.mutant}
     assert [outcome.deviation for outcome in outcomes] == [""] * 7
+
+
+def test_a_rung_comes_after_the_last_unless_its_author_says_where(begun: tuple[Path, Path], tmp_path: Path) -> None:
+    assert scaffold.next_rung(begun[0].parent) == 13
+    assert scaffold.next_rung(tmp_path / "nowhere") == 1
 
 
 @pytest.mark.parametrize("slug", ["", "2nd", "a-b", "Über", "a/b", "..", "a" * 61])

@@ -10,6 +10,7 @@ import pytest
 from autograder.verify import shortcuts
 
 ROOT = Path(__file__).resolve().parents[3]
+_WIDER = "    c = c * (1000 if a.dtype == torch.bfloat16 else 1)\n"
 
 
 @pytest.fixture
@@ -35,7 +36,15 @@ def test_a_tolerance_that_a_lower_precision_passes_is_found(matmul: Path) -> Non
     _edit(matmul / "assignment.toml", "row_factor = 1.0", "row_factor = 0.0")
     problems = [gap.problem for gap in shortcuts.find(matmul)]
     assert "in float16, the answer in the next lower precision passes every public case" in problems
-    assert not any("zeros" in problem for problem in problems)
+    assert not any(problem.startswith("in float16, zeros") for problem in problems)
+
+
+def test_a_type_that_only_gpus_have_is_tried_too(matmul: Path) -> None:
+    """A factor that is right for float16, eight times as wide in bfloat16."""
+    _edit(matmul / "problem.py", "    finfo = torch.finfo(a.dtype)\n", "    finfo = torch.finfo(a.dtype)\n" + _WIDER)
+    problems = [gap.problem for gap in shortcuts.find(matmul)]
+    assert "in bfloat16, the answer in the next lower precision passes every public case" in problems
+    assert not any("in float16" in problem for problem in problems)
 
 
 def test_inputs_without_structure_are_found(matmul: Path) -> None:

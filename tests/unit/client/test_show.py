@@ -63,6 +63,46 @@ def test_text_from_a_submission_steers_no_terminal() -> None:
     assert "[bold]x[/bold]" in out.getvalue()
 
 
+def test_what_happened_in_no_function_is_said_to_be_in_none() -> None:
+    frames = [{"line": 15, "function": "", "code": "x[i] = 1"}, {"line": 3, "function": "f", "code": "g()"}]
+    error = {"kind": "IllegalAccess", "message": "", "frames": frames}
+    console, out = _console()
+    show.show_result(console, {"verdict": "illegal_access", "error": error, "cases": []})
+    assert "  line 15\n    x[i] = 1\n  line 3, in f\n" in out.getvalue()
+
+
+def _compiled(message: str = "", **changes: object) -> dict[str, object]:
+    counts = {"registers": 0, "spills": 0, "shared_bytes": 0, "wgmma": 0, "tcgen05": 0, "tma": 0}
+    kernel = {"kernel": "k", "case": "gpu_ranked", "config": "B=64", "message": message, "error": None}
+    return {"target": "sm_90a", "message": "", "kernels": [kernel | counts | changes]}
+
+
+def test_what_kernels_become_on_a_gpu_is_shown_and_what_it_would_refuse() -> None:
+    requirement = {
+        "name": "wgmma",
+        "target": "sm_90a",
+        "rule": "wgmma > 0",
+        "group": "",
+        "met": False,
+        "message": "none",
+    }
+    refused = _compiled("Would not run on sm_90a: 300 KiB of [bold]shared memory.")
+    result = {"verdict": "passed", "cases": [], "requirements": [requirement]}
+    console, out = _console()
+    show.show_result(console, {**result, "compiled": [_compiled(registers=26, spills=3), refused, refused]})
+    text = out.getvalue()
+    assert "  sm_90a  k: 26 registers, 3 spills, 0 B shared, wgmma 0, tcgen05 0, TMA 0  (gpu_ranked, B=64)\n" in text
+    assert text.count("Would not run on sm_90a: 300 KiB of [bold]shared memory.") == 1
+    assert "not met  wgmma (sm_90a: wgmma > 0, for information): none" in text
+
+
+def test_of_many_candidates_a_terminal_shows_the_first() -> None:
+    console, out = _console()
+    show.show_result(console, {"verdict": "passed", "cases": [], "compiled": [_compiled()] * 20})
+    assert out.getvalue().count("gpu_ranked") == show.MAX_COMPILED
+    assert "… 8 more; --json shows them" in out.getvalue()
+
+
 def test_a_hidden_case_has_no_seconds() -> None:
     console, out = _console()
     show.show_cases(console, [CASE | {"name": "odd sizes", "visibility": "hidden", "seconds": None}])
