@@ -68,7 +68,11 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def _wait(child: int) -> int:
-    """Its exit status; requests to stop are passed on, and enforced after a while."""
+    """Its exit status; requests to stop are passed on, and enforced after a while.
+
+    Who was asked to stop says 130 however it ended: an exception out of a signal's handler is lost where Python calls
+    back (a finaliser, say), and then the run goes on until it is killed.
+    """
     asked_at: list[float] = []
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
@@ -81,7 +85,7 @@ def _wait(child: int) -> int:
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
-            return os.waitstatus_to_exitcode(status)
+            return 130 if asked_at else os.waitstatus_to_exitcode(status)
         if asked_at and time.monotonic() - asked_at[0] > PATIENCE_S:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.5)

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def leftovers(process: subprocess.Popen[str]) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def holds_within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Whether it holds at some time until then."""
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return holds
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +91,7 @@ def test_a_run_that_is_interrupted_leaves_nothing_behind(tmp_path, number):
                 pytest.skip(line.strip())
             if "submissions," in line:
                 break
-        time.sleep(2)
-        assert len(leftovers(process)) > 8
+        assert holds_within(60, lambda: len(leftovers(process)) > 8)
         process.send_signal(number)
         assert process.wait(120) == 130
     assert leftovers(process) == []

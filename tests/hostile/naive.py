@@ -27,7 +27,8 @@ from pathlib import Path
 import torch
 import triton  # noqa: F401 -- once, before the forks.
 
-HANGS_S = 6.0
+HANGS_S = 20.0
+"""Three files are meant to; on a busy machine others have needed more than 6 s."""
 
 
 def load(name, path):
