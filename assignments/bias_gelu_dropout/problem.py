@@ -39,7 +39,7 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, rows: int, cols: int
 ) -> dict[str, torch.Tensor]:
     """Return `x` (rows, cols) and `bias` (cols,), `p` (float32) and `seed` (int64) without dimensions."""
-    x, bias = _tensors(generator, rows, cols, tails=distribution == "tails")
+    x, bias = _tensors(generator, rows, cols, distribution)
     seed = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
     p = _PROBABILITIES[distribution](generator, seed, rows * cols)
     return {"x": x.to(dtype), "bias": bias.to(dtype), "p": p.float(), "seed": seed}
@@ -100,13 +100,13 @@ def _scale(p: torch.Tensor) -> float:
     return 1 / (1 - float(p)) if float(p) < 1 else 0.0
 
 
-def _tensors(generator: torch.Generator, rows: int, cols: int, *, tails: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """`x` and `bias` whose sums lie between -7 and 7, or below -1 where `tails`.
+def _tensors(generator: torch.Generator, rows: int, cols: int, distribution: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """`x` and `bias` whose sums lie between -7 and 7, below -1 where `tails`, and far out where `large`.
 
     A third of the columns has a bias that nearly cancels x, so that the sum shows what was thrown away before it; the
     others have a bias of their own, and rows have scales over a decade. Which is which is drawn anew in every call.
     """
-    wanted = _uniform(generator, (rows, cols), -6.5, -1.0) if tails else _spread(generator, rows, cols)
+    wanted = _SUMS.get(distribution, _spread)(generator, rows, cols)
     bias = _uniform(generator, (cols,), -1.5, 1.5)
     cancelling = torch.randperm(cols, generator=generator, device=generator.device) % 3 == 0
     bias = torch.where(cancelling, bias * 16, bias)
@@ -118,6 +118,17 @@ def _spread(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
     exponents = torch.linspace(-1, 0, rows, dtype=torch.float32, device=generator.device)
     scales = 10 ** exponents[torch.randperm(rows, generator=generator, device=generator.device)]
     return _uniform(generator, (rows, cols), -6.5, 6.5).mul_(scales[:, None])
+
+
+def _below(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+    """Values from -6.5 to -1, where GELU is small and has its digits."""
+    return _uniform(generator, (rows, cols), -6.5, -1.0)
+
+
+def _far(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+    """Magnitudes from 3 to 250 with either sign: where GELU is nothing or all of it, a formula may be infinite."""
+    magnitudes = 10 ** _uniform(generator, (rows, cols), 0.5, 2.4)
+    return magnitudes.copysign_(_uniform(generator, (rows, cols), -1, 1))
 
 
 def _any(generator: torch.Generator, _: torch.Tensor, __: int) -> torch.Tensor:
@@ -161,9 +172,11 @@ def _uniform(generator: torch.Generator, shape: tuple[int, ...], low: float, hig
     return drawn.uniform_(low, high, generator=generator)
 
 
+_SUMS: dict[str, Callable[[torch.Generator, int, int], torch.Tensor]] = {"tails": _below, "large": _far}
 _PROBABILITIES: dict[str, Callable[[torch.Generator, torch.Tensor, int], torch.Tensor]] = {
     "any": _any,
     "tails": _tenth,
+    "large": _tenth,
     "tenth": _tenth,
     "nothing_dropped": _zero,
     "all_dropped": _one,
