@@ -42,7 +42,7 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 
-REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma")
+REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
 """What a requirement may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
@@ -185,7 +185,8 @@ class Requirement:
         registers, stack_bytes: per thread.
         spills: loads and stores of the stack in the machine code.
         shared_bytes: per block.
-        wgmma, tcgen05, tma: instructions of each kind in the machine code.
+        wgmma, tcgen05, tma, ldg128: instructions of each kind in the machine code; the last are loads of global memory,
+            of 128 bits or more.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Requirement:
     wgmma: str = ""
     tcgen05: str = ""
     tma: str = ""
+    ldg128: str = ""
 
     @property
     def bounds(self) -> dict[str, tuple[str, int]]:

@@ -523,7 +523,8 @@ class CompiledKernel:
         registers, stack_bytes: per thread.
         spills: loads and stores of the stack in the machine code.
         shared_bytes: per block.
-        wgmma, tcgen05, tma: instructions of each kind in the machine code.
+        wgmma, tcgen05, tma, ldg128: instructions of each kind in the machine code; the last are loads of global memory,
+            of 128 bits or more.
         message: why it does not compile, with the student's line; `""` if it does.
     """
 
@@ -539,6 +540,7 @@ class CompiledKernel:
     wgmma: int = 0
     tcgen05: int = 0
     tma: int = 0
+    ldg128: int = 0
     message: str = ""
     error: StudentError | None = None
 

@@ -23,6 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
 MAX_LOG_LINES = 10
 MAX_COMPILED = 12
+_SPECIAL = ("wgmma", "tcgen05", "TMA", "LDG.128")
 _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
 
 
@@ -177,7 +178,7 @@ def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
         out.print(Text("as compiled, not run:", style="dim"))
     for target, kernel in made[:MAX_COMPILED]:
         counts = f"{kernel['registers']} registers, {kernel['spills']} spills, {kernel['shared_bytes']} B shared"
-        special = ", ".join(f"{name} {kernel[name.lower()]}" for name in ("wgmma", "tcgen05", "TMA"))
+        special = ", ".join(f"{name} {kernel[name.lower().replace('.', '')]}" for name in _SPECIAL)
         made_for = f"{kernel['case']}, {kernel['config']}" if kernel["config"] else kernel["case"]
         out.print(Text(clean(f"  {target}  {kernel['kernel']}: {counts}, {special}  ({made_for})")))
     if len(made) > MAX_COMPILED:

@@ -31,6 +31,7 @@ _ASSEMBLER = re.compile(
     r"^ptxas (?:(?P<file>\S+), line (?P<line>\d+); )?(?:error|fatal)\s*: (?P<text>.*)$", re.MULTILINE
 )
 _ENTRY = re.compile(r"Entry function '([^']+)'")
+_ABSENT = re.compile("cannot open source file|No such file or directory")
 _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)\s")
 _INLINED = re.compile(r"inlined_at\s+\d+\s+(\d+)")
 
@@ -64,6 +65,12 @@ class Made:
     error: SubmissionError | None = None
     refusals: tuple[Refusal, ...] = ()
     stopped: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a line or a kernel of the student's is at fault, and not what this node has of memory and headers."""
+        in_file = self.error is not None and self.error.line > 0 and not _ABSENT.search(self.error.message)
+        return in_file or any(refusal.line or refusal.function for refusal in self.refusals)
 
 
 class Compiler:

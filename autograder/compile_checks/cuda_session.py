@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,7 +106,7 @@ def _prepared(request: Compile, text: str, toolchain: Toolchain) -> parts.Compil
 
 def _nothing(part: Part, why: str, code: int) -> dict[str, Any]:
     """Nothing was compiled, and the file has no part in it."""
-    return {"target": part.target, **parts.fitting((), 0, _fault(why, ""), "", code)}
+    return {"target": part.target, **parts.fitting((), parts.Course(fault=_fault(why, "")), code)}
 
 
 @dataclass
@@ -130,19 +130,20 @@ class _Target:
 
     def told(self, code: int, most: int) -> dict[str, Any]:
         """`messages.Compiled` as it travels."""
-        fault = _fault(OUT_OF_TIME, "") if self._made.stopped else None
-        case, left_out = "", 0
+        course = parts.Course(fault=_fault(OUT_OF_TIME, "") if self._made.stopped else None)
         kernels: list[parts.Told] = list(self._refused())
+        if self._made.is_refused:
+            course = replace(course, refused=range(len(self._part.cases)))
         if self._made.cubin:
             self._used = machine_code.resources_of_all(self._made.cubin)
-            launches, fault, case = self._follow()
+            launches, course = self._follow()
             seen = [self._launched(kernel) for kernel in _kernels(launches)]
             # What was not seen to be launched is shown where the launches could not all be seen.
             launched = {launch.function for _, _, launch in launches}
-            unseen = [self._unseen(name) for name in self._used if fault and name not in launched]
-            left_out = max(0, len(seen) + len(unseen) - most)
+            unseen = [self._unseen(name) for name in self._used if course.fault and name not in launched]
+            course = replace(course, left_out=max(0, len(seen) + len(unseen) - most))
             kernels += [*seen, *unseen][:most]
-        return {"target": self._part.target, **parts.fitting(kernels, left_out, fault, case, code)}
+        return {"target": self._part.target, **parts.fitting(kernels, course, code)}
 
     # --- what the compiler refuses -----------------------------------------------------------------------------------
 
@@ -185,25 +186,28 @@ class _Target:
 
     # --- the host code -----------------------------------------------------------------------------------------------
 
-    def _follow(self) -> tuple[list[tuple[int, int, Launch]], Fault | None, str]:
-        """Every launch with its case and number, and what the host code ended with, in which case."""
+    def _follow(self) -> tuple[list[tuple[int, int, Launch]], parts.Course]:
+        """Every launch with its case and number, and how the calls went."""
         lacking = self._lacking()
         if lacking:
             message = f"the host code needs {', '.join(lacking)}, which the stand-in for CUDA's runtime has not"
-            return [], _fault("NotFollowed", message), ""
+            return [], parts.Course(fault=_fault("NotFollowed", message))
         said, ended = _in_a_child(self._run_host_code)
         launches: list[tuple[int, int, Launch]] = []
         fault, case = None, ""
+        refused: list[int] = []
         for one in said:
             if one.get("fault"):
                 fault, case = (fault, case) if fault else (one["fault"], one["case"])
+            if one.get("refused"):
+                refused.append(int(one["number"]))
             for number, launch in enumerate(one.get("launches", ())):
                 launches.append((int(one["number"]), number, _launch(launch)))
         if ended is not None and fault is None:
             running = len(said)
             fault = ended
             case = self._part.cases[running].name if running < len(self._part.cases) else ""
-        return launches, fault, case
+        return launches, parts.Course(fault=fault, case=case, refused=refused)
 
     def _lacking(self) -> list[str]:
         """CUDA's functions that the library asks for and the stand-in has not."""
@@ -226,10 +230,12 @@ class _Target:
         for number, case in enumerate(self._part.cases):
             fault = self._called(library, words, case)
             launches = [vars(one) for one in self._runtime.launches()]
-            if fault and fault["kind"] == "LauncherError" and any(one["refusal"] for one in launches):
+            kind = fault["kind"] if fault else ""
+            refused = kind == "LauncherError" and any(one["refusal"] for one in launches)
+            if refused:
                 # It is told of the launch already.
                 fault = None
-            say({"number": number, "launches": launches, "fault": fault, "case": case.name})
+            say({"number": number, "launches": launches, "fault": fault, "case": case.name, "refused": refused})
 
     def _called(self, library: Library, words: cuda_entry.Words, case: DryCase) -> Fault | None:
         self._runtime.begin()

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from triton.compiler.errors import CompilationError
 from triton.runtime.autotuner import Autotuner
+from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
 from autograder.compile_checks.messages import MOST_USES
@@ -21,6 +23,8 @@ _MOST_TEXT = 300
 _OPTIONS = {"num_warps": 0, "num_ctas": 1, "num_stages": 0, "maxnreg": None}
 """Options that are told of, unless they have the value that they mostly have."""
 _ALIGNED = "tt.divisibility"
+_REFUSALS = (CompilationError, PTXASError, OutOfResources)
+"""What triton says of a kernel; any other exception is a flaw, of triton's or of ours."""
 
 
 @dataclass
@@ -53,6 +57,7 @@ class Launches:
     Attributes:
         kernels: in the order they were first asked for.
         left_out: launches that came when there was no room or no time.
+        resists: nothing is kept, and the host code gets the errors that it would get from a device.
     """
 
     def __init__(self, most: int, budget_s: float) -> None:
@@ -64,17 +69,31 @@ class Launches:
         self._case = 0
         self._launch = -1
         self._tuning = False
+        self.resists = False
+        self._failed = False
+        self._raised: list[BaseException] = []
 
     def begin(self, case: int) -> None:
-        """The next launch is the first of this case."""
+        """The next launch is the first of this case; errors are kept, and the host code goes on."""
         self._case, self._launch = case, -1
+        self._failed = self.resists = False
+
+    def any_failed(self) -> bool:
+        """Whether the compiler or the target refused a launch of this case."""
+        return self._failed
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether it is an error that a device would give for a launch."""
+        return any(error is one for one in self._raised)
 
     def full(self) -> bool:
         """Whether nothing more is compiled."""
         return len(self.kernels) >= self._most or self._now() > self._end
 
     def launched(self, function: Any, kwargs: dict[str, Any], compile_it: Callable[[], Any], *, warmup: bool) -> Any:
-        """Compile one launch; what triton returns for it. Errors are kept, and the host code goes on."""
+        """Compile one launch; what triton returns for it."""
+        if self.resists:
+            return self._resisted(compile_it)
         if not self._tuning:
             self._launch += 1
         if self.full():
@@ -83,6 +102,7 @@ class Launches:
         try:
             compiled = compile_it()
         except Exception as error:
+            self._failed |= isinstance(error, _REFUSALS)
             self._keep(_failed(function, kwargs, error))
             if warmup:
                 raise
@@ -90,6 +110,16 @@ class Launches:
         if compiled is not None:
             self._keep(_succeeded(function, compiled))
         return compiled
+
+    def _resisted(self, compile_it: Callable[[], Any]) -> Any:
+        """The same as on the device; of what there is no time for nothing is known, and it is no error."""
+        if self._now() > self._end:
+            return None
+        try:
+            return compile_it()
+        except _REFUSALS as error:
+            self._raised.append(error)
+            raise
 
     def tuned(self, tune: Callable[[], Any]) -> Any:
         """Everything that is launched meanwhile is a candidate for one launch."""
@@ -122,6 +152,9 @@ def install(launches: Launches) -> None:
 
     @functools.wraps(tune)
     def try_all(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if launches.resists:
+            # The candidate that was taken when errors were kept may be one that the device would not take.
+            self.cache, self.cache_results = {}, False
         return launches.tuned(lambda: tune(self, *args, **kwargs))
 
     JITFunction.run, Autotuner.run = launch, try_all

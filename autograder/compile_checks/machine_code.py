@@ -29,9 +29,10 @@ _KINDS = {
     "wgmma": re.compile(r"[HIQB]GMMA(?:\.|$)"),
     "tcgen05": re.compile(r"UT[A-Z]*MMA(?:\.|$)"),
     "tma": re.compile(r"U(?:TMA|BLK)(?:LDG|STG|REDG|CP|PF|RED)\w*(?:\.|$)"),
+    "ldg128": re.compile(r"LDG(?:\.\w+)*\.(?:128|256)(?:\.|$)"),
 }
 """Mnemonics: wgmma is HGMMA (floating point), IGMMA, QGMMA (fp8), BGMMA; tcgen05.mma is UTCHMMA, UTCQMMA, …; TMA is
-UTMALDG, UTMASTG, UTMAREDG and the bulk copies UBLKCP, UBLKRED."""
+UTMALDG, UTMASTG, UTMAREDG and the bulk copies UBLKCP, UBLKRED; Blackwell has loads of 256 bits too."""
 
 
 def resources(cubin: bytes) -> Reading:

@@ -133,6 +133,7 @@ class Compiled:
     Attributes:
         left_out: launches that were not compiled or not kept.
         fault: what ended the host code of `case`, if anything did; `case` is empty where it did not load.
+        refused: numbers of the cases whose call would fail on the device, as it would not take a kernel of theirs.
     """
 
     target: str
@@ -140,6 +141,7 @@ class Compiled:
     left_out: int = 0
     fault: Fault | None = None
     case: str = ""
+    refused: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ class Reading:
     wgmma: int = 0
     tcgen05: int = 0
     tma: int = 0
+    ldg128: int = 0
     text_offset: int = 0
     text_bytes: int = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +70,21 @@ def ended(waited: int) -> dict[str, int | None]:
     return {"code": os.WEXITSTATUS(waited), "signal": None}
 
 
-def fitting(told: Iterable[Told], left_out: int, fault: dict[str, Any] | None, case: str, code: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Course:
+    """How the dry calls went: what `messages.Compiled` says beside its kernels."""
+
+    left_out: int = 0
+    fault: dict[str, Any] | None = None
+    case: str = ""
+    refused: Sequence[int] = ()
+
+
+def fitting(told: Iterable[Told], course: Course, code: int) -> dict[str, Any]:
     """As many kernels as fit the packet and the room for machine code; code that several share is there once."""
     kept: list[dict[str, Any]] = []
-    room, left = _Room(code), MAX_PACKET - len(wire.to_text({"fault": fault, "case": case})) - 1024
+    said = {"fault": course.fault, "case": course.case, "refused": list(course.refused)}
+    room, left = _Room(code), MAX_PACKET - len(wire.to_text(said)) - 1024
     beyond = 0
     for kernel in told:
         places = room.places(kernel) if not beyond else None
@@ -83,7 +94,7 @@ def fitting(told: Iterable[Told], left_out: int, fault: dict[str, Any] | None, c
             beyond += 1
             continue
         kept.append(fields)
-    return {"kernels": kept, "left_out": left_out + beyond, "fault": fault, "case": case}
+    return {"kernels": kept, "left_out": course.left_out + beyond, **said}
 
 
 class _Room:

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograder.compile_checks import absent, dry, faults, launches, parts
 from autograder.compile_checks.launches import Kernel, Launches
-from autograder.compile_checks.messages import MOST_KERNELS, Compile, Part
+from autograder.compile_checks.messages import MOST_KERNELS, Compile, DryCase, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
@@ -50,29 +50,43 @@ def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str
     launches.install(kept)
     load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
     with dry.without_memory():
-        fault, case = _walk(load, part, kept)
+        course = _walk(load, part, kept)
     told = _told(kept.kernels, request.filename)
-    return {"target": part.target, **parts.fitting(told, kept.left_out, fault, case, code)}
+    return {"target": part.target, **parts.fitting(told, course, code)}
 
 
-def _walk(load: Load, part: Part, kept: Launches) -> tuple[dict[str, Any] | None, str]:
+def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
     """Load the source and call its entry on every case; what ended the first that did not end by itself."""
     from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
     try:
         entry, _ = source.find_entry(source.execute(load), load, (KernelInterface,))
     except SubmissionError as error:
-        return describe(error, load.filename, ()), ""
+        return parts.Course(fault=describe(error, load.filename, ()))
     except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
-        return faults.of_host(error, load.filename), ""
-    ended: tuple[dict[str, Any] | None, str] = (None, "")
+        return parts.Course(fault=faults.of_host(error, load.filename))
+    faults_of: list[tuple[dict[str, Any], str]] = []
+    refused: list[int] = []
     for number, case in enumerate(part.cases):
         kept.begin(number)
         try:
             dry.call(entry, load.arguments, case)
         except BaseException as error:  # noqa: BLE001 -- the same.
-            ended = ended if ended[0] else (faults.of_host(error, load.filename), case.name)
-    return ended
+            faults_of.append((faults.of_host(error, load.filename), case.name))
+        if kept.any_failed() and _is_refused(entry, load, case, kept):
+            refused.append(number)
+    fault, name = faults_of[0] if faults_of else (None, "")
+    return parts.Course(kept.left_out, fault, name, refused)
+
+
+def _is_refused(entry: Any, load: Load, case: DryCase, kept: Launches) -> bool:
+    """Whether a call that gets the errors that a device would give ends with one; host code may have another way."""
+    kept.resists = True
+    try:
+        dry.call(entry, load.arguments, case)
+    except BaseException as error:  # noqa: BLE001 -- the student's code.
+        return kept.raised(error)
+    return False
 
 
 def _told(kernels: list[Kernel], filename: str) -> Iterator[parts.Told]:

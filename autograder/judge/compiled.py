@@ -103,6 +103,7 @@ class Checked:
         ours: it failed through no fault of the submission.
         lacking: this node has nothing that compiles the language for the target, so that nothing may be asked of it.
         listings: the kernels' code as text.
+        refused: numbers of the cases whose call would fail on the device, as it would not take a kernel of theirs.
     """
 
     shown: CompiledFor
@@ -112,6 +113,7 @@ class Checked:
     ours: bool = False
     lacking: bool = False
     listings: Listings = _NO_LISTINGS
+    refused: tuple[int, ...] = ()
 
 
 class _EndedError(Exception):
@@ -319,7 +321,8 @@ class _Job:
         texts = (self._texts(claim, reading, text) for claim, reading in zip(claims, self.readings, strict=True))
         listings = listings_of(shown, texts, _name_in_code(request))
         whole, lacking = not (message or left_out), self._is_lacking(request.language)
-        return Checked(shown, uses, names, whole=whole, lacking=lacking, listings=listings)
+        refused = tuple(number for number in range(len(names)) if number in self._compiled.refused)
+        return Checked(shown, uses, names, whole=whole, lacking=lacking, listings=listings, refused=refused)
 
     def _is_lacking(self, language: Language) -> bool:
         """Whether its process said so, and could not have been made to by the submission.
@@ -437,6 +440,7 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
         wgmma=_number(reading.wgmma),
         tcgen05=_number(reading.tcgen05),
         tma=_number(reading.tma),
+        ldg128=_number(reading.ldg128),
         message=message,
         error=error,
     )

@@ -43,7 +43,7 @@ from autograder.contract import (
     Work,
 )
 from autograder.errors import HarnessError
-from autograder.judge import clocks, compiled, devices, requirements, summary
+from autograder.judge import clocks, compiled, devices, refusals, requirements, summary
 from autograder.judge.abreast import CASES_EACH, MOST, SHARED, Abreast, room_for
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
@@ -362,9 +362,14 @@ class Grading:
             self._requirements = requirements.evaluate(self._assignment, self._compiled)
 
     def _all_cases(self) -> tuple[CaseResult, ...]:
-        """The cases that were called, and in a check of what is compiled the requirements that count as cases."""
-        required = self._work is not Work.measure and self._request.language in compiled.LANGUAGES
-        return self._results.all() + (requirements.as_cases(self._assignment, self._requirements) if required else ())
+        """The cases that were called, the requirements that count as cases, and cases that no device would pass."""
+        found = self._results.all()
+        if self._work is not Work.measure and self._request.language in compiled.LANGUAGES:
+            found += requirements.as_cases(self._assignment, self._requirements)
+        if self._request.lane is Lane.cpu:
+            refused = {case.name: case for case in refusals.as_cases(self._assignment, self._compiled)}
+            found = tuple(refused.pop(case.name, case) for case in found) + tuple(refused.values())
+        return found
 
     def _report(
         self,

@@ -198,7 +198,8 @@ def _rows(kernel: Any, machine_code: Any, code: int, cases: Any) -> Iterator[dic
         yield {
             "kernel": kernel.kernel, "case": cases[number].name, "registers": found.registers,
             "spilled words": found.stack_bytes // 4, "shared": kernel.shared_bytes,
-            "code": hashlib.sha256(cubin).hexdigest(), "counts": [found.spills, found.wgmma, found.tcgen05, found.tma],
+            "code": hashlib.sha256(cubin).hexdigest(),
+            "counts": [found.spills, found.wgmma, found.tcgen05, found.tma, found.ldg128],
         }  # fmt: skip
 
 

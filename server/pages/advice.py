@@ -86,16 +86,17 @@ def _lead(case: CaseLimits, found: Roofline) -> str:
 def _steps(case: CaseLimits, kernels: Sequence[CompiledKernel]) -> Iterator[str]:
     if case.this.time_us < SHORT_US and case.share < HALF:
         yield _LAUNCH
-    yield from _of_memory(case.share) if case.is_memory_bound else _of_arithmetic(case, kernels)
+    yield from _of_memory(case.share, kernels) if case.is_memory_bound else _of_arithmetic(case, kernels)
 
 
-def _of_memory(share: float) -> Iterator[str]:
+def _of_memory(share: float, kernels: Sequence[CompiledKernel]) -> Iterator[str]:
+    vectors = () if any(kernel.ldg128 or kernel.tma for kernel in kernels) else (_VECTORS,)
     if share >= NEARLY:
         yield _NOTHING
     elif share >= HALF:
-        yield from (_VECTORS, _IN_FLIGHT, _LAST_WAVE)
+        yield from (*vectors, _IN_FLIGHT, _LAST_WAVE)
     else:
-        yield from (_COALESCE, _ONCE, _VECTORS, _IN_FLIGHT)
+        yield from (_COALESCE, _ONCE, *vectors, _IN_FLIGHT)
 
 
 def _of_arithmetic(case: CaseLimits, kernels: Sequence[CompiledKernel]) -> Iterator[str]:

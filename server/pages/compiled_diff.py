@@ -33,7 +33,7 @@ class KernelChange:
         return tuple((_number(self.old, name), _number(self.new, name)) for name in NUMBERS)
 
 
-NUMBERS = ("registers", "spills", "stack_bytes", "shared_bytes", "wgmma", "tcgen05", "tma")
+NUMBERS = ("registers", "spills", "stack_bytes", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
 
 
 def _number(kernel: CompiledKernel | None, name: str) -> int | None:

@@ -10,6 +10,7 @@ import pytest
 
 from autograder import codec
 from autograder.assignment import Assignment, load_assignment
+from autograder.compile_checks import machine_code
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Phase, Verdict
 from autograder.judge import compiled, grade, requirements
 from autograder.listings import rows_of, unpack
@@ -120,6 +121,24 @@ def test_host_code_sees_the_device_that_is_compiled_for(sandbox: ProcessSandbox)
     assert [one.shown.message for one in checked.values()] == ["", ""]
     blocks = [kernel.config.partition(",")[0] for one in checked.values() for kernel in one.shown.kernels]
     assert blocks == ["BLOCK=128", "BLOCK=512", "BLOCK=128", "BLOCK=256"]
+
+
+def test_wide_loads_are_counted_where_elements_are_contiguous_and_aligned(sandbox: ProcessSandbox) -> None:
+    strided = ADD.replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK) * 3")
+    wide, narrow = (shown(sandbox, HEAD + add + ENTRY + LAUNCH, one_case()).kernels[0] for add in (ADD, strided))
+    assert wide.ldg128 > 0 == narrow.ldg128
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "counts"),
+    [
+        ("LDG.E.128", 1), ("LDG.E.128.CONSTANT", 1), ("LDG.E.ENL2.256", 1), ("LDG.E.64", 0), ("LDG.E", 0),
+        ("STG.E.128", 0), ("LDS.128", 0), ("LDGSTS.E.128", 0),
+    ],
+)  # fmt: skip
+def test_a_wide_load_is_one_of_global_memory(mnemonic: str, counts: int) -> None:
+    line = f"        /*0040*/              @!P0 {mnemonic} R4, desc[UR4][R2.64] ;"
+    assert machine_code.count([line])["ldg128"] == counts
 
 
 def test_every_candidate_of_an_autotuner_is_compiled_and_one_may_be_refused(sandbox: ProcessSandbox) -> None:

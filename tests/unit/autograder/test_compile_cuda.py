@@ -30,6 +30,7 @@ from autograder.contract import CaseResult, CompiledFor, GradeRequest, Lane, Lan
 from autograder.judge import compiled, grade, requirements
 from autograder.listings import rows_of, unpack
 from autograder.runner.languages import nvcc
+from autograder.runner.report import SubmissionError
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[3]
@@ -167,6 +168,39 @@ def test_launches_that_no_device_takes_are_refused(sandbox: ProcessSandbox) -> N
     assert allowed.startswith("Would not run for sm_90a: OutOfResources: 60000 bytes of dynamic shared memory")
     assert most.startswith("Would not run for sm_90a: OutOfResources: 240000 bytes of shared memory are")
     assert all(kernel.registers > 0 for kernel in found.kernels)
+
+
+def refused(sandbox: ProcessSandbox, source: str) -> tuple[int, ...]:
+    return check(sandbox, source)["sm_90a"].refused
+
+
+@needs_nvcc
+def test_a_call_fails_whose_launch_no_device_takes_unless_the_host_code_has_another_way(
+    sandbox: ProcessSandbox,
+) -> None:
+    wide = "  add<float><<<1, 2048>>>(x, y, out, n);\n"
+    assert refused(sandbox, HEAD + ADD + ENTRY + wide + "}\n") == (0,)
+    assert refused(sandbox, HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
+    other_way = f"{wide}  if (cudaGetLastError() != cudaSuccess) {{\n  {LAUNCH}  }}\n}}\n"
+    assert refused(sandbox, HEAD + ADD + ENTRY + other_way) == ()
+
+
+@needs_nvcc
+def test_what_only_the_devices_compiler_refuses_is_refused_but_not_what_this_node_lacks(
+    sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert refused(sandbox, HEAD + ADD + ENTRY + "  undeclared(x);\n" + LAUNCH + "}\n") == (0,)
+    assert refused(sandbox, "#include <cub/absent.cuh>\n" + HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
+    monkeypatch.setitem(compiled.BUDGET_S, Language.cuda, 0.1)  # type: ignore[arg-type] -- a dict behind a Mapping.
+    assert refused(sandbox, HEAD + ADD + ENTRY + "  undeclared(x);\n" + LAUNCH + "}\n") == ()
+
+
+def test_of_the_compilers_errors_only_those_at_a_line_or_a_kernel_are_the_files() -> None:
+    assert cuda_compiler.Made(error=SubmissionError("load", "CompileError", "identifier", 3)).is_refused
+    assert not cuda_compiler.Made(error=SubmissionError("load", "CompileError", "not enough memory")).is_refused
+    assert cuda_compiler.Made(refusals=(cuda_compiler.Refusal("too much shared data", function="_Z3addv"),)).is_refused
+    assert not cuda_compiler.Made(refusals=(cuda_compiler.Refusal("Memory allocation failure"),)).is_refused
+    assert not cuda_compiler.Made(stopped=True).is_refused
 
 
 @needs_nvcc

@@ -72,7 +72,7 @@ def test_what_happened_in_no_function_is_said_to_be_in_none() -> None:
 
 
 def _compiled(message: str = "", **changes: object) -> dict[str, object]:
-    counts = {"registers": 0, "spills": 0, "shared_bytes": 0, "wgmma": 0, "tcgen05": 0, "tma": 0}
+    counts = {"registers": 0, "spills": 0, "shared_bytes": 0, "wgmma": 0, "tcgen05": 0, "tma": 0, "ldg128": 4}
     kernel = {"kernel": "k", "case": "gpu_ranked", "config": "B=64", "message": message, "error": None}
     return {"target": "sm_90a", "message": "", "kernels": [kernel | counts | changes]}
 
@@ -91,7 +91,10 @@ def test_what_kernels_become_on_a_gpu_is_shown_and_what_it_would_refuse() -> Non
     console, out = _console()
     show.show_result(console, {**result, "compiled": [_compiled(registers=26, spills=3), refused, refused]})
     text = out.getvalue()
-    assert "  sm_90a  k: 26 registers, 3 spills, 0 B shared, wgmma 0, tcgen05 0, TMA 0  (gpu_ranked, B=64)\n" in text
+    assert (
+        "  sm_90a  k: 26 registers, 3 spills, 0 B shared, wgmma 0, tcgen05 0, TMA 0, LDG.128 4  (gpu_ranked, B=64)\n"
+        in text
+    )
     assert text.count("Would not run on sm_90a: 300 KiB of [bold]shared memory.") == 1
     assert "not met  wgmma (sm_90a: wgmma > 0, for information): none" in text
 

@@ -115,6 +115,9 @@ def test_advice_follows_the_share_of_the_bandwidth() -> None:
     assert "Coalesce" not in steps(half)
     assert steps(half).startswith("Fetch 16 bytes")
     assert "Only less traffic would be faster" in steps(full)
+    wide = CompiledKernel("add", "one", 0, "", "", ldg128=2)
+    assert "16 bytes" not in steps(half, CompiledFor("sm_90a", (wide,)))
+    assert "16 bytes" in steps(half, CompiledFor("sm_90a", (dataclasses.replace(wide, ldg128=0),)))
 
 
 def test_tensor_cores_are_advised_where_the_machine_code_has_none_and_the_type_fits() -> None:
