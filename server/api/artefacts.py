@@ -9,6 +9,7 @@ from server.api.responses import errors
 from server.api.schemas import ArtefactRead
 from server.errors import NotFoundError
 from server.grading import service as grading
+from server.http.attachments import attachment
 from server.http.identity import Identity, Someone
 from server.http.work import Work
 from server.models import Artefact
@@ -35,10 +36,7 @@ def read_artefact(attempt: AttemptId, name: FileName, who: Someone, work: Work) 
     """The bytes, never to be shown in place: an attempt may have written anything."""
     for item in _of_staff(work, who, attempt):
         if item.name == name:
-            headers = {
-                "Content-Disposition": f'attachment; filename="{item.name}"',
-                "X-Content-Type-Options": "nosniff",
-            }
+            headers = {**attachment(item.name), "x-content-type-options": "nosniff"}
             return Response(grading.data_of(work, item), media_type=_TYPE, headers=headers)
     raise NotFoundError("This attempt left no such file.")
 

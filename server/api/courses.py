@@ -9,6 +9,7 @@ from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead
 from server.courses import service as courses
 from server.courses import sync
 from server.db import now
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work
 
@@ -48,5 +49,5 @@ def read_archive(course: str, slug: str, who: Someone, work: Work) -> Response:
     return Response(
         sync.archive(work, detail),
         media_type="application/x-tar",
-        headers={"content-disposition": f'attachment; filename="{detail.slug}.tar"'},
+        headers=attachment(f"{detail.slug}.tar"),
     )

@@ -44,9 +44,11 @@ class DraftSave(BaseModel):
 
 @router.get(_PATH, responses=errors(401, 404), summary="My drafts")
 def read_drafts(course: str, slug: str, who: Someone, work: Work) -> list[DraftRead]:
-    """One's own, one for each language that has any."""
+    """One's own, one for each language that has any; nobody else's, even where a page is looked at as its student."""
     member = courses.membership(work, who.user, course)
     detail = courses.assignment_of(work, member, slug)
+    if who.preview is not None:
+        return []
     return [DraftRead.of(draft) for draft in drafts.drafts_of(work, member.user, detail).values()]
 
 

@@ -12,6 +12,7 @@ from autograder.contract import Lane, Language
 from server import db
 from server.api.responses import errors
 from server.api.schemas import Read
+from server.http.attachments import attachment
 from server.http.identity import Anyone
 from server.http.work import Work
 from server.leaderboard import standings as all_boards
@@ -259,5 +260,4 @@ def export_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane =
 
 
 def _csv(text: str, name: str) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(text, media_type="text/csv; charset=utf-8", headers=attachment(f"{name}.csv"))

@@ -157,7 +157,8 @@ def _page(
     problem: LadderError | None = None,
 ) -> Response:
     now = db.now(session)
-    stored = drafts.drafts_of(session, member.user, detail)
+    # What somebody has not handed in is theirs alone: who looks as a student does sees no draft.
+    stored = {} if request.state.identity.preview else drafts.drafts_of(session, member.user, detail)
     facts = gradebook.facts_for(session, member.course, member.user.id, final=True)
     standing = gradebook.standing_of(session, gradebook.as_shown(session, facts), member.user.id)
     response = render(

@@ -20,6 +20,7 @@ from server import db
 from server.db import Database
 from server.exports import service as exports
 from server.grading import receipt_keys
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import config_of, database_of
 from server.pages.rendering import Slot, write
@@ -45,7 +46,7 @@ def export(request: Request, who: Someone) -> Response:
     return StreamingResponse(
         _sent(database_of(request), who.user.id, sign),
         media_type="application/zip",
-        headers={"content-disposition": f'attachment; filename="{name}"'},
+        headers=attachment(name),
     )
 
 

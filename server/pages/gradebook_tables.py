@@ -16,6 +16,7 @@ from server.errors import ConflictError, InvalidInputError
 from server.gradebook import imports
 from server.gradebook.exports import canvas_csv, plain_csv
 from server.gradebook.grid import grid
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.pages import forms
@@ -38,7 +39,7 @@ def export(
     is_canvas = format_ == "canvas"
     text = canvas_csv(found) if is_canvas else _MARK + plain_csv(found)
     name = f"{member.course.slug}-{'canvas' if is_canvas else 'grades'}.csv"
-    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    headers = {**attachment(name), "cache-control": "no-store"}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 

@@ -14,6 +14,7 @@ from server import db
 from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
 from server.pages.forms import course_path
@@ -55,8 +56,7 @@ def regrade_table(course: str, regrade_id: RowId, who: Someone, work: Work) -> R
     member = courses.staff_of(work, who.user, course)
     regrade = service.find(work, member, regrade_id)
     name = f"{member.course.slug}-regrade-{regrade.id}.csv"
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(table(work, regrade), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(table(work, regrade), media_type="text/csv; charset=utf-8", headers=attachment(name))
 
 
 @router.post(f"{BASE}/{{regrade_id}}/{{step}}", dependencies=[Slot])

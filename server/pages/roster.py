@@ -15,6 +15,7 @@ from server import db, tables
 from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import InvalidInputError, LadderError
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import RowId, Work, config_of, database_of
 from server.models import Role
@@ -85,7 +86,7 @@ def roster_table(course: str, who: Someone, work: Work) -> Response:
     return Response(
         "\ufeff" + tables.write(header, lines),
         media_type="text/csv; charset=utf-8",
-        headers={"content-disposition": f'attachment; filename="{member.course.slug}-roster.csv"'},
+        headers=attachment(f"{member.course.slug}-roster.csv"),
     )
 
 

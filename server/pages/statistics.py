@@ -11,6 +11,7 @@ from starlette.responses import Response
 from server import db, tables
 from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import User, Verdict
@@ -66,7 +67,7 @@ def export(course: str, slug: str, who: Someone, work: Work) -> Response:
     return Response(
         text,
         media_type="text/csv; charset=utf-8",
-        headers={"content-disposition": f'attachment; filename="{name}"', "cache-control": "private, no-store"},
+        headers={**attachment(name), "cache-control": "private, no-store"},
     )
 
 

@@ -18,6 +18,7 @@ from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.gradebook.people import checked_reason
 from server.grading.review import decide
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.receipts import receipt_for
 from server.http.waits import wait_of
@@ -90,7 +91,7 @@ def receipt_file(request: Request, public_id: str, who: Someone, copy: Copy | No
     return Response(
         json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
         media_type="application/json",
-        headers={"content-disposition": f'attachment; filename="receipt-{document["number"]}-{document["copy"]}.json"'},
+        headers=attachment(f"receipt-{document['number']}-{document['copy']}.json"),
     )
 
 
@@ -128,9 +129,4 @@ def source_file(public_id: str, who: Someone, work: Work) -> Response:
     content = submissions.source_of(work, submission)
     if not submission.filename.isprintable():
         raise NotFoundError("There is no such file.")
-    name = submission.filename.encode("ascii", "replace").decode().replace('"', "_").replace("?", "_")
-    return Response(
-        content,
-        media_type="text/plain; charset=utf-8",
-        headers={"content-disposition": f'attachment; filename="{name}"'},
-    )
+    return Response(content, media_type="text/plain; charset=utf-8", headers=attachment(submission.filename))

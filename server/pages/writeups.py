@@ -14,6 +14,7 @@ from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError, TooLargeError
 from server.groups import service as groups
+from server.http.attachments import attachment
 from server.http.identity import Identity, Someone
 from server.http.work import Work, arrived_at, database_of
 from server.models import WriteUpFormat
@@ -83,12 +84,11 @@ def read(request: Request, public_id: str, who: Someone, work: Work) -> Response
 def file(public_id: str, who: Someone, work: Work) -> Response:
     """The bytes as they were uploaded, always as a download: no browser shows or runs them in our name."""
     row, _member = writeups.find(work, who.user, public_id)
-    name = row.filename.encode("ascii", "replace").decode().replace('"', "_").replace("?", "_")
     return Response(
         writeups.content_of(work, row),
         media_type=_KINDS.get(row.format, "text/plain; charset=utf-8"),
         headers={
-            "content-disposition": f'attachment; filename="{name}"',
+            **attachment(row.filename),
             "x-content-type-options": "nosniff",
             "content-security-policy": "default-src 'none'; sandbox",
         },

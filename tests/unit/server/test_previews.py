@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
+from autograder.contract import Language
 from server import db
 from server.courses import service as courses
+from server.drafts import service as drafts
 from server.errors import ForbiddenError, NotFoundError
 from server.gradebook import extensions
 from server.models import Assignment, AuditEntry, Enrolment, LoginSession, Preview, Role, User
@@ -125,6 +127,19 @@ def test_it_opens_this_course_and_nothing_else_of_the_student(look, database, pe
         refused = browser.get(path)
         assert (path, refused.status_code) == (path, 403)
     assert browser.get("/submissions/01ARZ3NDEKTSV4RRFFQ69G5FAV").status_code == 403
+
+
+def test_what_the_student_has_not_handed_in_is_not_shown(look, people, database, site, config):
+    with database.transaction() as session:
+        member = courses.membership(session, people.alice, COURSE)
+        detail = courses.assignment_of(session, member, RUNG)
+        now = db.now(session)
+        drafts.save(session, member, detail, language=Language.triton, text="MY-DRAFT", revision=0, now=now)
+    assert "MY-DRAFT" in site.logged_in(people.alice, config).get(RUNG_PATH).text
+    browser, _ = look()
+    page = browser.get(RUNG_PATH)
+    assert (page.status_code, "MY-DRAFT" in page.text) == (200, False)
+    assert "MY-DRAFT" not in browser.get(f"/api/v1/courses/{COURSE}/assignments/{RUNG}/drafts").text
 
 
 def test_leaving_it_is_one_click_and_its_forms_do_nothing_afterwards(look, people, database, config):
