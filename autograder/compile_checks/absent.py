@@ -30,6 +30,8 @@ _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 """torch's table of *device guards*, which switch to a tensor's device before work on it, by type of device."""
 _CUDA, _META = 1, 14
 """Places in it."""
+_CUDA_VERSION = "13.0"
+"""What a build of torch without CUDA says that it was built with."""
 _INERT = (
     "CUDAGraph", "Event", "ExternalStream", "Stream", "current_stream", "default_stream", "device", "graph", "stream",
 )  # fmt: skip
@@ -145,6 +147,11 @@ class Inert:
         """Whatever it gives is as inert."""
         return self
 
+    def elapsed_time(self, other: object) -> float:
+        """As an event; one millisecond, whatever it is."""
+        del other
+        return 1.0
+
     def __getattr__(self, name: str) -> Self:
         """Every method is itself."""
         if name.startswith("__"):
@@ -167,6 +174,10 @@ def _stand_in_for_torch(target: Target) -> None:
     nothing = {name: (lambda *_, **__: None) for name in _NOTHING}
     for name, value in (replaced | inert | nothing).items():
         setattr(torch.cuda, name, value)
+    torch.version.cuda = torch.version.cuda or _CUDA_VERSION
+    torch.backends.cuda.is_built = lambda: True
+    torch.accelerator.is_available = lambda: True
+    torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")
 
 
 def _said_by_torch(target: Target) -> dict[str, Any]:
@@ -178,6 +189,7 @@ def _said_by_torch(target: Target) -> dict[str, Any]:
         total_memory=target.memory_bytes,
         multi_processor_count=target.multiprocessors,
         max_threads_per_multi_processor=2 * target.threads,
+        max_threads_per_block=target.threads,
         regs_per_multiprocessor=target.registers,
         shared_memory_per_block=48 * 1024,
         shared_memory_per_block_optin=target.shared_bytes,
@@ -191,6 +203,7 @@ def _said_by_torch(target: Target) -> dict[str, Any]:
         "is_current_stream_capturing": False,
         "device_count": 1,
         "current_device": 0,
+        "get_arch_list": [f"sm_{target.arch}"],
         "get_device_capability": target.capability,
         "get_device_name": target.device,
         "get_device_properties": properties,

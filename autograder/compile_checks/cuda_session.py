@@ -7,15 +7,11 @@ of the device cannot be followed.
 
 from __future__ import annotations
 
-import ctypes
-import json
 import os
-import select
 import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from autograder.compile_checks import cuda_compiler, machine_code, parts
+from autograder.compile_checks.child import Child, Said, Say
 from autograder.compile_checks.cuda_compiler import Compiler, Made, Refusal
 from autograder.compile_checks.dry_library import FIRST_ADDRESS, DryRuntime, Launch, build
 from autograder.compile_checks.messages import (
@@ -45,9 +42,7 @@ from autograder.runner.report import SubmissionError, cut, describe
 FOLLOW_S = 10.0
 """How long the host code of all cases may take for one target."""
 
-_LOOK_S = 0.01
 _MOST_TEXT = 300
-_MOST_SAID = 4 * 2**20
 _PAGE = 2 * 2**20
 _ITEM_BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2}
 
@@ -132,8 +127,9 @@ class _Target:
         """`messages.Compiled` as it travels."""
         course = parts.Course(fault=_fault(OUT_OF_TIME, "") if self._made.stopped else None)
         kernels: list[parts.Told] = list(self._refused())
-        if self._made.is_refused:
-            course = replace(course, refused=range(len(self._part.cases)))
+        if kernels and self._made.is_refused:
+            # Launches decide nothing: they follow from what the stand-in says, which is not all that a device says.
+            course = replace(course, refused=self._everywhere(kernels[0]))
         if self._made.cubin:
             self._used = machine_code.resources_of_all(self._made.cubin)
             launches, course = self._follow()
@@ -159,6 +155,11 @@ class _Target:
             fault = {"kind": "PTXASError", "message": refusal.text, "frames": frames}
             ptx = cuda_compiler.of_entry(self._made.ptx, function) if function else ""
             yield parts.Told({**self._fields(name, "", arguments), "uses": uses, "fault": fault}, ptx=ptx.encode())
+
+    def _everywhere(self, told: parts.Told) -> list[dict[str, Any]]:
+        """`messages.RefusedCall` of every case: what does not compile is called by none."""
+        kernel, fault = told.fields["kernel"], told.fields["fault"]
+        return [{"case": number, "kernel": kernel, "fault": fault} for number in range(len(self._part.cases))]
 
     # --- what is launched --------------------------------------------------------------------------------------------
 
@@ -195,19 +196,16 @@ class _Target:
         said, ended = _in_a_child(self._run_host_code)
         launches: list[tuple[int, int, Launch]] = []
         fault, case = None, ""
-        refused: list[int] = []
         for one in said:
             if one.get("fault"):
                 fault, case = (fault, case) if fault else (one["fault"], one["case"])
-            if one.get("refused"):
-                refused.append(int(one["number"]))
             for number, launch in enumerate(one.get("launches", ())):
                 launches.append((int(one["number"]), number, _launch(launch)))
         if ended is not None and fault is None:
             running = len(said)
             fault = ended
             case = self._part.cases[running].name if running < len(self._part.cases) else ""
-        return launches, parts.Course(fault=fault, case=case, refused=refused)
+        return launches, parts.Course(fault=fault, case=case)
 
     def _lacking(self) -> list[str]:
         """CUDA's functions that the library asks for and the stand-in has not."""
@@ -217,7 +215,7 @@ class _Target:
         names = [line.split()[-1].partition("@")[0] for line in done.stdout.splitlines() if line.split()]
         return [name for name in names if name.startswith(("cu", "__cuda")) and self._runtime.lacks(name)]
 
-    def _run_host_code(self, say: Callable[[dict[str, Any]], None]) -> None:
+    def _run_host_code(self, say: Say) -> None:
         """Load the library and call its launcher on every case. From here on the student's code runs."""
         for name, reading in self._used.items():
             self._runtime.know(name, reading)
@@ -230,12 +228,10 @@ class _Target:
         for number, case in enumerate(self._part.cases):
             fault = self._called(library, words, case)
             launches = [vars(one) for one in self._runtime.launches()]
-            kind = fault["kind"] if fault else ""
-            refused = kind == "LauncherError" and any(one["refusal"] for one in launches)
-            if refused:
+            if fault and fault["kind"] == "LauncherError" and any(one["refusal"] for one in launches):
                 # It is told of the launch already.
                 fault = None
-            say({"number": number, "launches": launches, "fault": fault, "case": case.name, "refused": refused})
+            say({"number": number, "launches": launches, "fault": fault, "case": case.name})
 
     def _called(self, library: Library, words: cuda_entry.Words, case: DryCase) -> Fault | None:
         self._runtime.begin()
@@ -317,73 +313,10 @@ def _fault(kind: str, message: str) -> Fault:
 # --- a process for what is the student's -----------------------------------------------------------------------------
 
 
-def _in_a_child(
-    work: Callable[[Callable[[dict[str, Any]], None]], None],
-) -> tuple[list[dict[str, Any]], Fault | None]:
+def _in_a_child(work: Callable[[Say], None]) -> tuple[list[Said], Fault | None]:
     """Do it in a process of its own; what it said, one after the other, and how it ended if not by itself."""
-    mine, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(mine)
-        status = 1
-        try:
-            work(lambda one: _write(theirs, json.dumps(one).encode() + b"\n"))
-            status = 0
-        finally:
-            ctypes.CDLL(None).fflush(None)
-            os._exit(status)
-    os.close(theirs)
-    deadline = time.monotonic() + FOLLOW_S
-    text = _all_of(mine, deadline)
-    os.close(mine)
-    # Whoever closed the pipe, or said too much, may go on.
-    in_time = _is_over(pid, deadline)
-    if not in_time:
-        os.kill(pid, signal.SIGKILL)
-    ending = parts.ended(os.waitpid(pid, 0)[1])
-    return _understood(text), _how_it_ended(ending, in_time=in_time)
-
-
-def _write(descriptor: int, text: bytes) -> None:
-    while text:
-        text = text[os.write(descriptor, text) :]
-
-
-def _all_of(descriptor: int, deadline: float) -> bytes:
-    """What is said up to the end, to the deadline, or to more than is looked at."""
-    text = b""
-    looked = select.poll()
-    looked.register(descriptor, select.POLLIN)
-    while len(text) <= _MOST_SAID and (left := deadline - time.monotonic()) > 0:
-        if looked.poll(1000 * left):
-            piece = os.read(descriptor, 65536)
-            if not piece:
-                break
-            text += piece
-    return text
-
-
-def _is_over(pid: int, deadline: float) -> bool:
-    """Whether the process ends by then; it is left to be waited for."""
-    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_LOOK_S)
-    return True
-
-
-def _understood(text: bytes) -> list[dict[str, Any]]:
-    """Its words up to the first that is none: whoever can write there can write anything."""
-    said: list[dict[str, Any]] = []
-    for line in text.split(b"\n")[:-1]:
-        try:
-            one = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(one, dict):
-            break
-        said.append(one)
-    return said
+    told = Child(work).work(FOLLOW_S)
+    return told.said, _how_it_ended(told.ending, in_time=told.in_time)
 
 
 def _how_it_ended(ending: dict[str, int | None], *, in_time: bool) -> Fault | None:

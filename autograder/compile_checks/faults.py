@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from triton.compiler.errors import CompilationError
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from autograder.runner.report import cut, describe
@@ -19,7 +19,7 @@ from autograder.runner.report import cut, describe
 _MOST_FRAMES = 4
 _MOST_MESSAGE = 800
 _MOST_CODE = 160
-_ERROR_LINE = re.compile(r"error\s*:\s*(.+)")
+_ERROR_LINE = re.compile(r"(?:line \d+; error|fatal)\s*:\s*(.+)")
 _line = linecache.getline
 
 
@@ -79,8 +79,10 @@ def _message(error: BaseException) -> str:
     """The last thing that was said, without triton's excerpt of the source."""
     if isinstance(error, CompilationError):
         said = [str(link.error_message) for link in _chain(error) if link.error_message]
-        cause = list(_chain(error))[-1].__cause__
-        return said[-1] if said else str(cause or error)
+        last = list(_chain(error))[-1]
+        if isinstance(last, CompileTimeAssertionFailure) and not said:
+            return "what it asserts does not hold"
+        return said[-1] if said else str(last.__cause__ or error)
     if isinstance(error, PTXASError):
         found = _ERROR_LINE.search(str(error))
         return found[1] if found else str(error)

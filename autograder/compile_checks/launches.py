@@ -6,6 +6,7 @@ Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ _OPTIONS = {"num_warps": 0, "num_ctas": 1, "num_stages": 0, "maxnreg": None}
 _ALIGNED = "tt.divisibility"
 _REFUSALS = (CompilationError, PTXASError, OutOfResources)
 """What triton says of a kernel; any other exception is a flaw, of triton's or of ours."""
+_OURS = (MemoryError, OSError, RecursionError)
+_OF_THE_FILE = re.compile(r"line \d+; error\s*:|Entry function")
+"""How ptxas begins an error that is the file's; it may also have been killed, or have had no room."""
 
 
 @dataclass
@@ -48,7 +52,7 @@ class Kernel:
     @property
     def name(self) -> str:
         """The function's."""
-        return cut(str(self.function.__name__), _MOST_TEXT)
+        return name_of(self.function)
 
 
 class Launches:
@@ -57,7 +61,7 @@ class Launches:
     Attributes:
         kernels: in the order they were first asked for.
         left_out: launches that came when there was no room or no time.
-        resists: nothing is kept, and the host code gets the errors that it would get from a device.
+        any_refused: the compiler or the target did not take one.
     """
 
     def __init__(self, most: int, budget_s: float) -> None:
@@ -69,31 +73,18 @@ class Launches:
         self._case = 0
         self._launch = -1
         self._tuning = False
-        self.resists = False
-        self._failed = False
-        self._raised: list[BaseException] = []
+        self.any_refused = False
 
     def begin(self, case: int) -> None:
-        """The next launch is the first of this case; errors are kept, and the host code goes on."""
+        """The next launch is the first of this case."""
         self._case, self._launch = case, -1
-        self._failed = self.resists = False
-
-    def any_failed(self) -> bool:
-        """Whether the compiler or the target refused a launch of this case."""
-        return self._failed
-
-    def raised(self, error: BaseException) -> bool:
-        """Whether it is an error that a device would give for a launch."""
-        return any(error is one for one in self._raised)
 
     def full(self) -> bool:
         """Whether nothing more is compiled."""
         return len(self.kernels) >= self._most or self._now() > self._end
 
     def launched(self, function: Any, kwargs: dict[str, Any], compile_it: Callable[[], Any], *, warmup: bool) -> Any:
-        """Compile one launch; what triton returns for it."""
-        if self.resists:
-            return self._resisted(compile_it)
+        """Compile one launch; what triton returns for it. Errors are kept, and the host code goes on."""
         if not self._tuning:
             self._launch += 1
         if self.full():
@@ -102,7 +93,7 @@ class Launches:
         try:
             compiled = compile_it()
         except Exception as error:
-            self._failed |= isinstance(error, _REFUSALS)
+            self.any_refused |= is_refusal(error)
             self._keep(_failed(function, kwargs, error))
             if warmup:
                 raise
@@ -110,16 +101,6 @@ class Launches:
         if compiled is not None:
             self._keep(_succeeded(function, compiled))
         return compiled
-
-    def _resisted(self, compile_it: Callable[[], Any]) -> Any:
-        """The same as on the device; of what there is no time for nothing is known, and it is no error."""
-        if self._now() > self._end:
-            return None
-        try:
-            return compile_it()
-        except _REFUSALS as error:
-            self._raised.append(error)
-            raise
 
     def tuned(self, tune: Callable[[], Any]) -> Any:
         """Everything that is launched meanwhile is a candidate for one launch."""
@@ -140,7 +121,47 @@ class Launches:
             kept.uses.append(use)
 
 
-def install(launches: Launches) -> None:
+class Resisting:
+    """Launches by host code that gets the errors that it would get from a device; nothing is kept."""
+
+    def __init__(self) -> None:
+        self._refused: list[tuple[BaseException, Any]] = []
+
+    def refused(self, error: BaseException) -> Any | None:
+        """The function that is refused by this very error; nothing where it is another."""
+        return next((function for one, function in self._refused if one is error), None)
+
+    def launched(self, function: Any, kwargs: dict[str, Any], compile_it: Callable[[], Any], *, warmup: bool) -> Any:
+        """Compile one launch; what triton returns for it, or raises."""
+        del kwargs, warmup
+        try:
+            return compile_it()
+        except Exception as error:
+            if is_refusal(error):
+                self._refused.append((error, function))
+            raise
+
+    def tuned(self, tune: Callable[[], Any]) -> Any:
+        """An autotuner leaves out what does not fit by itself."""
+        return tune()
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the file is at fault: not what this node has of memory or room, nor a compiler that was ended."""
+    if isinstance(error, PTXASError):
+        return _OF_THE_FILE.search(str(error)) is not None
+    root = error
+    while isinstance(root, CompilationError) and root.__cause__ is not None:
+        root = root.__cause__
+    return isinstance(error, _REFUSALS) and not isinstance(root, _OURS)
+
+
+def name_of(function: Any) -> str:
+    """A kernel's name, which may be any text."""
+    return cut(str(function.__name__), _MOST_TEXT)
+
+
+def install(launches: Launches | Resisting) -> None:
     """Hook into triton's launches."""
     run, tune = JITFunction.run, Autotuner.run
 
@@ -152,9 +173,8 @@ def install(launches: Launches) -> None:
 
     @functools.wraps(tune)
     def try_all(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if launches.resists:
-            # The candidate that was taken when errors were kept may be one that the device would not take.
-            self.cache, self.cache_results = {}, False
+        # What was found out on disk, by calls that keep errors, may be a candidate that the device would not take.
+        self.cache_results = False
         return launches.tuned(lambda: tune(self, *args, **kwargs))
 
     JITFunction.run, Autotuner.run = launch, try_all

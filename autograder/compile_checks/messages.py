@@ -127,13 +127,22 @@ class ClaimedKernel:
 
 
 @dataclass(frozen=True)
+class RefusedCall:
+    """The call of a case, by number, that ends because the device or its compiler does not take a kernel."""
+
+    case: int
+    kernel: str
+    fault: Fault
+
+
+@dataclass(frozen=True)
 class Compiled:
     """What the dry calls for one target came to.
 
     Attributes:
         left_out: launches that were not compiled or not kept.
         fault: what ended the host code of `case`, if anything did; `case` is empty where it did not load.
-        refused: numbers of the cases whose call would fail on the device, as it would not take a kernel of theirs.
+        refused: calls that would fail on the device, as it would not take a kernel of theirs.
     """
 
     target: str
@@ -141,7 +150,7 @@ class Compiled:
     left_out: int = 0
     fault: Fault | None = None
     case: str = ""
-    refused: tuple[int, ...] = ()
+    refused: tuple[RefusedCall, ...] = ()
 
 
 @dataclass(frozen=True)

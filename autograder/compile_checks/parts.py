@@ -77,7 +77,7 @@ class Course:
     left_out: int = 0
     fault: dict[str, Any] | None = None
     case: str = ""
-    refused: Sequence[int] = ()
+    refused: Sequence[dict[str, Any]] = ()
 
 
 def fitting(told: Iterable[Told], course: Course, code: int) -> dict[str, Any]:

@@ -6,18 +6,23 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from autograder.compile_checks import absent, dry, faults, launches, parts
-from autograder.compile_checks.launches import Kernel, Launches
-from autograder.compile_checks.messages import MOST_KERNELS, Compile, DryCase, Part
+from autograder.compile_checks.child import Child, Say
+from autograder.compile_checks.launches import Kernel, Launches, Resisting
+from autograder.compile_checks.messages import MOST_KERNELS, Compile, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
 from autograder.runner import source
 from autograder.runner.languages import touch
 from autograder.runner.report import SubmissionError, describe
+
+STRICT_S = 10.0
+"""How long the calls may take that get a device's errors; they come when all others have been made."""
 
 
 def warm() -> None:
@@ -46,11 +51,17 @@ def _use_own_folder() -> None:
 def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str, Any]:
     """Load, call and compile for one target; `messages.Compiled` as it travels."""
     absent.stand_in(TARGETS[part.target])
+    load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
+    # Made before the student's code has run: what that learns below, of a device that takes everything, is wrong.
+    strict = Child(lambda say: _refusals(load, part, say))
     kept = Launches(min(request.most, MOST_KERNELS), request.budget_s)
     launches.install(kept)
-    load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
     with dry.without_memory():
         course = _walk(load, part, kept)
+    if kept.any_refused:
+        course = replace(course, refused=strict.work(STRICT_S).said[: len(part.cases)])
+    else:
+        strict.leave()
     told = _told(kept.kernels, request.filename)
     return {"target": part.target, **parts.fitting(told, course, code)}
 
@@ -66,27 +77,35 @@ def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
     except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
         return parts.Course(fault=faults.of_host(error, load.filename))
     faults_of: list[tuple[dict[str, Any], str]] = []
-    refused: list[int] = []
     for number, case in enumerate(part.cases):
         kept.begin(number)
         try:
             dry.call(entry, load.arguments, case)
         except BaseException as error:  # noqa: BLE001 -- the same.
             faults_of.append((faults.of_host(error, load.filename), case.name))
-        if kept.any_failed() and _is_refused(entry, load, case, kept):
-            refused.append(number)
     fault, name = faults_of[0] if faults_of else (None, "")
-    return parts.Course(kept.left_out, fault, name, refused)
+    return parts.Course(kept.left_out, fault, name)
 
 
-def _is_refused(entry: Any, load: Load, case: DryCase, kept: Launches) -> bool:
-    """Whether a call that gets the errors that a device would give ends with one; host code may have another way."""
-    kept.resists = True
-    try:
-        dry.call(entry, load.arguments, case)
-    except BaseException as error:  # noqa: BLE001 -- the student's code.
-        return kept.raised(error)
-    return False
+def _refusals(load: Load, part: Part, say: Say) -> None:
+    """Call the entry on every case with the errors that a device would give; say which calls end with one of them.
+
+    Host code may catch it and have another way, and then nothing is said.
+    """
+    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
+
+    resisting = Resisting()
+    launches.install(resisting)
+    with dry.without_memory():
+        entry, _ = source.find_entry(source.execute(load), load, (KernelInterface,))
+        for number, case in enumerate(part.cases):
+            try:
+                dry.call(entry, load.arguments, case)
+            except BaseException as error:  # noqa: BLE001 -- the student's code.
+                function = resisting.refused(error)
+                if function is not None:
+                    fault = faults.of_kernel(error, function, load.filename)
+                    say({"case": number, "kernel": launches.name_of(function), "fault": fault})
 
 
 def _told(kernels: list[Kernel], filename: str) -> Iterator[parts.Told]:

@@ -14,7 +14,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -38,6 +38,7 @@ from autograder.compile_checks.messages import (
     Read,
     Reading,
     Readings,
+    RefusedCall,
 )
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
@@ -93,6 +94,15 @@ Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A case by name, and why its call would fail, in words and as an error with its lines."""
+
+    case: str
+    message: str
+    error: StudentError | None
+
+
+@dataclass(frozen=True)
 class Checked:
     """What one target's compilation showed.
 
@@ -103,7 +113,7 @@ class Checked:
         ours: it failed through no fault of the submission.
         lacking: this node has nothing that compiles the language for the target, so that nothing may be asked of it.
         listings: the kernels' code as text.
-        refused: numbers of the cases whose call would fail on the device, as it would not take a kernel of theirs.
+        refused: cases whose call would fail on the device, as it or its compiler would not take a kernel.
     """
 
     shown: CompiledFor
@@ -113,7 +123,7 @@ class Checked:
     ours: bool = False
     lacking: bool = False
     listings: Listings = _NO_LISTINGS
-    refused: tuple[int, ...] = ()
+    refused: tuple[Refused, ...] = ()
 
 
 class _EndedError(Exception):
@@ -321,7 +331,7 @@ class _Job:
         texts = (self._texts(claim, reading, text) for claim, reading in zip(claims, self.readings, strict=True))
         listings = listings_of(shown, texts, _name_in_code(request))
         whole, lacking = not (message or left_out), self._is_lacking(request.language)
-        refused = tuple(number for number in range(len(names)) if number in self._compiled.refused)
+        refused = tuple(_refused(self._compiled.refused, self.target, names, source))
         return Checked(shown, uses, names, whole=whole, lacking=lacking, listings=listings, refused=refused)
 
     def _is_lacking(self, language: Language) -> bool:
@@ -422,9 +432,7 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
     case, launch = next(iter(_uses(claim, len(cases))), (0, 0))
     error, message = None, ""
     if claim.fault is not None:
-        error, place = _said(claim.fault, source)
-        runs = "run" if claim.fault.kind in _AT_LAUNCH else "compile"
-        message = f"{REFUSED} {runs} for {target}: {place}"
+        error, message = _refusal(claim.fault, target, source)
     elif not reading.readable:
         message = "Its machine code could not be read."
     return CompiledKernel(
@@ -444,6 +452,21 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
         message=message,
         error=error,
     )
+
+
+def _refused(calls: Sequence[RefusedCall], target: str, cases: Sequence[str], source: str) -> Iterator[Refused]:
+    """The first that was said of each case."""
+    first = {call.case: call for call in reversed(calls) if 0 <= call.case < len(cases)}
+    for number, call in sorted(first.items()):
+        error, message = _refusal(call.fault, target, source)
+        yield Refused(cases[number], f"`{clean(call.kernel, MAX_TEXT)}`: {message}", error)
+
+
+def _refusal(fault: Fault, target: str, source: str) -> tuple[StudentError | None, str]:
+    """Why a kernel is not taken: the error, and one line that begins with `REFUSED`."""
+    error, place = _said(fault, source)
+    runs = "run" if fault.kind in _AT_LAUNCH else "compile"
+    return error, f"{REFUSED} {runs} for {target}: {place}"
 
 
 def _number(said: int) -> int:

@@ -96,9 +96,9 @@ def headline(one: Cluster) -> str:
     if found.pattern:
         what = clusters.PATTERNS.get(found.pattern, found.pattern)
     elif found.error:
-        what = (
-            f"{found.error} ({what})" if found.verdict is not Verdict.compile_error else f"does not load: {found.error}"
-        )
+        # Where a case is blamed, the file loaded.
+        is_not_loaded = found.verdict is Verdict.compile_error and not found.category
+        what = f"does not load: {found.error}" if is_not_loaded else f"{found.error} ({what})"
     where = " in a hidden case" if found.hidden else ""
     about = f", {found.category}" if found.category else ""
     return f"{students}: {what}{where}{about}"

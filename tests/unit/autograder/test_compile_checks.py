@@ -231,6 +231,14 @@ line = next(one for one in gc.get_objects() if isinstance(one, Wire))
 def say(**fields):
     line.send("Compiled", {"target": "sm_90a", **fields})
     import time; time.sleep(60)
+def codes():
+    import os
+    from contextlib import suppress
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found += [int(name)] if "machine code" in os.readlink(f"/proc/self/fd/{name}") else []
+    return found
 KERNEL = dict(kernel="forged", uses=[[0, 0]], config="", arguments="", shared_bytes=0, offset=0, bytes=0, fault=None)
 """
 
@@ -311,10 +319,7 @@ def test_absurd_claims_are_cut_to_size(sandbox: ProcessSandbox) -> None:
 
 def test_ptx_is_read_from_where_it_may_be_and_as_text(sandbox: ProcessSandbox) -> None:
     said = (
-        "import os\n"
-        "names = {int(fd): os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')[:-1]}\n"
-        "codes = [fd for fd, name in names.items() if 'machine code' in name]\n"
-        "os.pwrite(codes[0], b'{\\n\\x1b[2J\\xff <script>\\t;\\n', 0)\n"
+        "os.pwrite(codes()[0], b'{\\n\\x1b[2J\\xff <script>\\t;\\n', 0)\n"
         "say(kernels=[dict(KERNEL, ptx_bytes=19), dict(KERNEL, offset=2**60, ptx_bytes=2**60)])\n"
     )
     checked = check(one_case(), asked(HEAD + SAYS + said + ADD + ENTRY + LAUNCH), sandbox)["sm_90a"]
@@ -322,13 +327,7 @@ def test_ptx_is_read_from_where_it_may_be_and_as_text(sandbox: ProcessSandbox) -
 
 
 def test_bytes_that_are_no_machine_code_are_not_read(sandbox: ProcessSandbox) -> None:
-    said = (
-        "import os\n"
-        "names = {int(fd): os.readlink(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')[:-1]}\n"
-        "codes = [fd for fd, name in names.items() if 'machine code' in name]\n"
-        "os.pwrite(codes[0], b'\\x7fELF' + os.urandom(5000), 0)\n"
-        "say(kernels=[dict(KERNEL, bytes=5004)])\n"
-    )
+    said = "os.pwrite(codes()[0], b'\\x7fELF' + os.urandom(5000), 0)\nsay(kernels=[dict(KERNEL, bytes=5004)])\n"
     (kernel,) = shown(sandbox, HEAD + SAYS + said + ADD + ENTRY + LAUNCH, one_case()).kernels
     assert kernel.message == "Its machine code could not be read."
 

@@ -170,29 +170,32 @@ def test_launches_that_no_device_takes_are_refused(sandbox: ProcessSandbox) -> N
     assert all(kernel.registers > 0 for kernel in found.kernels)
 
 
-def refused(sandbox: ProcessSandbox, source: str) -> tuple[int, ...]:
-    return check(sandbox, source)["sm_90a"].refused
-
-
-@needs_nvcc
-def test_a_call_fails_whose_launch_no_device_takes_unless_the_host_code_has_another_way(
-    sandbox: ProcessSandbox,
-) -> None:
-    wide = "  add<float><<<1, 2048>>>(x, y, out, n);\n"
-    assert refused(sandbox, HEAD + ADD + ENTRY + wide + "}\n") == (0,)
-    assert refused(sandbox, HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
-    other_way = f"{wide}  if (cudaGetLastError() != cudaSuccess) {{\n  {LAUNCH}  }}\n}}\n"
-    assert refused(sandbox, HEAD + ADD + ENTRY + other_way) == ()
+def refused(sandbox: ProcessSandbox, source: str) -> tuple[str, ...]:
+    return tuple(one.message for one in check(sandbox, source)["sm_90a"].refused)
 
 
 @needs_nvcc
 def test_what_only_the_devices_compiler_refuses_is_refused_but_not_what_this_node_lacks(
     sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert refused(sandbox, HEAD + ADD + ENTRY + "  undeclared(x);\n" + LAUNCH + "}\n") == (0,)
+    source = HEAD + ADD + ENTRY + "  undeclared(x);\n" + LAUNCH + "}\n"
+    (why,) = refused(sandbox, source)
+    line = line_of(source, "undeclared")
+    assert why.startswith(f"`vector_add`: Would not compile for sm_90a: line {line}: CompileError: identifier")
+    assert refused(sandbox, HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
     assert refused(sandbox, "#include <cub/absent.cuh>\n" + HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
     monkeypatch.setitem(compiled.BUDGET_S, Language.cuda, 0.1)  # type: ignore[arg-type] -- a dict behind a Mapping.
-    assert refused(sandbox, HEAD + ADD + ENTRY + "  undeclared(x);\n" + LAUNCH + "}\n") == ()
+    assert refused(sandbox, source) == ()
+
+
+@needs_nvcc
+def test_a_launch_that_no_device_takes_is_told_and_refuses_nothing(sandbox: ProcessSandbox) -> None:
+    """It follows from what the stand-in says of a device: here from zeros behind an address that has no memory."""
+    count = "  unsigned blocks = 0;\n  cudaMemcpy(&blocks, x, sizeof blocks, cudaMemcpyDeviceToHost);\n"
+    source = HEAD + ADD + ENTRY + count + "  add<float><<<blocks, 256, 0, stream>>>(x, y, out, n);\n}\n"
+    found = check(sandbox, source)["sm_90a"]
+    assert "a grid of 0 x 1 x 1 blocks" in found.shown.kernels[0].message
+    assert found.refused == ()
 
 
 def test_of_the_compilers_errors_only_those_at_a_line_or_a_kernel_are_the_files() -> None:

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import triton
+from triton.runtime.errors import OutOfResources, PTXASError
 
 from autograder.assignment import Assignment, load_assignment
-from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Lane, Language, Mode, Verdict
+from autograder.compile_checks import launches
+from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
 from autograder.judge import compiled, grade, refusals
-from autograder.judge.compiled import REFUSED, Checked
+from autograder.judge.compiled import Checked, Refused
 from autograder.sandbox.process import ProcessSandbox
 from autograder.scores import score
 
@@ -67,10 +70,10 @@ def of_one_case(*targets: str) -> Assignment:
     return dataclasses.replace(VECTOR_ADD, cases=(case,), compile_for=targets)
 
 
-def refused(sandbox: ProcessSandbox, body: str, kernels: str = KERNELS) -> tuple[int, ...]:
-    """Numbers of the cases that the first target would refuse."""
+def refused(sandbox: ProcessSandbox, body: str, kernels: str = KERNELS) -> tuple[str, ...]:
+    """Why the first target would refuse the case, if it would."""
     with compiled.Compilation(of_one_case("sm_90a"), asked(HEAD + kernels + ENTRY + body), sandbox) as compilation:
-        return compilation.finish()["sm_90a"].refused
+        return tuple(one.message for one in compilation.finish()["sm_90a"].refused)
 
 
 # --- which calls would fail ------------------------------------------------------------------------------------------
@@ -78,7 +81,8 @@ def refused(sandbox: ProcessSandbox, body: str, kernels: str = KERNELS) -> tuple
 
 def test_a_call_fails_whose_kernel_the_target_does_not_take(sandbox: ProcessSandbox) -> None:
     assert refused(sandbox, LAUNCH) == ()
-    assert refused(sandbox, f"{LAUNCH}    {TINY}") == (0,)
+    (why,) = refused(sandbox, f"{LAUNCH}    {TINY}")
+    assert why.startswith("`tiny`: Would not compile for sm_90a: line 14: CompilationError: Input shapes should have")
 
 
 def test_host_code_that_has_another_way_is_refused_nothing(sandbox: ProcessSandbox) -> None:
@@ -86,37 +90,70 @@ def test_host_code_that_has_another_way_is_refused_nothing(sandbox: ProcessSandb
     assert refused(sandbox, body) == ()
 
 
-def test_an_autotuner_leaves_out_what_is_too_large_and_fails_only_if_nothing_is_left(sandbox: ProcessSandbox) -> None:
-    def tuned(*blocks: int) -> str:
-        configs = ", ".join(f'triton.Config({{"BLOCK": {block}}})' for block in blocks)
-        plain, decorated = (
-            "@triton.jit\ndef bounded",
-            f'@triton.autotune([{configs}], key=["n"])\n@triton.jit\ndef bounded',
-        )
-        return KERNELS.replace(plain, decorated)
+REMEMBERS = """
+    if "block" not in known:
+        for block in (4096, 1024):
+            try:
+                bounded[(triton.cdiv(n, block),)](x, y, out, n, BLOCK=block)
+            except triton.CompilationError:
+                continue
+            known["block"] = block
+            return
+    bounded[(triton.cdiv(n, known["block"]),)](x, y, out, n, BLOCK=known["block"])
+"""
 
+
+def test_what_host_code_learned_while_errors_were_kept_from_it_counts_for_nothing(sandbox: ProcessSandbox) -> None:
+    assert refused(sandbox, REMEMBERS, f"known = {{}}\n{KERNELS}") == ()
+
+
+def tuned(*blocks: int) -> str:
+    configs = ", ".join(f'triton.Config({{"BLOCK": {block}}})' for block in blocks)
+    plain = "@triton.jit\ndef bounded"
+    return KERNELS.replace(plain, f'@triton.autotune([{configs}], key=["n"])\n{plain}')
+
+
+def test_an_autotuner_leaves_out_what_is_too_large_and_fails_only_if_nothing_is_left(sandbox: ProcessSandbox) -> None:
     body = '    bounded[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n)\n'
     assert refused(sandbox, body, tuned(2048, 64)) == ()
-    assert refused(sandbox, body, tuned(2048, 4096)) == (0,)
+    (why,) = refused(sandbox, body, tuned(2048, 4096))
+    assert why.startswith("`bounded`: Would not compile for sm_90a: line")
+
+
+def test_the_reason_is_what_the_call_ended_with(sandbox: ProcessSandbox) -> None:
+    """Not the first that was refused, which may have been left out."""
+    body = f'    bounded[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n)\n    {TINY}'
+    (why,) = refused(sandbox, body, tuned(2048, 64))
+    assert why.startswith("`tiny`: ")
 
 
 def test_an_error_of_the_host_code_is_no_refusal(sandbox: ProcessSandbox) -> None:
     assert refused(sandbox, "    raise ValueError(n)\n") == ()
-    assert (
-        refused(
-            sandbox, f"    try:\n        {TINY}    except Exception as error:\n        raise ValueError from error\n"
-        )
-        == ()
+    body = f"    try:\n        {TINY}    except Exception as error:\n        raise ValueError from error\n"
+    assert refused(sandbox, body) == ()
+
+
+def test_of_the_compilers_errors_only_those_of_the_file_are_refusals() -> None:
+    said = (
+        "Internal Triton PTX codegen error\n`ptxas` stderr:\nptxas /tmp/a.ptx, line 46; error   : Not a name of any\n"
     )
+    assert launches.is_refusal(PTXASError(said))
+    assert not launches.is_refusal(PTXASError("`ptxas` failed with error code -9"))
+    assert not launches.is_refusal(PTXASError("`ptxas` stderr:\nptxas fatal   : Memory allocation failure\n"))
+    assert launches.is_refusal(OutOfResources(300000, 232448, "shared memory"))
+    assert launches.is_refusal(triton.CompilationError("", None, "numel"))
+    wrapped = triton.CompilationError("", None, "")
+    wrapped.__cause__ = MemoryError()
+    assert not launches.is_refusal(wrapped)
+    assert not launches.is_refusal(RuntimeError("a pass failed"))
 
 
 # --- what is made of it ----------------------------------------------------------------------------------------------
 
 
-def told(target: str, *, refuses: bool, uses: tuple[tuple[int, int], ...] = ((0, 0),), **fields: bool) -> Checked:
-    message = f"{REFUSED} run for {target}: line 7: too much." if refuses else ""
-    kernel = CompiledKernel("k", "gpu_ranked", 0, "", "", message=message)
-    return Checked(CompiledFor(target, (kernel,)), (uses,), ("gpu_ranked",), refused=(0,) * refuses, **fields)
+def told(target: str, *, refuses: bool) -> Checked:
+    refused = Refused("gpu_ranked", f"`k`: Would not run for {target}: line 7: too much.", None)
+    return Checked(CompiledFor(target), refused=(refused,) * refuses)
 
 
 BOTH = of_one_case("sm_90a", "sm_100a")
@@ -126,7 +163,7 @@ def test_what_every_target_refuses_is_a_case_of_its_own_group() -> None:
     found = {target: told(target, refuses=True) for target in BOTH.compile_for}
     (case,) = refusals.as_cases(BOTH, found)
     assert (case.name, case.verdict, case.group) == ("gpu_ranked", Verdict.compile_error, BOTH.cases[0].group)
-    assert case.message.startswith("Would not run for sm_90a: line 7: too much. It runs here, on the CPU")
+    assert case.message.startswith("`k`: Would not run for sm_90a: line 7: too much. It runs here, on the CPU")
 
 
 def test_what_one_target_takes_or_nobody_looked_at_is_refused_by_nobody() -> None:
@@ -134,22 +171,34 @@ def test_what_one_target_takes_or_nobody_looked_at_is_refused_by_nobody() -> Non
     assert refusals.as_cases(BOTH, {"sm_90a": yes, "sm_100a": told("sm_100a", refuses=False)}) == ()
     assert refusals.as_cases(BOTH, {"sm_90a": yes}) == ()
     assert refusals.as_cases(BOTH, {}) == ()
-    stopped = Checked(CompiledFor("sm_100a", message="The compiler did not end in time."))
-    assert refusals.as_cases(BOTH, {"sm_90a": yes, "sm_100a": stopped}) == ()
-    # A case that is said to fail for a kernel which is not shown, or was not refused, is no refusal.
-    assert refusals.as_cases(of_one_case("sm_90a"), {"sm_90a": told("sm_90a", refuses=True, uses=())}) == ()
 
 
-@pytest.mark.parametrize(("claim", "left"), [("[0, 0, 5, -1, 2**40]", (0,)), ("[1]", ())])
-def test_numbers_of_cases_that_there_are_not_are_no_cases(
-    sandbox: ProcessSandbox, claim: str, left: tuple[int, ...]
-) -> None:
+def test_a_rung_with_a_lane_that_it_is_not_compiled_for_refuses_nothing() -> None:
+    """It might run there."""
+    assert BOTH.policy(Lane.b200)
+    assert refusals.as_cases(of_one_case("sm_90a"), {"sm_90a": told("sm_90a", refuses=True)}) == ()
+
+
+ONE = "dict(case={}, kernel='k', fault=dict(kind='PTXASError', message='forged', frames=[]))"
+
+
+@pytest.mark.parametrize(
+    ("claim", "left"),
+    [
+        (f"[{', '.join(ONE.format(number) for number in ('0', '0', '5', '-1', '2**40'))}]", 1),
+        (f"[{ONE.format(1)}]", 0),
+        ("[0]", 0),
+        ("'text'", 0),
+        ("[dict(case=0)]", 0),
+    ],
+)
+def test_what_is_no_refusal_of_a_case_that_there_is_is_none(sandbox: ProcessSandbox, claim: str, left: int) -> None:
     forged = (
         "    from autograder.compile_checks import parts\n"
-        f"    parts.fitting.__code__ = (lambda told, course, code: dict(kernels=[], left_out=0, fault=None, case='', "
+        "    parts.fitting.__code__ = (lambda told, course, code: dict(kernels=[], left_out=0, fault=None, case='', "
         f"refused={claim})).__code__\n"
     )
-    assert refused(sandbox, forged) == left
+    assert len(refused(sandbox, forged)) == left
 
 
 # --- a whole grading -------------------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def test_a_single_number_that_zeros_or_an_earlier_answer_pass_is_found(tmp_path:
     _edit(
         folder / "problem.py", "torch.zeros(1, dtype=torch.float64, device=x.device)}", "wide.abs().amax().reshape(1)}"
     )
-    problems = [gap.problem for gap in shortcuts.find(folder)]
+    # An earlier answer may be infinite where this one is NaN, and is then found out: seldom twice, hardly three times.
+    problems = {gap.problem for _ in range(3) for gap in shortcuts.find(folder)}
     assert "in float32, zeros passes every public case" in problems
     assert "in float32, the answer to earlier inputs passes every public case" in problems
     assert not any("mean" in problem for problem in problems)
