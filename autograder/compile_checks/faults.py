@@ -22,10 +22,25 @@ _MOST_CODE = 160
 _ERROR_LINE = re.compile(r"(?:line \d+; error|fatal)\s*:\s*(.+)")
 _line = linecache.getline
 
+_OF_A_KERNEL = (CompilationError, PTXASError, OutOfResources)
+"""What triton says of a kernel; any other exception is a flaw, of triton's or of ours."""
+_OURS = (MemoryError, OSError, RecursionError)
+_OF_THE_FILE = re.compile(r"line \d+; error\s*:|Entry function")
+"""How ptxas begins an error that is the file's; it may also have been killed, or have had no room."""
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the file is at fault: not what this node has of memory or room, nor a compiler that was ended."""
+    if isinstance(error, PTXASError):
+        return _OF_THE_FILE.search(str(error)) is not None
+    innermost = list(_chain(error))
+    root = innermost[-1].__cause__ if innermost else None
+    return isinstance(error, _OF_A_KERNEL) and not isinstance(root, _OURS)
+
 
 def of_kernel(error: BaseException, function: Any, filename: str) -> dict[str, Any]:
     """Kind, message and frames of why a kernel does not compile, as in `messages.Fault`."""
-    if not isinstance(error, CompilationError | PTXASError | OutOfResources):
+    if not isinstance(error, _OF_A_KERNEL):
         return of_host(error, filename)
     try:
         frames = list(_frames(error, function, filename))[-_MOST_FRAMES:]

@@ -6,17 +6,15 @@ Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if
 from __future__ import annotations
 
 import functools
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from triton.compiler.errors import CompilationError
 from triton.runtime.autotuner import Autotuner
-from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
+from autograder.compile_checks import faults
 from autograder.compile_checks.messages import MOST_USES
 from autograder.runner.report import cut
 
@@ -24,11 +22,6 @@ _MOST_TEXT = 300
 _OPTIONS = {"num_warps": 0, "num_ctas": 1, "num_stages": 0, "maxnreg": None}
 """Options that are told of, unless they have the value that they mostly have."""
 _ALIGNED = "tt.divisibility"
-_REFUSALS = (CompilationError, PTXASError, OutOfResources)
-"""What triton says of a kernel; any other exception is a flaw, of triton's or of ours."""
-_OURS = (MemoryError, OSError, RecursionError)
-_OF_THE_FILE = re.compile(r"line \d+; error\s*:|Entry function")
-"""How ptxas begins an error that is the file's; it may also have been killed, or have had no room."""
 
 
 @dataclass
@@ -93,7 +86,7 @@ class Launches:
         try:
             compiled = compile_it()
         except Exception as error:
-            self.any_refused |= is_refusal(error)
+            self.any_refused |= faults.is_refusal(error)
             self._keep(_failed(function, kwargs, error))
             if warmup:
                 raise
@@ -137,23 +130,13 @@ class Resisting:
         try:
             return compile_it()
         except Exception as error:
-            if is_refusal(error):
+            if faults.is_refusal(error):
                 self._refused.append((error, function))
             raise
 
     def tuned(self, tune: Callable[[], Any]) -> Any:
         """An autotuner leaves out what does not fit by itself."""
         return tune()
-
-
-def is_refusal(error: BaseException) -> bool:
-    """Whether the file is at fault: not what this node has of memory or room, nor a compiler that was ended."""
-    if isinstance(error, PTXASError):
-        return _OF_THE_FILE.search(str(error)) is not None
-    root = error
-    while isinstance(root, CompilationError) and root.__cause__ is not None:
-        root = root.__cause__
-    return isinstance(error, _REFUSALS) and not isinstance(root, _OURS)
 
 
 def name_of(function: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,23 +68,20 @@ def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str
 
 def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
     """Load the source and call its entry on every case; what ended the first that did not end by itself."""
-    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
-
     try:
-        entry, _ = source.find_entry(source.execute(load), load, (KernelInterface,))
+        entry = _entry(load)
     except SubmissionError as error:
         return parts.Course(fault=describe(error, load.filename, ()))
     except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
         return parts.Course(fault=faults.of_host(error, load.filename))
-    faults_of: list[tuple[dict[str, Any], str]] = []
+    ended: tuple[dict[str, Any] | None, str] = (None, "")
     for number, case in enumerate(part.cases):
         kept.begin(number)
         try:
             dry.call(entry, load.arguments, case)
         except BaseException as error:  # noqa: BLE001 -- the same.
-            faults_of.append((faults.of_host(error, load.filename), case.name))
-    fault, name = faults_of[0] if faults_of else (None, "")
-    return parts.Course(kept.left_out, fault, name)
+            ended = ended if ended[0] else (faults.of_host(error, load.filename), case.name)
+    return parts.Course(kept.left_out, *ended)
 
 
 def _refusals(load: Load, part: Part, say: Say) -> None:
@@ -92,12 +89,10 @@ def _refusals(load: Load, part: Part, say: Say) -> None:
 
     Host code may catch it and have another way, and then nothing is said.
     """
-    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
-
     resisting = Resisting()
     launches.install(resisting)
     with dry.without_memory():
-        entry, _ = source.find_entry(source.execute(load), load, (KernelInterface,))
+        entry = _entry(load)
         for number, case in enumerate(part.cases):
             try:
                 dry.call(entry, load.arguments, case)
@@ -106,6 +101,13 @@ def _refusals(load: Load, part: Part, say: Say) -> None:
                 if function is not None:
                     fault = faults.of_kernel(error, function, load.filename)
                     say({"case": number, "kernel": launches.name_of(function), "fault": fault})
+
+
+def _entry(load: Load) -> Callable[..., Any]:
+    """The submission's entry, of its source that is loaded here."""
+    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
+
+    return source.find_entry(source.execute(load), load, (KernelInterface,))[0]
 
 
 def _told(kernels: list[Kernel], filename: str) -> Iterator[parts.Told]:

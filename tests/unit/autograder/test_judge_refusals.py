@@ -11,7 +11,7 @@ import triton
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from autograder.assignment import Assignment, load_assignment
-from autograder.compile_checks import launches
+from autograder.compile_checks import faults
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
 from autograder.judge import compiled, grade, refusals
 from autograder.judge.compiled import Checked, Refused
@@ -137,15 +137,15 @@ def test_of_the_compilers_errors_only_those_of_the_file_are_refusals() -> None:
     said = (
         "Internal Triton PTX codegen error\n`ptxas` stderr:\nptxas /tmp/a.ptx, line 46; error   : Not a name of any\n"
     )
-    assert launches.is_refusal(PTXASError(said))
-    assert not launches.is_refusal(PTXASError("`ptxas` failed with error code -9"))
-    assert not launches.is_refusal(PTXASError("`ptxas` stderr:\nptxas fatal   : Memory allocation failure\n"))
-    assert launches.is_refusal(OutOfResources(300000, 232448, "shared memory"))
-    assert launches.is_refusal(triton.CompilationError("", None, "numel"))
+    assert faults.is_refusal(PTXASError(said))
+    assert not faults.is_refusal(PTXASError("`ptxas` failed with error code -9"))
+    assert not faults.is_refusal(PTXASError("`ptxas` stderr:\nptxas fatal   : Memory allocation failure\n"))
+    assert faults.is_refusal(OutOfResources(300000, 232448, "shared memory"))
+    assert faults.is_refusal(triton.CompilationError("", None, "numel"))
     wrapped = triton.CompilationError("", None, "")
     wrapped.__cause__ = MemoryError()
-    assert not launches.is_refusal(wrapped)
-    assert not launches.is_refusal(RuntimeError("a pass failed"))
+    assert not faults.is_refusal(wrapped)
+    assert not faults.is_refusal(RuntimeError("a pass failed"))
 
 
 # --- what is made of it ----------------------------------------------------------------------------------------------
