@@ -1,7 +1,7 @@
 """What judge and runner say to each other, over one `SOCK_SEQPACKET` unix socket.
 
-    judge → runner     perhaps Prepare; Load, then Call (with descriptors, at t0) or Arm and Reveal, then end of file
-    runner → judge     Ready, Prepared, Loaded, Returned, Released, Raised; Armed before a batch
+    judge → runner     Load, then Call (with descriptors, at t0), Arm and Reveal, or Pack; end of file
+    runner → judge     Ready, Loaded, Returned, Released, Raised; Armed before a batch; Packed
 
 Each packet is one JSON object with its class's name under `"is"` (`autograder.packets` writes and reads it). The judge
 treats every packet from a runner as hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing
@@ -53,13 +53,8 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
-class Prepare:
-    """Get the device's tracer ready, before anything is loaded: its first start in a process takes seconds."""
-
-
-@dataclass(frozen=True)
 class Load:
-    """Load this source. Sent with two descriptors: the judge's word and the runner's word.
+    """Load this source. Sent with two descriptors: the judge's word and the runner's word; then perhaps with others.
 
     Attributes:
         source: its text; `""` where it would not fit a packet.
@@ -68,6 +63,7 @@ class Load:
         arguments: the entry's argument names in order, to check its signature.
         signatures: for a language with types, what the arguments are in the cases of the lane, once for each
             combination of dtypes: `input float32`, `output float16`, `scalar float32` or `integer`.
+        packs: so many descriptors at the end are what other runners of this source have packed.
     """
 
     source: str
@@ -78,6 +74,15 @@ class Load:
     ghost: bool = False
     source_bytes: int = 0
     signatures: tuple[tuple[str, ...], ...] = ()
+    packs: int = 0
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Put what compilers have made of the source into the descriptor that comes with this packet, if it fits.
+
+    The judge never reads it: the next runner of the same source may have it.
+    """
 
 
 @dataclass(frozen=True)
@@ -139,15 +144,15 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """What `Prepare` asked for is done, or cannot be."""
-
-
-@dataclass(frozen=True)
 class Loaded:
     """The source was executed and has the entry. `signature` is the entry's own, as text."""
 
     signature: str
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What `Pack` asked for is done, or cannot be."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,7 @@ class Raised:
     frames: tuple[Frame, ...] = ()
 
 
-FromRunner = Ready | Prepared | Loaded | Armed | Returned | Released | Raised
-FromJudge = Prepare | Load | Call | Arm | Reveal
-RUNNER_SAYS = (Ready, Prepared, Loaded, Armed, Returned, Released, Raised)
-JUDGE_SAYS = (Prepare, Load, Call, Arm, Reveal)
+FromRunner = Ready | Loaded | Packed | Armed | Returned | Released | Raised
+FromJudge = Load | Pack | Call | Arm | Reveal
+RUNNER_SAYS = (Ready, Loaded, Packed, Armed, Returned, Released, Raised)
+JUDGE_SAYS = (Load, Pack, Call, Arm, Reveal)

@@ -234,11 +234,18 @@ def watch_all(waiting: Sequence[tuple[Api, Handed]], until: float) -> None:
         time.sleep(POLL_S)
 
 
-def go_through(served: up.Serving, steps: Sequence[Step], lane: Lane, until: float, handed: list[Handed]) -> None:
-    """Hand everything in, and note it in `handed`: the timed ones one by one, then the others together."""
+def go_through(
+    served: up.Serving, steps: Sequence[Step], lane: Lane, until: float, handed: list[Handed], *, rest_s: float = 0.0
+) -> None:
+    """Hand everything in, and note it in `handed`: the timed ones one by one, then the others together.
+
+    Args:
+        rest_s: before each of the timed ones, in which the node replaces the containers that it has used.
+    """
     password = served.accounts.password if served.accounts else ""
     apis = {person: log_in(served.url, person, password) for person in {step.person for step in steps}}
     for step in (step for step in steps if step.timed):
+        time.sleep(rest_s)
         handed.append(hand_in(apis[step.person], step, lane))
         watch(apis[step.person], handed[-1])
         say(handed[-1])
@@ -365,7 +372,7 @@ def main() -> int:
             password = served.accounts.password if served.accounts else ""
             strangers = sorted({step.person for step in steps if address(step.person) not in seed.PEOPLE})
             add_people({**environ, "LADDER_HOME": str(home)}, password, strangers)
-            go_through(served, steps, options.lane, began + options.seconds, handed)
+            go_through(served, steps, options.lane, began + options.seconds, handed, rest_s=options.rest)
             found = boards(served, options.lane)
         finally:
             text = json.dumps(report(handed, found, lane=options.lane.value, set=options.set, ready_s=ready_s))
@@ -388,6 +395,7 @@ def _options() -> argparse.Namespace:
         "--sandbox", choices=("process", "docker"), help="the node's sandbox, where it is not the default"
     )
     parser.add_argument("--seconds", type=float, default=500.0, help="give up waiting for submissions after so many")
+    parser.add_argument("--rest", type=float, default=0.0, help="seconds between submissions that are timed")
     return parser.parse_args()
 
 

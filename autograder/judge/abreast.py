@@ -92,7 +92,14 @@ class Abreast:
         for number, case in cases:
             if number == cases[-1][0]:
                 at_last()
-            yield self._checker.case(runner, case)
+            if not self.is_busy():
+                yield self._checker.case(runner, case)
+                continue
+            # What was begun at last may have what this one lacks.
+            checked = self._case(runner, case)
+            if checked.verdict in SHARED:
+                return
+            yield checked
 
     def _dealt(
         self, first: Conversation, others: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]

@@ -7,6 +7,7 @@ or a claim; what breaks the protocol is a verdict about the submission, never an
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import functools
 import os
 import select
@@ -38,8 +39,8 @@ from autograder.protocol import (
     FromRunner,
     Load,
     Loaded,
-    Prepare,
-    Prepared,
+    Pack,
+    Packed,
     Raised,
     Ran,
     Ready,
@@ -58,6 +59,9 @@ MOST_NAMES = 64
 MAX_NAME = 200
 """How many characters of each of their names."""
 
+PACK_BYTES = 64 * 2**20
+"""Of what compilers made, at most."""
+
 Said = TypeVar("Said")
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -71,6 +75,7 @@ _LOOK_S = 0.02
 _AWAKE_S = 0.0015
 """Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
 _RELEASE_S = 5.0
+_PACK_S = 2.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
 
@@ -171,36 +176,38 @@ class Conversation:
         self._runner_word = ControlWord(judge_writes=False)
         self._source: str | None = None
         self._broken: Failure | None = None
-        self._preparing = False
+        self._loaded = False
         self._using = threading.RLock()
         self._closing = False
         self.versions: dict[str, str] = {}
 
     @_in_use
     def hello(self) -> None:
-        """Wait until the toolchain is there, and the tracer if it was asked for; `SandboxError` if it is not."""
+        """Wait until the toolchain is there; `SandboxError` if it is not."""
         deadline = time.monotonic() + _READY_S
         answer = self._receive(Ready, 0, deadline, "starting")
         if isinstance(answer, Ready):
             self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
-            answer = self._receive(Prepared, 0, deadline, "starting") if self._preparing else answer
-        if not isinstance(answer, Ready | Prepared):
+        else:
             printed = self.log()[-_SHOWN:].strip()
             self.close()
             reason = answer.message if isinstance(answer, Failure) else "it took too long"
             raise SandboxError(f"a runner did not start: {reason} It printed: {printed or 'nothing'}")
 
-    def begin_preparing(self) -> None:
-        """Have its tracer started, while something else is done; before `hello`."""
-        self._preparing = self._send(Prepare(), [], "starting") is None
-
     @_in_use
-    def load(self, load: Load) -> Failure | None:
-        """Have the source executed; what went wrong, if anything."""
+    def load(self, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+        """Have the source executed; what went wrong, if anything.
+
+        Args:
+            packs: descriptors of what other runners of this source have packed; closed here.
+        """
         if self._closing:
+            for descriptor in packs:
+                os.close(descriptor)
             return _ENDED
         self._source = load.source
-        message, descriptors = self._with_source(load)
+        message, descriptors = self._with_source(dataclasses.replace(load, packs=len(packs)))
+        descriptors += packs
         try:
             start = time.monotonic()
             sent = self._send(message, descriptors, "loading")
@@ -208,7 +215,27 @@ class Conversation:
             for descriptor in descriptors[2:]:
                 os.close(descriptor)
         answer = sent or self._answer(Loaded, 0, start, "loading", self._limits.import_s)
-        return answer if isinstance(answer, Failure) else self._limits_kept("loading")
+        failed = answer if isinstance(answer, Failure) else self._limits_kept("loading")
+        self._loaded = failed is None
+        return failed
+
+    @_in_use
+    def pack(self) -> int | None:
+        """Have what compilers made of the source packed; a descriptor of it, the caller's, if there is any.
+
+        Not a word about it is believed, and nothing is held against whoever has none.
+        """
+        if not self._loaded or self._broken or self._closing:
+            return None
+        descriptor = os.memfd_create("pack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(descriptor, PACK_BYTES)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        start = time.monotonic()
+        answer = self._send(Pack(), [descriptor], "packing") or self._answer(Packed, 0, start, "packing", _PACK_S)
+        if isinstance(answer, Packed):
+            return descriptor
+        os.close(descriptor)
+        return None
 
     @_in_use
     def call(

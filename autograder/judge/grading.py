@@ -210,7 +210,7 @@ class Grading:
         self._phases.enter(Phase.checking)
         ahead = self._may_begin_ahead()
         if ahead:
-            self._begin_ahead()
+            self._start_hidden(1)
         self._check_public(runner)
         if ahead and self._results.none_failed():
             self._begin_compiling()
@@ -219,12 +219,6 @@ class Grading:
     def _may_begin_ahead(self) -> bool:
         """Whether what comes next is begun while cases are checked: a GPU's machine has the cores, nothing is timed."""
         return self._work is Work.check and self._request.lane is not Lane.cpu
-
-    def _begin_ahead(self) -> None:
-        """Start the first runner of the hidden cases, and look for the kernel beside the cases."""
-        self._start_hidden(1)
-        if self._request.mode is Mode.submission:
-            self._look.begin()
 
     def _others(self, visibility: Visibility) -> int:
         """How many runners are to be dealt cases beside the first: of those that wait, half while more is to come."""
@@ -242,7 +236,11 @@ class Grading:
 
     def _check_public(self, runner: Conversation) -> None:
         def at_last() -> None:
+            # Not before: whoever takes a context keeps those who work from the driver.
             if self._may_begin_ahead():
+                if self._request.mode is Mode.submission:
+                    self._look.begin()
+                # Of those that wait still: nobody waits for a container to be made.
                 self._start_hidden(1 + self._others(Visibility.hidden))
 
         for number, checked in self._shown(runner, self._results.of(Visibility.public), at_last):
@@ -256,6 +254,7 @@ class Grading:
         if not numbers or not self._results.any_passed():
             return
         is_beside = self._abreast.is_busy()
+        self._runners.pack()
         runner = self._runners.another()
         if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
             runner = self._alone()

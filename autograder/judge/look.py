@@ -61,7 +61,7 @@ class Look:
         self.kernels: tuple[DeviceKernel, ...] = ()
 
     def begin(self) -> None:
-        """Begin, beside the cases. The tracer first: it takes seconds to start."""
+        """Begin, beside the cases."""
         if self._traced_cases:
             self._traced = self._abreast.aside(partial(self._aside, self._trace, self._runners.tracing()))
         self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))

@@ -11,15 +11,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from autograder.assignment import Assignment
-from autograder.contract import GradeRequest, Lane, Language
+from autograder.contract import GradeRequest, Lane, Language, Work
 from autograder.errors import SandboxError
 from autograder.judge.abreast import Begin
 from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
+from autograder.judge.packs import Packs
 from autograder.judge.references import limits_of, load_of
-from autograder.sandbox import Sandbox
+from autograder.sandbox import Sandbox, Side
+
+_COMPILED_AT_ONCE = frozenset({Language.cuda})
+"""When they are loaded; Triton compiles what is launched."""
 
 
 class Runners:
@@ -43,6 +47,9 @@ class Runners:
         self._beside: dict[Conversation, int] = {}
         self._next: list[Conversation] = []
         self._aside: list[Conversation] = []
+        self._packs = Packs()
+        # On a processor compiling is short, and what is measured is compiled where it is.
+        self._hands_on = request.work is Work.check and request.lane is not Lane.cpu
         self._before_s, self._since = self._budget.left_s, time.monotonic()
         self.versions: dict[str, str] = {}
         self.cut_short = False
@@ -54,11 +61,11 @@ class Runners:
             others: so many start beside it, where none were started to come next.
         """
         self._end_present()
+        self._packs.seal()
         self._give_back()
         was_ahead = bool(self._next)
-        self.start_next(others + 1)
-        self._present, *beside = self._next
-        self._next, self._beside = [], dict.fromkeys(beside, 0)
+        self.start_next()
+        self._present = self._next.pop(0)
         try:
             loaded = self._loaded(self._present, ghost=ghost)
         except SandboxError:
@@ -68,7 +75,21 @@ class Runners:
             self.close()
             return self.fresh(ghost=ghost)
         self.versions = self.versions or self._present.versions
+        if not isinstance(loaded, Failure):
+            if self._request.language in _COMPILED_AT_ONCE:
+                self.pack()
+                self._packs.seal()
+            # Only now: the driver makes one context after the other, and each would keep the first from its work.
+            self.start_next(others)
+            self._beside, self._next = dict.fromkeys(self._next, 0), []
         return loaded
+
+    def pack(self) -> None:
+        """Keep what compilers have made in the present runners, for others of a check; once."""
+        if not self._hands_on or self._packs.are_there():
+            return
+        for talk in filter(None, (self._present, *self._beside)):
+            self._packs.add(talk.pack())
 
     def another(self) -> Conversation | Failure:
         """A fresh runner, or in a test without that defence the present one."""
@@ -111,10 +132,8 @@ class Runners:
         return functools.partial(self._loaded, self._put_aside(), ghost=True)
 
     def tracing(self) -> Begin:
-        """Start one aside that starts its tracer, which takes seconds, before it has seen anything."""
-        talk = self._put_aside()
-        talk.begin_preparing()
-        return functools.partial(self._loaded, talk)
+        """Start one aside, for calls that are traced."""
+        return functools.partial(self._loaded, self._put_aside())
 
     def log(self) -> str:
         """What the present runner has printed, and those beside it since they have the submission."""
@@ -128,6 +147,7 @@ class Runners:
         self.cut_short = self.cut_short or bool(self._aside)
         others = [*self._next, *self._aside]
         self._next, self._aside = [], []
+        self._packs.close()
         self._end_present(others)
 
     def _end_present(self, others: Sequence[Conversation] = ()) -> None:
@@ -151,11 +171,12 @@ class Runners:
         load = load_of(
             self._assignment, request.language, request.source, request.filename, lane=request.lane, ghost=ghost
         )
-        return talk.load(load) or talk
+        return talk.load(load, self._packs.sealed()) or talk
 
     def _talk(self) -> Conversation:
         limits = limits_of(self._assignment, self._request.lane)
-        runner = self._sandbox.start(limits, *self._kind())
+        side = Side.untimed if self._request.work is Work.check else Side.submission
+        runner = self._sandbox.start(limits, *self._kind(), side=side)
         return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
 
     def _kind(self) -> tuple[Language, Lane]:

@@ -11,11 +11,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from autograder.protocol import Arm, Call, Load
-from autograder.runner import wire
+from autograder.runner import pack, wire
 from autograder.runner.batch import Prepared
 from autograder.runner.languages import Entry, Loader, Mapped
 from autograder.runner.memory import Words
 from autograder.runner.report import SubmissionError, describe
+from autograder.runner.trace import Tracer
 
 
 def serve(channel: socket.socket, loader: Loader) -> None:
@@ -35,6 +36,7 @@ class Session:
         self._pause = time.sleep
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._garbage = (gc.collect, gc.disable, gc.enable, gc.isenabled)
+        self._tracer = Tracer()
         self._filename = ""
 
     def run(self) -> None:
@@ -42,33 +44,38 @@ class Session:
         self._loader.begin()
         self._line.send("Ready", {"versions": self._loader.versions()})
         received = self._line.receive()
-        if received is not None and received[0]["is"] == "Prepare":
-            self._prepare()
-            received = self._line.receive()
         if received is None:
             return
         message, descriptors = received
         words = Words(*descriptors[:2])
         load = wire.to_load(message, descriptors)
+        self._unpack(descriptors[len(descriptors) - load.packs :])
         wire.close(descriptors)
         self._filename = load.filename
         entry = self._load(load)
         while entry is not None and (received := self._line.receive()) is not None:
             if received[0]["is"] == "Arm":
                 self._batch(entry, load, words, wire.to_arm(received[0]), received[1])
+            elif received[0]["is"] == "Pack":
+                self._pack(received[1])
             else:
                 self._answer(entry, load, words, wire.to_call(received[0]), received[1])
         while entry is None and self._line.receive() is not None:
             pass
 
-    def _prepare(self) -> None:
-        """Start the tracer for the first time. Where it does not start, a traced call says so."""
-        # The tracer is a library of its own, which only a traced call has to have.
-        from autograder.runner import trace  # noqa: PLC0415
+    def _unpack(self, packs: list[int]) -> None:
+        """Have what was compiled elsewhere; what cannot be had is compiled here."""
+        for one in packs:
+            with suppress(Exception):
+                if (folder := self._loader.made()) is not None:
+                    pack.unpack(one, folder)
 
+    def _pack(self, descriptors: list[int]) -> None:
         with suppress(Exception):
-            trace.traced(lambda: 0, [])
-        self._line.send("Prepared", {})
+            if (folder := self._loader.made()) is not None:
+                pack.pack(folder, descriptors[0])
+        wire.close(descriptors)
+        self._line.send("Packed", {})
 
     def _load(self, load: Load) -> Entry | None:
         entry: list[Entry] = []
@@ -106,10 +113,7 @@ class Session:
         """Call once; a traced call adds to `ran`. As a batch of one, for then nothing of ours runs on the device."""
         if not call.trace:
             return entry.call(arguments, record=call.record)
-        # The tracer is a library of its own, which only a traced call has to have.
-        from autograder.runner import trace  # noqa: PLC0415
-
-        return trace.traced(lambda: entry.batch(iter([arguments])), ran)
+        return self._tracer.traced(lambda: entry.batch(iter([arguments])), ran)
 
     def _batch(self, entry: Entry, load: Load, words: Words, arm: Arm, outputs: list[int]) -> None:
         prepared = Prepared(self._loader, arm, load.arguments, outputs)

@@ -94,6 +94,7 @@ def to_load(message: Mapping[str, Any], descriptors: list[int]) -> protocol.Load
         arguments=tuple(message["arguments"]),
         ghost=message.get("ghost", False),
         signatures=tuple(map(tuple, message.get("signatures", ()))),
+        packs=message.get("packs", 0),
     )
 
 

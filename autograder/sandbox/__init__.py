@@ -47,10 +47,15 @@ class Purpose(StrEnum):
 
 
 class Side(StrEnum):
-    """Whose runner it is: the two take turns, and may be kept on different cores."""
+    """Whose runner it is. The two that are timed take turns, and may be kept on cores of their own.
+
+    Attributes:
+        untimed: a submission's that nobody times; it may have every core but the judge's.
+    """
 
     submission = "submission"
     reference = "reference"
+    untimed = "untimed"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A file `cuda.py` here would stand before NVIDIA's package of that name.
 
-    python scripts/device/cuda_lane.py --out FILE [--lane h200] [--seconds 85] [SLUG …]
+    python scripts/device/cuda_lane.py --out FILE [--lane h200] [--seconds 85] [--work measure] [SLUG …]
 
 Staff kernels first, checked and measured; then a few files that must not pass; then the milestones, as far as the
 seconds reach. Every row says what was graded, what it got, where the time went, and how it compares with Triton's staff
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--lane", type=Lane, default=Lane.h200)
     parser.add_argument("--seconds", type=float, default=85.0)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--work", type=Work, choices=[Work.check, Work.measure], help="only this")
     parser.add_argument("slugs", nargs="*", help="rungs; all that take CUDA C++ if none is named")
     options = parser.parse_args()
     end, rows = time.monotonic() + options.seconds, []
@@ -47,6 +48,8 @@ def main() -> int:
     references = References(sandbox)
     try:
         for trial, work in plan(options.slugs or rungs()):
+            if options.work not in {None, work}:
+                continue
             if time.monotonic() > end:
                 break
             rows.append(row_of(trial, work, options.lane, sandbox, references))

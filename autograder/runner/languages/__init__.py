@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 from autograder.contract import Lane, Language
@@ -70,6 +71,9 @@ class Loader(Protocol):
 
     def versions(self) -> dict[str, str]:
         """Names and versions of the toolchain."""
+
+    def made(self) -> Path | None:
+        """The folder of what compilers make of a source, where that is worth handing on."""
 
     def load(self, load: Load) -> Entry:
         """Execute the source; raises whatever it raises, or `SubmissionError` where its entry is not right."""

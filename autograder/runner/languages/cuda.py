@@ -67,6 +67,9 @@ class CudaLoader(HostMemory):
         """Versions of torch and g++."""
         return self._versions
 
+    def made(self) -> None:
+        """Nothing that takes long."""
+
     def load(self, load: Load) -> CudaEntry:
         """Compile the source, load the library and find its launcher."""
         return CudaEntry(EmulatedLibrary(self._compiled(load), load), load)

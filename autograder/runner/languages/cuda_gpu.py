@@ -57,9 +57,15 @@ class CudaGpuLoader(GpuMemory):
         """Versions of torch, CUDA and nvcc, the GPU's name, and what is compiled for."""
         return self._versions
 
+    def made(self) -> Path:
+        """The library and the source that it was made of."""
+        return Path(os.environ["TMPDIR"]) / "compiled"
+
     def load(self, load: Load) -> CudaGpuEntry:
-        """Compile the source, load the library and find its launcher."""
-        path = nvcc.compiled(load, Path(os.environ["TMPDIR"]), self._nvcc, self._architecture)
+        """Compile the source, unless another runner's library came with it; load it and find its launcher."""
+        path = self.made() / nvcc.LIBRARY_NAME
+        if not path.exists():
+            path = nvcc.compiled(load, self.made(), self._nvcc, self._architecture)
         return CudaGpuEntry(Library(path, load, prefix="kernel_ladder"), load, self._clock)
 
 

@@ -28,6 +28,8 @@ LIBRARY = (
 )  # fmt: skip
 """How a file becomes a library whose launches are counted."""
 
+LIBRARY_NAME = "kernel.so"
+
 _PLACES = ("/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin")
 _MAX_LOG = 8000
 
@@ -80,7 +82,7 @@ def architecture(path: str, capability: tuple[int, int]) -> str:
 
 def write_source(load: Load, folder: Path) -> str:
     """Put the source, with what the harness compiles behind it, in a folder of its own; the file's name."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     name = shown_name(load.filename.rpartition("/")[2])
     text = f'{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n'
     (folder / name).write_text(text, encoding="utf-8")
@@ -93,7 +95,7 @@ def compiled(load: Load, folder: Path, nvcc: str, architecture: str) -> Path:
     Raises:
         SubmissionError: the compiler refused it.
     """
-    student, library = folder / "student", folder / "kernel.so"
+    student, library = folder / "student", folder / LIBRARY_NAME
     name = write_source(load, student)
     done = subprocess.run(
         [nvcc, f"-arch={architecture}", *LANGUAGE, "-O3", *LIBRARY, "-cudart", "static", "-o", str(library), "-x", "cu",

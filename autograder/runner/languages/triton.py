@@ -53,6 +53,9 @@ class TritonLoader(HostMemory):
         """Versions of torch, triton and numpy."""
         return self._versions
 
+    def made(self) -> None:
+        """Nothing that takes long."""
+
     def load(self, load: Load) -> TritonEntry:
         """Execute the source and find its entry."""
         self._ghosts(load.ghost)

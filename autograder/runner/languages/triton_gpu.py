@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from autograder.gpu.driver import load_driver
@@ -67,6 +68,12 @@ class TritonGpuLoader(GpuMemory):
     def versions(self) -> dict[str, str]:
         """Versions of torch, triton and CUDA, and the GPU's name."""
         return self._versions
+
+    def made(self) -> Path:
+        """Triton's cache: kernels by what they were made of."""
+        from triton import knobs  # noqa: PLC0415
+
+        return Path(knobs.cache.dir)
 
     def load(self, load: Load) -> TritonGpuEntry:
         """Execute the source and find its entry."""

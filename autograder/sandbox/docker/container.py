@@ -142,7 +142,7 @@ class Container:
         cores = self._making.config.cores
         if self.kind.purpose is not Purpose.call:
             return cores.warm
-        return cores.reference if side is Side.reference else cores.submission
+        return {Side.submission: cores.submission, Side.reference: cores.reference, Side.untimed: cores.untimed}[side]
 
     def ended(self) -> Report | None:
         """How its runner ended, as the first process says; that it is gone itself; or nothing yet."""

@@ -39,6 +39,12 @@ class Cores:
     reference: str = ""
     warm: str = ""
 
+    @property
+    def untimed(self) -> str:
+        """Of a submission's containers while nothing is timed: all that are not the judge's."""
+        others = (self.submission, self.reference, self.warm)
+        return ",".join(map(str, sorted(frozenset().union(*map(numbers, others))))) if all(others) else ""
+
 
 ANY = Cores()
 """Nobody is kept anywhere."""

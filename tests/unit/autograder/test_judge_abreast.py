@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -174,9 +175,9 @@ def test_one_that_does_not_begin_is_not_missed(
 ) -> None:
     real = Conversation.load
 
-    def load(self: Conversation, load: Load) -> Failure | None:
+    def load(self: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         if not beside():
-            return real(self, load)
+            return real(self, load, packs)
         if isinstance(problem, Failure):
             return problem
         raise problem

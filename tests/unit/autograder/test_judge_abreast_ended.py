@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
 from autograder.judge.grading import Grading
 from autograder.judge.look import Look
+from autograder.judge.packs import Packs
 from autograder.judge.references import limits_on
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
@@ -128,21 +129,28 @@ def test_no_memory_beside_a_look_is_nobodys_fault(
 
     What is over still has it: its runner waits, frozen, until it is ended.
     """
-    release = threading.Event()
-    if is_over:
-        monkeypatch.setattr(Look, "begin", lambda self: self._abreast.aside(self._runners.ghost()).result())
-    else:
+    release, begun = threading.Event(), threading.Event()
+    if not is_over:
         held_up(monkeypatch, release)
     released_when_alone(monkeypatch, release)
-    real = Checker.case
+    real, real_begin = Checker.case, Look.begin
+
+    def begin(self: Look) -> None:
+        if is_over:
+            self._abreast.aside(self._runners.ghost()).result()
+        else:
+            real_begin(self)
+        begun.set()
 
     def case(self: Checker, runner: Conversation, case: Case) -> Checked:
-        if not release.is_set():
+        if begun.is_set() and not release.is_set():
             raise GpuMemoryError("the CUDA driver says CUDA_ERROR_OUT_OF_MEMORY")
         return real(self, runner, case)
 
+    monkeypatch.setattr(Look, "begin", begin)
     monkeypatch.setattr(Checker, "case", case)
     assert single.grade(GOOD, work=Work.check).verdict is Verdict.passed
+    assert release.is_set()
 
 
 @pytest.mark.parametrize("problem", [SandboxError("no memory"), Failure(Verdict.out_of_memory, "No memory.")])
@@ -166,13 +174,13 @@ def test_a_look_aside_is_not_in_the_way_of_the_hidden_cases(
             aside.clear()
             release.set()
 
-    def load(self: Conversation, load: Load) -> Failure | None:
+    def load(self: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         loads.append(self)
         if len(loads) > 1 and not release.is_set() and not beside():
             if isinstance(problem, Failure):
                 return problem
             raise problem
-        return real_load(self, load)
+        return real_load(self, load, packs)
 
     monkeypatch.setattr(Runners, "ghost", ghost)
     monkeypatch.setattr(Conversation, "close", close)
@@ -306,7 +314,7 @@ def test_one_that_cannot_be_ended_does_not_keep_another() -> None:
 
     for name, value in {"_next": [Talk("next")], "_aside": [Talk("aside")], "_beside": {Talk("beside"): 0}}.items():
         setattr(runners, name, value)
-    runners.__dict__.update(_present=Talk("present"), cut_short=False)
+    runners.__dict__.update(_present=Talk("present"), _packs=Packs(), cut_short=False)
     with pytest.raises(SandboxError):
         runners.close()
     assert sorted(closed) == ["aside", "beside", "next", "present"]

@@ -479,16 +479,12 @@ def test_a_runner_is_awake_while_it_lets_go_and_that_is_no_calls_time(talk: Talk
     assert (seen, runner.frozen) == ([before - 1], before)
 
 
-# --- a runner that is to trace ----------------------------------------------------------------------------------------
+# --- several runners --------------------------------------------------------------------------------------------------
 
 
-def tracing(script: Script) -> None:
-    """An honest runner, whose tracer is started where that is asked for."""
-    script.say(READY)
-    if script.hear()["is"] == "Prepare":
-        script.say({"is": "Prepared"})
-        script.hear()
-    script.say(LOADED)
+def loading(script: Script) -> None:
+    """An honest runner that is called by nobody."""
+    script.start()
     script.hear()
 
 
@@ -523,7 +519,7 @@ class ScriptedSandbox:
 
 @pytest.fixture
 def scripted() -> Iterator[tuple[Runners, ScriptedSandbox]]:
-    sandbox = ScriptedSandbox(tracing)
+    sandbox = ScriptedSandbox(loading)
     request = GradeRequest("double", "", Language.triton, Lane.cpu, Mode.submission, "", "double.py")
     runners = Runners(request, DOUBLE, sandbox, ALL_ON, HOST)
     yield runners, sandbox
@@ -531,16 +527,16 @@ def scripted() -> Iterator[tuple[Runners, ScriptedSandbox]]:
     assert [runner.channel.fileno() for runner in sandbox.started] == [-1] * len(sandbox.started)
 
 
-def test_a_tracer_starts_while_others_are_busy_before_it_has_seen_the_source(
+def test_one_aside_starts_while_others_are_busy_and_loads_when_it_is_wanted(
     scripted: tuple[Runners, ScriptedSandbox],
 ) -> None:
     runners, sandbox = scripted
     assert isinstance(runners.fresh(), Conversation)
     begin = runners.tracing()
     assert isinstance(runners.fresh(), Conversation)
-    wait_for(lambda: sandbox.heard() == [["Load"], ["Prepare"], ["Load"]] or None)
+    wait_for(lambda: sandbox.heard() == [["Load"], [], ["Load"]] or None)
     assert isinstance(begin(), Conversation)
-    assert sandbox.heard() == [["Load"], ["Prepare", "Load"], ["Load"]]
+    assert sandbox.heard() == [["Load"], ["Load"], ["Load"]]
 
 
 def test_one_that_nobody_wants_any_more_is_ended(scripted: tuple[Runners, ScriptedSandbox]) -> None:
@@ -567,10 +563,3 @@ def test_time_that_was_lost_to_those_beside_it_is_given_back(scripted: tuple[Run
     runners._budget.spend(1e6)
     runners.alone()
     assert before - 60 < runners._budget.left_s <= before
-
-
-def test_a_runner_that_does_not_prepare_is_ours_to_mend(talk: Talk) -> None:
-    conversation = talk(lambda script: (script.say(READY), script.hear(), script.say(LOADED)))
-    conversation.begin_preparing()
-    with pytest.raises(SandboxError, match="did not start"):
-        conversation.hello()

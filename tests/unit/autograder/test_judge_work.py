@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -188,9 +189,9 @@ def test_a_runner_that_was_started_ahead_is_the_next_one(bench: Bench, monkeypat
     loaded: list[int] = []
     load = Conversation.load
 
-    def noted(talk: Conversation, what: Load) -> Failure | None:
+    def noted(talk: Conversation, what: Load, packs: Sequence[int] = ()) -> Failure | None:
         loaded.append(id(talk._runner))
-        return load(talk, what)
+        return load(talk, what, packs)
 
     monkeypatch.setattr(Conversation, "load", noted)
     started: list[int] = []

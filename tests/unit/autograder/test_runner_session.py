@@ -91,17 +91,6 @@ def line(text: str) -> int:
     return next(number for number, code in enumerate(ADD.splitlines(), 1) if code.strip() == text)
 
 
-# --- before anything is loaded ---------------------------------------------------------------------------------------
-
-
-def test_a_runner_that_is_to_trace_says_when_it_is_ready_and_then_loads(talk: Talk) -> None:
-    """There is no GPU here: a tracer that does not start is no error of the submission's."""
-    talk.runner.channel.send(packets.encode(protocol.Prepare()))
-    assert talk.receive() == protocol.Prepared()
-    load_add(talk)
-    assert isinstance(call_add(talk, 0)[0], protocol.Returned)
-
-
 # --- calls -----------------------------------------------------------------------------------------------------------
 
 

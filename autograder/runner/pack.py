@@ -1,0 +1,42 @@
+"""What compilers made of a source in one runner, for the next runner of the same source.
+
+It lies in a piece of memory of the judge's, who passes it on and never looks into it: a length, then a tar. Whoever
+packs it runs the submission, so it holds what the submission wants; whoever unpacks it runs the same submission.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import tarfile
+from pathlib import Path
+
+_LENGTH = struct.Struct("<Q")
+
+
+def pack(folder: Path, descriptor: int) -> None:
+    """Put a folder's files into the memory behind a descriptor; nothing, if there are none or they do not fit."""
+    if not folder.is_dir():
+        return
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        tar.add(folder, arcname=".")
+    data = made.getvalue()
+    if _LENGTH.size + len(data) > os.fstat(descriptor).st_size:
+        return
+    written = 0
+    while written < len(data):
+        written += os.pwrite(descriptor, data[written:], _LENGTH.size + written)
+    os.pwrite(descriptor, _LENGTH.pack(len(data)), 0)
+
+
+def unpack(descriptor: int, folder: Path) -> None:
+    """Have the files of a pack in a folder, which may have those of another one already."""
+    length = int(_LENGTH.unpack(os.pread(descriptor, _LENGTH.size, 0))[0])
+    if not length:
+        return
+    data = os.pread(descriptor, min(length, os.fstat(descriptor).st_size), _LENGTH.size)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        tar.extractall(folder, filter="data")
