@@ -8,8 +8,9 @@
 //
 // The second, in `hopper`, is rung 14's for Hopper with another end: slices by TMA into a ring of four stages, two warp groups that
 // multiply by wgmma and need not keep step, two blocks that share what they fetch of b. With a gate one of them fetches part 0's rows for
-// both, the other part 1's, and a thread has gate and value of the same elements. A tile's residual and biases are fetched
-// into registers before its product begins, so that nobody waits for them at its end.
+// both, the other part 1's, and a thread has gate and value of the same elements. A tile's biases and residual are
+// fetched while its product goes on, so that nobody waits for them at its end: the residual in chunks of 64 columns, at places
+// spread over the product. Else every multiprocessor would ask for 64 KiB of it at the same time, in front of the slices.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -392,7 +393,38 @@ __device__ uint4 get_pack(uint32_t at) {
   return pack;
 }
 
-// Without a branch, behind which the compiler would round the sums while wgmma may still add to them.
+// A warp's own copy of its tile's biases, in words of two, so that it need not wait for the other warps. As sums lie, a lane wants
+// every fourth word: these lie side by side, to be read four at a time, and padded, so that four lanes' lie in different banks.
+struct Biases {
+  static constexpr int STEP = TILE_N / 8 + 4, WORDS = 4 * STEP;
+  uint32_t start;
+  int lane;
+
+  // Of the tile's words this lane has those at lane, lane + 32 and so on.
+  __device__ void put(const uint32_t (&words)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t at = start + 4 * (lane % 4 * STEP + lane / 4 + 8 * i);
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(words[i]) : "memory");
+    }
+  }
+
+  // Four of those that this lane wants.
+  __device__ uint4 four(int first) const { return get_pack(start + 4 * (lane % 4 * STEP + first)); }
+};
+
+// Both without a branch, behind which the compiler would round the sums while wgmma may still add to them.
+
+__device__ uint4 load_where(bool has, const void* from) {
+  uint4 pack;
+  asm volatile(
+      "{\n.reg .pred has;\nsetp.ne.b32 has, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
+      "@has ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%5];\n}"
+      : "=&r"(pack.x), "=&r"(pack.y), "=&r"(pack.z), "=&r"(pack.w)
+      : "r"(static_cast<int>(has)), "l"(from));
+  return pack;
+}
+
 __device__ void store_where(bool has, void* to, const uint4& pack) {
   asm volatile(
       "{\n.reg .pred has;\nsetp.ne.b32 has, %0, 0;\n@has st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"(static_cast<int>(has)),
@@ -408,9 +440,9 @@ __device__ uint32_t rounded(float x, float y) {
   return word;
 }
 
-template <typename T>
-__device__ float number(const uint32_t& word, int i) {
-  return static_cast<float>(reinterpret_cast<const T*>(&word)[i]);
+template <typename T, typename Words>
+__device__ float number(const Words& words, int i) {
+  return static_cast<float>(reinterpret_cast<const T*>(&words)[i]);
 }
 
 template <typename T>
@@ -419,88 +451,74 @@ __device__ void store_chunk(const Matrix<T>& to, int64_t row, int64_t column, co
   for (int i = 0; i < 4; ++i) store_where(to.has(row + 4 * i, column), to.at(row + 4 * i, column), get_pack(staging.pack(i)));
 }
 
-// Of two numbers 1 / (1 + 2^x): one reciprocal of a product is cheaper than two. Beyond 2^60 the answer is 0 to float32 all the same.
-__device__ void sigmoids(float x, float y, float& of_x, float& of_y) {
-  float to_x, to_y, reciprocal;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(to_x) : "f"(fminf(x, 60.0f)));
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(to_y) : "f"(fminf(y, 60.0f)));
-  to_x += 1.0f;
-  to_y += 1.0f;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(to_x * to_y));
-  of_x = reciprocal * to_y;
-  of_y = reciprocal * to_x;
+// 1 / (1 + 2^power).
+__device__ float sigmoid_of(float power) {
+  float raised, sigmoid;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(raised) : "f"(power));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(sigmoid) : "f"(1.0f + raised));
+  return sigmoid;
 }
 
-constexpr float LOG2_E = 1.4426950408889634f, GELU_1 = 1.5957691216057308f * LOG2_E, GELU_3 = GELU_1 * 0.044715f;
+constexpr float LOG2_E = 1.4426950408889634f, GELU_1 = -1.5957691216057308f * LOG2_E, GELU_3 = GELU_1 * 0.044715f;
 
-// What 2 is raised to in the sigmoids of both activations.
-__device__ float gelu_power(float h) { return h * (-GELU_1 - GELU_3 * (h * h)); }
-__device__ float silu_power(float h) { return -LOG2_E * h; }
+__device__ float gelu(float h) { return h * sigmoid_of(h * (GELU_1 + GELU_3 * (h * h))); }
+__device__ float silu(float h) { return h * sigmoid_of(-LOG2_E * h); }
 
-// What a thread has fetched for its tile before the product begins, so that nobody waits for it at the end.
+// What a thread has fetched for its tile before the product ends, so that nobody waits for it then.
 template <bool GATED>
 struct Kept {
   static constexpr int CHUNKS = (GATED ? SHARE : TILE_N) / CHUNK;
   uint4 residual[4 * CHUNKS];
-  uint32_t biases;  // Two neighbours; a group's threads have those of the whole tile.
+  uint32_t biases[4];  // Words of two neighbours; a warp's lanes have those of the whole tile.
 };
 
-__device__ uint4 load_once(const void* from) {
-  uint4 pack;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(pack.x), "=r"(pack.y), "=r"(pack.z), "=r"(pack.w)
-               : "l"(from));
-  return pack;
+template <bool GATED, typename T>
+__device__ void fetch_biases(Kept<GATED>& kept, const Epilogue<T>& epilogue, int64_t column) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int own = 2 * (threadIdx.x % 32 + 32 * i), part = GATED ? own / SHARE : 0;
+    const int64_t j = column - column % CHUNK + own - part * SHARE, n = epilogue.out.columns;
+    kept.biases[i] = 0;
+    if (j < n) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(kept.biases[i]) : "l"(epilogue.bias + part * n + j));
+  }
 }
 
 template <bool GATED, typename T>
-__device__ void keep(Kept<GATED>& kept, const Epilogue<T>& epilogue, int64_t row, int64_t column) {
-  const int own = 2 * (threadIdx.x % WARP_GROUP), part = GATED ? own / SHARE : 0;
-  const int64_t j = column - column % CHUNK + own - part * SHARE, n = epilogue.out.columns;
-  kept.biases = 0;
-  if (j < n) asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(kept.biases) : "l"(epilogue.bias + part * n + j));
+__device__ void fetch_residual(Kept<GATED>& kept, int chunk, const Epilogue<T>& epilogue, int64_t row, int64_t column) {
 #pragma unroll
-  for (int i = 0; i < 4 * Kept<GATED>::CHUNKS; ++i) {
-    const int64_t r = row + 4 * (i % 4), s = column + CHUNK * (i / 4);
-    kept.residual[i] = {0, 0, 0, 0};
-    if (epilogue.out.has(r, s)) kept.residual[i] = load_once(epilogue.residual.at(r, s));
+  for (int i = 0; i < 4; ++i) {
+    const int64_t r = row + 4 * i, s = column + CHUNK * chunk;
+    kept.residual[4 * chunk + i] = load_where(epilogue.out.has(r, s), epilogue.residual.at(r, s));
   }
 }
 
 // A chunk's residual goes into staging memory as it came and is taken out as the sums lie; the answer goes back in its place.
 template <bool GATED, typename T>
 __device__ void finish(const float (&sums)[SUMS], const Kept<GATED>& kept, const Epilogue<T>& epilogue, int64_t row, int64_t column,
-                       uint32_t* biases, const Staging& staging) {
-  const int thread = threadIdx.x % WARP_GROUP;
-  biases[thread] = kept.biases;
-  // Only this group's threads wait for one another.
-  asm volatile("bar.sync %0, 128;" ::"r"(2 + static_cast<int>(threadIdx.x / WARP_GROUP)) : "memory");
-  const uint32_t* const own_biases = biases + thread % 4;
+                       const Biases& biases, const Staging& staging) {
 #pragma unroll
   for (int chunk = 0; chunk < Kept<GATED>::CHUNKS; ++chunk) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) put_pack(staging.pack(i), kept.residual[4 * chunk + i]);
     __syncwarp();
+    uint4 bias, value_bias;
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
+      if (pair % 2 == 0) {  // Four words are enough for two pairs.
+        bias = biases.four(8 * chunk + 2 * pair);
+        value_bias = GATED ? biases.four(SHARE / 8 + 8 * chunk + 2 * pair) : bias;
+      }
       uint32_t added[4], words[4];
       get_squares(staging.squares(pair), added);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int at = 32 * chunk + 8 * pair + 2 * i, word = 32 * chunk + 8 * pair + i / 2 * 4;
-        const uint32_t bias = own_biases[word], value_bias = GATED ? own_biases[word + SHARE / 2] : bias;
-        const float x = sums[at] + number<T>(bias, 0), y = sums[at + 1] + number<T>(bias, 1);
-        float active_x, active_y;
-        if (GATED) {
-          sigmoids(silu_power(x), silu_power(y), active_x, active_y);
-          active_x *= x * (sums[SUMS / 2 + at] + number<T>(value_bias, 0));
-          active_y *= y * (sums[SUMS / 2 + at + 1] + number<T>(value_bias, 1));
-        } else {
-          sigmoids(gelu_power(x), gelu_power(y), active_x, active_y);
-          active_x *= x;
-          active_y *= y;
-        }
-        words[i] = rounded<T>(active_x + number<T>(added[i], 0), active_y + number<T>(added[i], 1));
+        const auto element = [&](int neighbour) {
+          const int at = 32 * chunk + 8 * pair + 2 * i + neighbour, of = pair % 2 * 4 + i / 2 * 2 + neighbour;
+          const float h = sums[at] + number<T>(bias, of);
+          const float active = GATED ? silu(h) * (sums[SUMS / 2 + at] + number<T>(value_bias, of)) : gelu(h);
+          return active + number<T>(added[i], neighbour);
+        };
+        words[i] = rounded<T>(element(0), element(1));
       }
       put_squares(staging.squares(pair), words);
     }
@@ -531,7 +549,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   constexpr int WARPS = 2 * WARP_GROUP / 32;  // That multiply.
   extern __shared__ uint8_t memory[];
   __shared__ uint64_t full[STAGES], empty[STAGES];
-  __shared__ __align__(16) uint32_t biases[2][2][WARP_GROUP];  // Of a group's tile and of its next one.
+  __shared__ __align__(16) uint32_t bias_words[WARPS][Biases::WORDS];
   __shared__ __align__(128) uint8_t staged[WARPS][16 * CHUNK * 2];
   const uint32_t stages = (shared_address(memory) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   const uint32_t first_full = shared_address(full), first_empty = shared_address(empty);
@@ -569,41 +587,52 @@ __global__ void __launch_bounds__(THREADS, 1)
     __syncwarp();
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    const int group = threadIdx.x / WARP_GROUP - 1, lane = threadIdx.x % 32;
+    const int group = threadIdx.x / WARP_GROUP - 1, warp = (threadIdx.x - WARP_GROUP) / 32, lane = threadIdx.x % 32;
     const int own_row = group * GROUP_ROWS + threadIdx.x % WARP_GROUP / 32 * 16 + lane / 8, own_column = lane % 8 * PACK;
-    const Staging staging = {shared_address(staged[threadIdx.x / 32 - WARP_GROUP / 32]), lane};
+    const Staging staging = {shared_address(staged[warp]), lane};
+    const Biases biases = {shared_address(bias_words[warp]), lane};
     const uint32_t own_a = stages + group * GROUP_ROWS * SLICE * 2;
     const auto release = [&](int stage) {
       if (lane < CLUSTER) arrive_at(first_empty + 8 * stage, lane);
     };
     Ring ring;
-    int odd = 0;
-    for (int tile = first; tile < all; tile += clusters, odd ^= 1) {
+    for (int tile = first; tile < all; tile += clusters) {
       const int2 where = tile_of(tile, shape);
       const int64_t row = static_cast<int64_t>(where.x * CLUSTER + static_cast<int>(block)) * TILE_M + own_row;
       const int64_t column = static_cast<int64_t>(where.y) * COLUMNS + own_column;
       float sums[SUMS];
       Kept<GATED> kept;
-      keep<GATED>(kept, epilogue, row, column);
+      fetch_biases(kept, epilogue, column);
       int before = -1, slice = 0;  // The stage of the slice before.
-      do {
-        wait(first_full + 8 * ring.stage, ring.parity);
-        const uint64_t a = factor(own_a + ring.stage * STAGE_BYTES), b = factor(stages + A_BYTES + ring.stage * STAGE_BYTES);
-        multiply_begin();
+      const auto multiply_to = [&](int end) {
+        for (; slice < end; ++slice) {
+          wait(first_full + 8 * ring.stage, ring.parity);
+          const uint64_t a = factor(own_a + ring.stage * STAGE_BYTES), b = factor(stages + A_BYTES + ring.stage * STAGE_BYTES);
+          multiply_begin();
 #pragma unroll
-        for (int l = 0; l < SLICE / 16; ++l) multiply<T>(sums, a + 2 * l, b + 2 * l, slice + l > 0);
-        multiply_commit();
-        if (before >= 0) {
-          multiply_wait<1>();
-          release(before);
+          for (int l = 0; l < SLICE / 16; ++l) multiply<T>(sums, a + 2 * l, b + 2 * l, slice + l > 0);
+          multiply_commit();
+          if (before >= 0) {
+            multiply_wait<1>();
+            release(before);
+          }
+          before = ring.stage;
+          ring.next();
         }
-        before = ring.stage;
-        ring.next();
-      } while (++slice < shape.slices);
+      };
+      // The residual a chunk at a time: the last one, too, has still a part of the product to come in.
+      constexpr int CHUNKS = Kept<GATED>::CHUNKS;
+#pragma unroll
+      for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+        multiply_to(shape.slices * (chunk + 1) / (CHUNKS + 2));
+        if (chunk == 0) biases.put(kept.biases);  // By now they have come; `finish` waits for the other lanes.
+        fetch_residual(kept, chunk, epilogue, row, column);
+      }
+      multiply_to(shape.slices);
       multiply_wait<0>();
       pin(sums);
       release(before);
-      finish<GATED>(sums, kept, epilogue, row, column, biases[group][odd], staging);
+      finish(sums, kept, epilogue, row, column, biases, staging);
     }
   }
   cluster_sync();  // No block's memory goes while another may still write or arrive there.
