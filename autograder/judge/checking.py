@@ -107,9 +107,15 @@ class Checker:
         second = self._call(runner, case, inputs)
         return self._repeated(first, second)
 
-    def call(self, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
-        """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept."""
-        return dataclasses.replace(self._call(runner, case, self.draw(case), record=False, cold=cold), outputs={})
+    def call(self, runner: Conversation, case: Case, *, cold: bool = True, explained: bool = True) -> Checked:
+        """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept.
+
+        Args:
+            explained: say of a wrong output what is wrong, which takes seconds for a large one.
+        """
+        inputs = self.draw(case)
+        checked = self._call(runner, case, inputs, record=False, cold=cold, explained=explained)
+        return dataclasses.replace(checked, outputs={})
 
     def take(
         self,
@@ -176,7 +182,14 @@ class Checker:
         finally:
             memory.close()
 
-    def verify(self, taken: Taken, expected: Tensors | None = None, *, suspect: Conversation | None = None) -> Checked:
+    def verify(
+        self,
+        taken: Taken,
+        expected: Tensors | None = None,
+        *,
+        suspect: Conversation | None = None,
+        explained: bool = True,
+    ) -> Checked:
         """Compare the outputs of a call.
 
         Args:
@@ -185,7 +198,7 @@ class Checker:
         try:
             outputs = taken.values()
             if expected is None or not (self._agree(outputs, expected) or not self._defences.oracle):
-                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs)
+                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs, explained=explained)
             else:
                 checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
         except NO_MEMORY as error:
@@ -215,11 +228,18 @@ class Checker:
         self._buffers.close()
 
     def _call(
-        self, runner: Conversation, case: Case, inputs: Tensors, *, record: bool = True, cold: bool = False
+        self,
+        runner: Conversation,
+        case: Case,
+        inputs: Tensors,
+        *,
+        record: bool = True,
+        cold: bool = False,
+        explained: bool = True,
     ) -> Checked:
         start = time.monotonic()
         taken = self.take(runner, case, inputs, record=record, cold=cold)
-        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
+        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner, explained=explained)
         return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
     def _layout(self, case: Case) -> tuple[TensorSpec, ...]:
@@ -285,7 +305,9 @@ class Checker:
                 return Checked(Verdict.rule_violation, _WRITTEN.format(spec.name))
         return None
 
-    def _compared(self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot]) -> Checked:
+    def _compared(
+        self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot], *, explained: bool
+    ) -> Checked:
         truth = self._problem.truth(case, inputs)
         also_wrong = self._problem.wrong_by_check(inputs, outputs)
         for name, got in outputs.items():
@@ -293,6 +315,8 @@ class Checker:
             comparison = self._comparison(name, got, truth, untouched)
             if name in also_wrong:
                 comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
+            if not comparison.right and not explained:
+                return Checked(Verdict.wrong_answer, f"`{name}` is wrong.", outputs=outputs)
             if not comparison.right:
                 found = explain.mismatch(name, got, truth.expected[name], comparison, untouched)
                 return Checked(Verdict.wrong_answer, explain.told(found), mismatch=found, outputs=outputs)

@@ -96,7 +96,7 @@ class Look:
                 break
             with self._abreast.turn(case):
                 try:
-                    replays[case.name] = self._checker.call(runner, case, cold=False)
+                    replays[case.name] = self._checker.call(runner, case, cold=False, explained=False)
                 except NO_MEMORY as error:
                     replays[case.name] = self._checker.no_memory(runner, 0, error)
         return replays
