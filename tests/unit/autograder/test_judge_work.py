@@ -15,6 +15,7 @@ from grading_bench import GOOD, Bench, body, edited, kernel
 from autograder import codec
 from autograder.assignment import Case
 from autograder.contract import CaseResult, FindingKind, GradeResult, Mode, Phase, Verdict, Visibility, Work
+from autograder.judge import explain
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
@@ -206,3 +207,14 @@ def test_a_runner_that_was_started_ahead_is_the_next_one(bench: Bench, monkeypat
     assert bench.grade(GOOD, work=Work.check).verdict is Verdict.passed
     assert sorted(loaded) == sorted(started)
     assert len(started) == 3
+
+
+def test_nobody_is_told_what_is_wrong_with_a_replay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its kernels a good submission's output is wrong, as it should be; saying how took the judge seconds."""
+    told: list[str] = []
+    real = explain.mismatch
+    monkeypatch.setattr(explain, "mismatch", lambda name, *rest: told.append(name) or real(name, *rest))
+    result = bench.grade(GOOD)
+    assert result.verdict is Verdict.passed
+    assert not {finding.kind for finding in result.findings} & {FindingKind.decoration, FindingKind.no_replay}
+    assert told == []
