@@ -29,6 +29,7 @@ from autograder.protocol import MAX_PACKET, WORD_BYTES, Load
 from autograder.runner import pack
 from autograder.runner.session import Session
 from autograder.runner.wire import Wire
+from autograder.sandbox import Side
 
 
 def memory(size: int = 1 << 20) -> int:
@@ -330,3 +331,21 @@ def test_what_is_measured_is_compiled_where_it_is_measured(
     lane: Lane, work: Work, packing_runners: Callable[..., Packing]
 ) -> None:
     assert walked(packing_runners(Language.cuda, lane, work)) == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("work", "side"), [(Work.check, Side.untimed), (Work.measure, Side.submission), (Work.all, Side.submission)]
+)
+def test_only_a_checks_runners_are_untimed(work: Work, side: Side, packing_runners: Callable[..., Packing]) -> None:
+    packing = packing_runners(Language.triton, Lane.h200, work)
+    asked: list[Side] = []
+    sandbox: Any = packing.runners._sandbox
+    start = sandbox.start
+
+    def noted(*given: Any, **more: Any) -> Any:
+        asked.append(more["side"])
+        return start(*given, **more)
+
+    sandbox.start = noted
+    packing.runners.fresh(others=1)
+    assert asked == [side, side]

@@ -6,13 +6,19 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
+from autograder.sandbox import Purpose, RunnerLimits, Side
 from autograder.sandbox.docker import DockerConfig, DockerSandbox, cores, load_config
 from autograder.sandbox.docker import sandbox as driver
+from autograder.sandbox.docker.container import Container
 from autograder.sandbox.docker.cores import ANY, Cores, by_the_machine, numbers
+from autograder.sandbox.docker.settings import Kind
 
 BUS = "0000:{:02X}:00.0"
 
@@ -57,6 +63,29 @@ def test_judge_sides_and_those_who_wait_share_no_core(tmp_path: Path) -> None:
     found = Machine(tmp_path, [str(core) for core in range(16)], ["0-15"]).suggests()
     assert found == Cores("0,1", "2,3,4,5,6,7", "2,3,4,5,6,7", "8,9,10,11,12,13,14,15")
     assert all_of(found) == list(range(16))
+
+
+def test_whoever_is_not_timed_has_all_but_the_judges_cores() -> None:
+    assert Cores("0,1", "2-4", "2-4", "8,9").untimed == "2,3,4,8,9"
+    assert Cores(judge="0").untimed == ANY.untimed == ""
+
+
+@pytest.mark.parametrize(
+    ("purpose", "side", "expected"),
+    [
+        (Purpose.call, Side.submission, "2"),
+        (Purpose.call, Side.reference, "3"),
+        (Purpose.call, Side.untimed, "2,3,4"),
+        (Purpose.compile, Side.untimed, "4"),
+    ],
+)
+def test_a_container_gets_the_cores_of_its_side(purpose: Purpose, side: Side, expected: str) -> None:
+    container = Container.__new__(Container)
+    limits = RunnerLimits(1, 1, 1, 1)
+    container.kind = Kind(Language.triton, Lane.h200, purpose, limits)
+    making: Any = SimpleNamespace(config=DockerConfig(cores=Cores("0", "2", "3", "4")))
+    container._making = making
+    assert container._cores(side) == expected
 
 
 def test_siblings_stay_together(tmp_path: Path) -> None:
