@@ -71,31 +71,37 @@ class Abreast:
         others: Sequence[Begin],
         cases: Sequence[Numbered],
         at_last: Callable[[], None] = lambda: None,
+        *,
+        shared: bool = False,
     ) -> Iterator[Checked]:
         """What each case showed, in order.
 
-        It ends with the case that ended its runner; or, where there are others or something is done aside, before one
+        It ends with the case that ended its runner; or, where anybody else is there, before one
         that might have shown something else alone.
 
         Args:
             others: those beside the first. Whoever does not begin is not missed.
             at_last: called once, when the last case has been dealt.
+            shared: somebody else is there without being dealt cases, and may have what they lack.
         """
-        for checked in (self._dealt if others or self.is_busy() else self._alone)(first, others, cases, at_last):
+        if others or self.is_busy():
+            found = self._dealt(first, others, cases, at_last)
+        else:
+            found = self._alone(first, cases, at_last, shared=shared)
+        for checked in found:
             yield checked
             if checked.ended:
                 return
 
     def _alone(
-        self, runner: Conversation, _: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
+        self, runner: Conversation, cases: Sequence[Numbered], at_last: Callable[[], None], *, shared: bool
     ) -> Iterator[Checked]:
         for number, case in cases:
             if number == cases[-1][0]:
                 at_last()
-            if not self.is_busy():
+            if not (shared or self.is_busy()):
                 yield self._checker.case(runner, case)
                 continue
-            # What was begun at last may have what this one lacks.
             checked = self._case(runner, case)
             if checked.verdict in SHARED:
                 return

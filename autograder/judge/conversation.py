@@ -59,7 +59,7 @@ MOST_NAMES = 64
 MAX_NAME = 200
 """How many characters of each of their names."""
 
-PACK_BYTES = 64 * 2**20
+PACK_BYTES = 32 * 2**20
 """Of what compilers made, at most."""
 
 Said = TypeVar("Said")
@@ -75,7 +75,6 @@ _LOOK_S = 0.02
 _AWAKE_S = 0.0015
 """Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
 _RELEASE_S = 5.0
-_PACK_S = 2.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
 
@@ -177,6 +176,7 @@ class Conversation:
         self._source: str | None = None
         self._broken: Failure | None = None
         self._loaded = False
+        self._owes_packed = False
         self._using = threading.RLock()
         self._closing = False
         self.versions: dict[str, str] = {}
@@ -206,9 +206,10 @@ class Conversation:
                 os.close(descriptor)
             return _ENDED
         self._source = load.source
-        message, descriptors = self._with_source(dataclasses.replace(load, packs=len(packs)))
-        descriptors += packs
+        descriptors = [-1, -1, *packs]
         try:
+            message, own = self._with_source(dataclasses.replace(load, packs=len(packs)))
+            descriptors = [*own, *packs]
             start = time.monotonic()
             sent = self._send(message, descriptors, "loading")
         finally:
@@ -219,23 +220,37 @@ class Conversation:
         self._loaded = failed is None
         return failed
 
-    @_in_use
-    def pack(self) -> int | None:
-        """Have what compilers made of the source packed; a descriptor of it, the caller's, if there is any.
+    def pack(self, patience_s: float) -> int | None:
+        """Have what compilers made of the source packed; a descriptor of it, the caller's, if there is any in time.
 
-        Not a word about it is believed, and nothing is held against whoever has none.
+        Not a word about it is believed, and nothing is held against whoever has none. Nor is anybody waited for who is
+        at work still: another thread's, with a runner that is late.
         """
-        if not self._loaded or self._broken or self._closing:
+        if not self._using.acquire(blocking=False):
             return None
-        descriptor = os.memfd_create("pack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(descriptor, PACK_BYTES)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-        start = time.monotonic()
-        answer = self._send(Pack(), [descriptor], "packing") or self._answer(Packed, 0, start, "packing", _PACK_S)
-        if isinstance(answer, Packed):
-            return descriptor
-        os.close(descriptor)
-        return None
+        try:
+            if not self._loaded or self._broken or self._closing or patience_s <= 0:
+                return None
+            return self._packed(patience_s)
+        finally:
+            self._using.release()
+
+    def _packed(self, patience_s: float) -> int | None:
+        descriptor, packed = os.memfd_create("pack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), False
+        try:
+            os.ftruncate(descriptor, PACK_BYTES)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+            start = time.monotonic()
+            self._owes_packed = True
+            answer = self._send(Pack(), [descriptor], "packing") or self._answer(
+                Packed, 0, start, "packing", patience_s
+            )
+            packed = isinstance(answer, Packed)
+            self._owes_packed = not packed
+        finally:
+            if not packed:
+                os.close(descriptor)
+        return descriptor if packed else None
 
     @_in_use
     def call(
@@ -406,7 +421,9 @@ class Conversation:
     ) -> FromRunner | Failure:
         """Wait for the answer to what was said at `start`, then stop the runner."""
         answer = self._awaited(wanted, nonce, start, during, limit_s)
-        if not (isinstance(answer, Failure) and answer.ended):
+        if isinstance(answer, Failure) and answer.ended:
+            self._loaded = False
+        else:
             self._runner.freeze()
         return answer
 
@@ -454,6 +471,9 @@ class Conversation:
             return from_raised(said, self._source)
         if isinstance(said, wanted) and self._is_over(said, nonce):
             return said
+        if isinstance(said, Packed) and self._owes_packed:
+            self._owes_packed = False  # Too late to be of use, and no offence.
+            return None
         if not self._defences.packets:
             return None
         return violation("The control channel was written to by something other than the runner.")

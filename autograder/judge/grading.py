@@ -271,7 +271,8 @@ class Grading:
         """What each case showed, up to the one that ended its runner."""
         cases = [(number, self._results.cases[number]) for number in numbers]
         left = list(cases)
-        for checked in self._abreast.checked(runner, self._runners.beside(), cases, at_last):
+        shared = self._runners.is_ahead()
+        for checked in self._abreast.checked(runner, self._runners.beside(), cases, at_last, shared=shared):
             yield left.pop(0)[0], checked
             if checked.ended:
                 return

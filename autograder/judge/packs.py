@@ -45,7 +45,14 @@ class Packs:
     def sealed(self) -> list[int]:
         """Descriptors of one's own of all that were sealed; another thread may close these here at any time."""
         with self._lock:
-            return [os.dup(descriptor) for descriptor in self._sealed]
+            own: list[int] = []
+            try:
+                own += (os.dup(descriptor) for descriptor in self._sealed)
+            except OSError:  # No more descriptors: compiled again, then.
+                for descriptor in own:
+                    os.close(descriptor)
+                own = []
+            return own
 
     def close(self) -> None:
         """Let go of them."""

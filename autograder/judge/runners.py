@@ -6,6 +6,7 @@ Beside it work the ones that are dealt cases of the same kind (`abreast`); aside
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +23,12 @@ from autograder.judge.packs import Packs
 from autograder.judge.references import limits_of, load_of
 from autograder.sandbox import Sandbox, Side
 
+logger = logging.getLogger(__name__)
+
 _COMPILED_AT_ONCE = frozenset({Language.cuda})
 """When they are loaded; Triton compiles what is launched."""
+_PACK_S = 2.0
+"""For all runners of a kind together."""
 
 
 class Runners:
@@ -80,7 +85,10 @@ class Runners:
                 self.pack()
                 self._packs.seal()
             # Only now: the driver makes one context after the other, and each would keep the first from its work.
-            self.start_next(others)
+            try:
+                self.start_next(others)
+            except SandboxError as error:
+                logger.warning("a runner beside the first did not start: %s", error)
             self._beside, self._next = dict.fromkeys(self._next, 0), []
         return loaded
 
@@ -88,8 +96,9 @@ class Runners:
         """Keep what compilers have made in the present runners, for others of a check; once."""
         if not self._hands_on or self._packs.are_there():
             return
+        until = time.monotonic() + _PACK_S
         for talk in filter(None, (self._present, *self._beside)):
-            self._packs.add(talk.pack())
+            self._packs.add(talk.pack(until - time.monotonic()))
 
     def another(self) -> Conversation | Failure:
         """A fresh runner, or in a test without that defence the present one."""
@@ -98,8 +107,9 @@ class Runners:
         return self._present
 
     def alone(self) -> Conversation | Failure:
-        """One with none beside it or aside."""
+        """One with none beside it or aside, which compiles by itself."""
         self.close()
+        self._hands_on = False
         # As one that was ahead it may try twice: the driver takes its time to give back the memory of those ended.
         self.start_next()
         return self.fresh()
@@ -118,6 +128,10 @@ class Runners:
         """Have the next runners start while the present ones are busy; they have seen nothing of the submission."""
         while len(self._next) < count:
             self._next.append(self._talk())
+
+    def is_ahead(self) -> bool:
+        """Whether one has been started to come next; it takes some of what the present ones share."""
+        return bool(self._next)
 
     def ready(self) -> int:
         """How many more could begin at once."""

@@ -32,11 +32,16 @@ def pack(folder: Path, descriptor: int) -> None:
 
 
 def unpack(descriptor: int, folder: Path) -> None:
-    """Have the files of a pack in a folder, which may have those of another one already."""
+    """Have the files of a pack in a folder, beside those of others, which stay as they are.
+
+    Raises:
+        Exception: of many kinds; the folder may have half a file then.
+    """
     length = int(_LENGTH.unpack(os.pread(descriptor, _LENGTH.size, 0))[0])
     if not length:
         return
     data = os.pread(descriptor, min(length, os.fstat(descriptor).st_size), _LENGTH.size)
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        tar.extractall(folder, filter="data")
+        missing = [member for member in tar if not (folder / member.name).exists() or member.isdir()]
+        tar.extractall(folder, missing, filter="data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import socket
 import sys
 import time
@@ -64,11 +65,15 @@ class Session:
             pass
 
     def _unpack(self, packs: list[int]) -> None:
-        """Have what was compiled elsewhere; what cannot be had is compiled here."""
-        for one in packs:
-            with suppress(Exception):
-                if (folder := self._loader.made()) is not None:
-                    pack.unpack(one, folder)
+        """Have what was compiled elsewhere; where that goes wrong, everything is compiled here."""
+        folder = self._loader.made() if packs else None
+        if folder is None:
+            return
+        try:
+            for one in packs:
+                pack.unpack(one, folder)
+        except Exception:  # noqa: BLE001 -- whatever the pack is; half a file must not be taken for a whole one.
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _pack(self, descriptors: list[int]) -> None:
         with suppress(Exception):

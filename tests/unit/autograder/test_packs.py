@@ -10,18 +10,33 @@ import os
 import socket
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from test_judge_conversation import DOUBLE, LIMITS, LOADED, READY, Script, ScriptedRunner, ScriptedSandbox, opened
+from runner_talk import wait_for
+from test_judge_conversation import (
+    DOUBLE,
+    LIMITS,
+    LOADED,
+    READY,
+    Script,
+    ScriptedRunner,
+    ScriptedSandbox,
+    called,
+    honest,
+    opened,
+)
 
-from autograder.contract import GradeRequest, Lane, Language, Mode, Work
-from autograder.judge import conversation as conversations
-from autograder.judge.conversation import PACK_BYTES, Budget, Conversation
+from autograder.assignment import Limits
+from autograder.contract import GradeRequest, Lane, Language, Mode, Verdict, Work
+from autograder.judge.conversation import PACK_BYTES, Budget, Conversation, Finished
 from autograder.judge.defences import ALL_ON
+from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.packs import Packs
 from autograder.judge.runners import Runners
@@ -38,8 +53,13 @@ def memory(size: int = 1 << 20) -> int:
     return descriptor
 
 
-def open_files() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def open_packs() -> int:
+    """Descriptors of this process, which is judge and scripted runner."""
+    found = 0
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += "memfd:pack" in str(path.readlink())
+    return found
 
 
 def folder_with(folder: Path, **files: str) -> Path:
@@ -85,6 +105,16 @@ def test_nothing_is_unpacked_outside_of_the_folder(tmp_path: Path, name: str) ->
         pack.unpack(descriptor, tmp_path / "in")
     assert not (tmp_path / "outside").exists()
     assert not Path("/outside").exists()
+
+
+def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    """Runners of the public cases pack the same kernels: a second pack must not cut short what a first one brought."""
+    descriptor = memory()
+    pack.pack(folder_with(tmp_path / "one", kernel="another", more="new"), descriptor)
+    there = folder_with(tmp_path / "two", kernel="cubin")
+    pack.unpack(descriptor, there)
+    assert (there / "deep" / "kernel").read_text() == "cubin"
+    assert (there / "deep" / "more").read_text() == "new"
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
@@ -189,6 +219,22 @@ def test_a_pack_that_makes_no_sense_is_no_pack(tmp_path: Path, hear: Callable[[F
     assert loader.compiled == 1
 
 
+def test_half_a_pack_is_none(tmp_path: Path, hear: Callable[[FakeLoader], Heard]) -> None:
+    """A library that was cut short, by a full folder say, must not be taken for one."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as tar:
+        member = tarfile.TarInfo("library")
+        member.size = 4096
+        tar.addfile(member, io.BytesIO(b"y" * 4096))
+    whole = made.getvalue()
+    cut = memory()
+    os.pwrite(cut, len(whole).to_bytes(8, "little") + whole[:1024], 0)
+    os.ftruncate(cut, 8 + 1024)
+    loader = FakeLoader(tmp_path / "one")
+    assert hear(loader).load(cut) == {"is": "Loaded", "signature": "x = 1"}
+    assert loader.compiled == 1
+
+
 # --- the judge --------------------------------------------------------------------------------------------------------
 
 
@@ -203,6 +249,7 @@ def packing(text: bytes, *, says: str = "Packed") -> Callable[[Script], None]:
                 return
             assert json.loads(data)["is"] == "Pack"
             os.pwrite(descriptors[0], text, 0)
+            os.close(descriptors[0])
             if says:
                 script.say({"is": says})
 
@@ -218,28 +265,88 @@ def test_a_runner_has_so_much_room_and_no_more() -> None:
     conversation = talking(packing(b"cubin"))
     try:
         assert opened(conversation) is None
-        descriptor = conversation.pack()
+        descriptor = conversation.pack(5.0)
         assert descriptor is not None
         assert os.pread(descriptor, 5, 0) == b"cubin"
         assert os.fstat(descriptor).st_size == PACK_BYTES
         with pytest.raises(PermissionError):
             os.ftruncate(descriptor, 2 * PACK_BYTES)
+        os.close(descriptor)
     finally:
         conversation.close()
 
 
 @pytest.mark.parametrize("says", ["", "Loaded", "Nonsense"])
-def test_who_does_not_pack_has_no_pack_and_no_trouble(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "_PACK_S", 0.3)
+def test_who_does_not_pack_has_no_pack_and_no_trouble(says: str) -> None:
     conversation = talking(packing(b"cubin", says=says))
-    before = open_files()
     try:
-        assert conversation.pack() is None  # It has loaded nothing yet.
+        assert conversation.pack(0.3) is None  # It has loaded nothing yet.
         assert opened(conversation) is None
-        assert conversation.pack() is None
+        assert conversation.pack(0.0) is None
+        assert conversation.pack(0.3) is None
     finally:
         conversation.close()
-    assert open_files() <= before
+    assert open_packs() == 0
+
+
+def test_who_packs_too_late_has_broken_no_rule() -> None:
+    """A starved machine takes its time; the same runner's calls come next where a source is compiled at once."""
+
+    def play(script: Script) -> None:
+        script.start()
+        assert script.hear()["is"] == "Pack"
+        time.sleep(0.6)
+        script.say({"is": "Packed"})
+        honest(script, script.hear()["nonce"])
+        script.hear()
+
+    conversation = talking(play)
+    try:
+        assert opened(conversation) is None
+        assert conversation.pack(0.2) is None
+        assert isinstance(called(conversation), Finished)
+    finally:
+        conversation.close()
+
+
+def test_packed_is_no_answer_that_anybody_waits_for() -> None:
+    def play(script: Script) -> None:
+        script.start()
+        script.hear()
+        script.say({"is": "Packed"})
+        script.hear()
+
+    conversation = talking(play)
+    try:
+        assert opened(conversation) is None
+        found = called(conversation)
+        assert isinstance(found, Failure)
+        assert found.verdict is Verdict.rule_violation
+    finally:
+        conversation.close()
+
+
+def test_a_runner_that_hung_or_is_at_work_is_not_waited_for() -> None:
+    limits = Limits(import_s=5.0, call_s=0.3)
+
+    def play(script: Script) -> None:
+        script.start()
+        script.hear()
+        script.hear()
+
+    conversation = Conversation(cast("Any", ScriptedRunner(play, None)), limits, Budget(60.0), ALL_ON)
+    try:
+        assert opened(conversation) is None
+        with ThreadPoolExecutor(1) as thread:
+            call = thread.submit(called, conversation)
+            wait_for(lambda: conversation._runner.frozen < 0 or None)  # type: ignore[attr-defined]
+            start = time.monotonic()
+            assert conversation.pack(20.0) is None
+            assert isinstance(call.result(), Failure)
+        assert conversation.pack(20.0) is None
+        assert time.monotonic() - start < 15
+    finally:
+        conversation.close()
 
 
 def test_what_was_handed_on_changes_no_more() -> None:

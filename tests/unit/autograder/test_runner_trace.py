@@ -139,9 +139,15 @@ def test_without_cupti_a_traced_call_says_so(tracer: Tracer, library: Any, monke
         Tracer().traced(lambda: 0, [])
 
 
-def test_here_there_is_none_and_making_a_tracer_does_not_mind() -> None:
-    import torch  # noqa: PLC0415
+def test_only_names_of_cpp_are_made_readable() -> None:
+    """`f` and `Pf` are how C++ writes types; a kernel may be called so."""
+    demangled = trace._demangler()
+    names = ["f", "Pf", "add_kernel", "_Z4gemmPf", "_Znonsense"]
+    assert [demangled(name) for name in names] == ["f", "Pf", "add_kernel", "gemm(float*)", "_Znonsense"]
 
-    if torch.version.cuda is None:
-        assert trace._library() is None
-    Tracer()
+
+def test_without_cuda_there_is_no_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.version.cuda", None)
+    assert trace._library() is None
+    monkeypatch.setattr("torch.version.cuda", "99.9")
+    assert trace._library() is None
