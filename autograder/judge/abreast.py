@@ -82,30 +82,21 @@ class Abreast:
         Args:
             others: those beside the first. Whoever does not begin is not missed.
             at_last: called once, when the last case has been dealt.
-            shared: somebody else is there without being dealt cases, and may have what they lack.
+            shared: somebody else is there, or will be, without being dealt cases, and may have what they lack.
         """
-        if others or self.is_busy():
-            found = self._dealt(first, others, cases, at_last)
-        else:
-            found = self._alone(first, cases, at_last, shared=shared)
-        for checked in found:
+        deal = self._dealt if others or shared or self.is_busy() else self._alone
+        for checked in deal(first, others, cases, at_last):
             yield checked
             if checked.ended:
                 return
 
     def _alone(
-        self, runner: Conversation, cases: Sequence[Numbered], at_last: Callable[[], None], *, shared: bool
+        self, runner: Conversation, _: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
     ) -> Iterator[Checked]:
         for number, case in cases:
             if number == cases[-1][0]:
                 at_last()
-            if not (shared or self.is_busy()):
-                yield self._checker.case(runner, case)
-                continue
-            checked = self._case(runner, case)
-            if checked.verdict in SHARED:
-                return
-            yield checked
+            yield self._checker.case(runner, case)
 
     def _dealt(
         self, first: Conversation, others: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]

@@ -111,7 +111,7 @@ class Checker:
         """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept.
 
         Args:
-            explained: say of a wrong output what is wrong, which takes seconds for a large one.
+            explained: say of a wrong output what is wrong; the first time in a process that takes seconds on a GPU.
         """
         inputs = self.draw(case)
         checked = self._call(runner, case, inputs, record=False, cold=cold, explained=explained)

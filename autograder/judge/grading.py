@@ -243,7 +243,8 @@ class Grading:
                 # Of those that wait still: nobody waits for a container to be made.
                 self._start_hidden(1 + self._others(Visibility.hidden))
 
-        for number, checked in self._shown(runner, self._results.of(Visibility.public), at_last):
+        ahead, numbers = self._may_begin_ahead(), self._results.of(Visibility.public)
+        for number, checked in self._shown(runner, numbers, at_last, shared=ahead):
             self._look.record.add(checked)
             self._results.finish(number, checked)
         self._log = self._runners.log()
@@ -266,12 +267,16 @@ class Grading:
             self._results.finish(number, checked)
 
     def _shown(
-        self, runner: Conversation, numbers: Sequence[int], at_last: Callable[[], None] = lambda: None
+        self,
+        runner: Conversation,
+        numbers: Sequence[int],
+        at_last: Callable[[], None] = lambda: None,
+        *,
+        shared: bool = False,
     ) -> Iterator[tuple[int, Checked]]:
         """What each case showed, up to the one that ended its runner."""
         cases = [(number, self._results.cases[number]) for number in numbers]
         left = list(cases)
-        shared = self._runners.is_ahead()
         for checked in self._abreast.checked(runner, self._runners.beside(), cases, at_last, shared=shared):
             yield left.pop(0)[0], checked
             if checked.ended:

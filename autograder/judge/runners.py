@@ -84,13 +84,16 @@ class Runners:
             if self._request.language in _COMPILED_AT_ONCE:
                 self.pack()
                 self._packs.seal()
-            # Only now: the driver makes one context after the other, and each would keep the first from its work.
-            try:
-                self.start_next(others)
-            except SandboxError as error:
-                logger.warning("a runner beside the first did not start: %s", error)
-            self._beside, self._next = dict.fromkeys(self._next, 0), []
+            self._start_beside(others)
         return loaded
+
+    def _start_beside(self, count: int) -> None:
+        """Only now: the driver makes one context after the other, and each would keep the first from its work."""
+        try:
+            self.start_next(count)
+        except SandboxError as error:
+            logger.warning("a runner beside the first did not start: %s", error)
+        self._beside, self._next = dict.fromkeys(self._next, 0), []
 
     def pack(self) -> None:
         """Keep what compilers have made in the present runners, for others of a check; once."""
@@ -128,10 +131,6 @@ class Runners:
         """Have the next runners start while the present ones are busy; they have seen nothing of the submission."""
         while len(self._next) < count:
             self._next.append(self._talk())
-
-    def is_ahead(self) -> bool:
-        """Whether one has been started to come next; it takes some of what the present ones share."""
-        return bool(self._next)
 
     def ready(self) -> int:
         """How many more could begin at once."""

@@ -1,6 +1,6 @@
 """Writes rubbish over every compiled kernel that a cache keeps, its own and whatever else it can reach.
 
-Class F1. A runner's caches are its own and end with it."""
+Class F1. A runner's caches are its own; what a check hands on to its next runners, nobody else gets."""
 
 import os
 

@@ -210,7 +210,7 @@ def test_a_runner_that_was_started_ahead_is_the_next_one(bench: Bench, monkeypat
 
 
 def test_nobody_is_told_what_is_wrong_with_a_replay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its kernels a good submission's output is wrong, as it should be; saying how took the judge seconds."""
+    """Without its kernels a good submission's output is wrong, as it should be; to say how takes seconds at first."""
     told: list[str] = []
     real = explain.mismatch
     monkeypatch.setattr(explain, "mismatch", lambda name, *rest: told.append(name) or real(name, *rest))
