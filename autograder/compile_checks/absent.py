@@ -10,6 +10,7 @@ Written against triton 3.6 and 3.9 and torch 2.11 and 2.13.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ import triton
 from torch._subclasses import fake_tensor
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
+from triton.runtime.autotuner import Autotuner
 
 from autograder.compile_checks import machine_code
 from autograder.compile_checks.targets import Target
@@ -41,12 +43,27 @@ _NOTHING = (
 )  # fmt: skip
 
 
-def stand_in(target: Target) -> None:
-    """Make triton and torch see `target` in this process, from now on."""
-    driver.set_active(AbsentDevice(target))
+def stand_in(target: Target, launcher: type[Launcher] | None = None) -> None:
+    """Make triton and torch see `target` in this process, from now on; launches go to a launcher that does nothing."""
+    device = AbsentDevice(target)
+    device.launcher_cls = launcher or Launcher
+    driver.set_active(device)
     # Timing candidates is for a device; here each is launched once, and the first is taken.
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = bench
+    _keep_no_choices()
     _stand_in_for_torch(target)
+
+
+def _keep_no_choices() -> None:
+    """What an autotuner chose here is not for its cache: it says nothing of a device, which may not even take it."""
+    tune = Autotuner.run
+
+    @functools.wraps(tune)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.cache_results = False
+        return tune(self, *args, **kwargs)
+
+    Autotuner.run = run
 
 
 class AbsentDevice:
@@ -55,7 +72,7 @@ class AbsentDevice:
     def __init__(self, target: Target) -> None:
         self._target = target
         self.utils = _Utils(target)
-        self.launcher_cls = _Launcher
+        self.launcher_cls = Launcher
 
     def get_current_target(self) -> GPUTarget:
         """What to compile for."""
@@ -97,7 +114,7 @@ def bench(run: Callable[[], object], *_: object, quantiles: Any = None, **__: ob
     return [1.0] * len(quantiles) if quantiles else 1.0
 
 
-class _Launcher:
+class Launcher:
     """Launches nothing."""
 
     def __init__(self, src: Any, metadata: Any) -> None:

@@ -15,6 +15,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from autograder.compile_checks.messages import DryCase, DryTensor
+from autograder.protocol import Load
+from autograder.runner import source
 
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -36,6 +38,13 @@ def tensor(spec: DryTensor) -> torch.Tensor:
     last = sum((length - 1) * step for length, step in zip(spec.shape, spec.stride, strict=True))
     whole = torch.empty(spec.offset + last + 1, dtype=_DTYPES[spec.dtype], device="cuda")
     return whole.as_strided(spec.shape, spec.stride, spec.offset)
+
+
+def entry_of(load: Load) -> Callable[..., Any]:
+    """The submission's entry, of its source that is loaded here; raises whatever that raises."""
+    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
+
+    return source.find_entry(source.execute(load), load, (KernelInterface,))[0]
 
 
 def call(entry: Callable[..., Any], names: tuple[str, ...], case: DryCase) -> None:

@@ -156,8 +156,6 @@ def install(launches: Launches | Resisting) -> None:
 
     @functools.wraps(tune)
     def try_all(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # What was found out on disk, by calls that keep errors, may be a candidate that the device would not take.
-        self.cache_results = False
         return launches.tuned(lambda: tune(self, *args, **kwargs))
 
     JITFunction.run, Autotuner.run = launch, try_all

@@ -1,7 +1,8 @@
 """What is said between the judge and a runner that compiles, over the same kind of channel as grading.
 
-    judge → runner    Compile (descriptors: the source, and machine code of each target), or Read (machine code)
-    runner → judge    Compiled and Ended for each target, or Readings
+    judge → runner    Compile (descriptors: the source, and machine code of each target), Read (machine code),
+                      or Precompile (the source, and room for a pack)
+    runner → judge    Compiled and Ended for each target, Readings, or Precompiled
 
 `Compiled` comes from a process that has loaded the submission: every word of it is a claim. `Readings` come from one
 that has not: it has only read the bytes. The judge treats both as hostile. Standard library only.
@@ -90,6 +91,29 @@ class Compile:
     parts: tuple[Part, ...]
     budget_s: float
     most: int = MOST_KERNELS
+
+
+@dataclass(frozen=True)
+class Precompile:
+    """Have triton's cache filled with what the entry launches in these cases, in several processes, and pack it.
+
+    Attributes:
+        source_bytes: of the source, UTF-8, in the first descriptor; the second is room for the pack (`runner.pack`),
+            all others are packs of what need not be compiled again.
+        budget_s: what is not compiled by then is left out.
+    """
+
+    source_bytes: int
+    filename: str
+    entry: str
+    arguments: tuple[str, ...]
+    part: Part
+    budget_s: float
+
+
+@dataclass(frozen=True)
+class Precompiled:
+    """What there is, is packed."""
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder import codec
-from autograder.compile_checks.messages import CODE_BYTES, Compile, Part
+from autograder.compile_checks.messages import CODE_BYTES, Compile, Part, Precompile, Precompiled
 from autograder.protocol import MAX_PACKET
 from autograder.runner import wire
 
 CompilePart = Callable[[Part, int], dict[str, Any]]
 """Compile for one target, leave machine code in the descriptor; `messages.Compiled` as it travels."""
+
+Prepare = Callable[[Compile, str], CompilePart]
+"""What is done once, before there is a process for each target; it must not run the student's code."""
+
+Fill = Callable[[Precompile, str, int, Sequence[int]], None]
+"""Compile ahead, and leave a pack in the descriptor; this process must not run the student's code."""
 
 _pwrite: Callable[[int, bytes, int], int] = os.pwrite
 
@@ -29,27 +35,30 @@ class Told:
     ptx: bytes = b""
 
 
-def serve(channel: socket.socket, prepare: Callable[[Compile, str], CompilePart]) -> None:
-    """Run until the judge hangs up.
-
-    Args:
-        prepare: what is done once, before there is a process for each target; it must not run the student's code.
-    """
+def serve(channel: socket.socket, prepare: Prepare, fill: Fill | None = None) -> None:
+    """Run until the judge hangs up."""
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     line = wire.Wire(channel)
     received = line.receive()
     if received is None:
         return
-    fields, (text, *codes) = received
-    fields.pop("is")
-    request = codec.from_json(Compile, fields)
-    compile_part = prepare(request, os.pread(text, request.source_bytes, 0).decode())
+    fields, (text, *others) = received
+    if fields.pop("is") == Precompile.__name__ and fill is not None:
+        ahead = codec.from_json(Precompile, fields)
+        fill(ahead, os.pread(text, ahead.source_bytes, 0).decode(), others[0], others[1:])
+        line.send(Precompiled.__name__, {})
+    else:
+        request = codec.from_json(Compile, fields)
+        _compile(line, request, prepare(request, os.pread(text, request.source_bytes, 0).decode()), others)
+    line.receive()
+
+
+def _compile(line: wire.Wire, request: Compile, compile_part: CompilePart, codes: Sequence[int]) -> None:
     pairs = zip(request.parts, codes, strict=True)
     started = [(part.target, _started(line, compile_part, part, code)) for part, code in pairs]
     for target, pid in started:
         line.send("Ended", {"target": target, **ended(os.waitpid(pid, 0)[1])})
-    line.receive()
 
 
 def _started(line: wire.Wire, compile_part: CompilePart, part: Part, code: int) -> int:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autograder.compile_checks import absent, dry, faults, launches, parts
+from autograder.compile_checks import absent, dry, faults, launches, parts, precompile
 from autograder.compile_checks.child import Child, Say
 from autograder.compile_checks.launches import Kernel, Launches, Resisting
 from autograder.compile_checks.messages import MOST_KERNELS, Compile, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
-from autograder.runner import source
 from autograder.runner.languages import touch
 from autograder.runner.report import SubmissionError, describe
 
@@ -38,14 +37,19 @@ def warm() -> None:
 def serve(channel: socket.socket) -> None:
     """Run until the judge hangs up."""
     _use_own_folder()
-    parts.serve(channel, lambda request, text: lambda part, code: compile_part(request, part, text, code))
+    parts.serve(
+        channel, lambda request, text: lambda part, code: compile_part(request, part, text, code), precompile.fill
+    )
 
 
 def _use_own_folder() -> None:
-    """Triton settled where its cache is before this runner had a folder."""
+    """Triton settled where its cache is before this runner had a folder.
+
+    It keeps whole paths in it: a pack is of use where a runner that makes calls has its cache at the same path.
+    """
     from triton import knobs  # noqa: PLC0415
 
-    knobs.cache.dir = str(Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "triton")
+    knobs.cache.dir = str(Path(os.environ.get("HOME", tempfile.gettempdir())) / ".triton" / "cache")
 
 
 def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str, Any]:
@@ -69,7 +73,7 @@ def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str
 def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
     """Load the source and call its entry on every case; what ended the first that did not end by itself."""
     try:
-        entry = _entry(load)
+        entry = dry.entry_of(load)
     except SubmissionError as error:
         return parts.Course(fault=describe(error, load.filename, ()))
     except BaseException as error:  # noqa: BLE001 -- the student's code: SystemExit and KeyboardInterrupt too.
@@ -92,7 +96,7 @@ def _refusals(load: Load, part: Part, say: Say) -> None:
     resisting = Resisting()
     launches.install(resisting)
     with dry.without_memory():
-        entry = _entry(load)
+        entry = dry.entry_of(load)
         for number, case in enumerate(part.cases):
             try:
                 dry.call(entry, load.arguments, case)
@@ -101,13 +105,6 @@ def _refusals(load: Load, part: Part, say: Say) -> None:
                 if function is not None:
                     fault = faults.of_kernel(error, function, load.filename)
                     say({"case": number, "kernel": launches.name_of(function), "fault": fault})
-
-
-def _entry(load: Load) -> Callable[..., Any]:
-    """The submission's entry, of its source that is loaded here."""
-    from triton.runtime.jit import KernelInterface  # noqa: PLC0415
-
-    return source.find_entry(source.execute(load), load, (KernelInterface,))[0]
 
 
 def _told(kernels: list[Kernel], filename: str) -> Iterator[parts.Told]:

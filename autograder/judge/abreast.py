@@ -32,6 +32,10 @@ logger = logging.getLogger(__name__)
 MOST = 4
 """Runners that are dealt cases. Two halve the time; a fifth saves little, and every one costs the node an import."""
 
+MOST_PRECOMPILED = 2
+"""The same where kernels are compiled ahead: then a case takes milliseconds, and one is called while another's outputs
+are compared."""
+
 CASES_EACH = 3
 """For fewer it does not pay to begin, which takes as long as compiling some kernels does."""
 

@@ -9,14 +9,11 @@ bytes, which may be anything: a flaw in a tool costs that runner, and what it sa
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import os
-import select
-import socket
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Self
 
 from autograder.assignment import Assignment, Case, Layout
 from autograder.compile_checks.messages import (
@@ -43,13 +40,24 @@ from autograder.compile_checks.messages import (
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
 from autograder.emulator.build import shown_name
-from autograder.errors import ContractError, SandboxError
+from autograder.errors import SandboxError
+from autograder.judge import memory
 from autograder.judge.buffers import layout_of
+from autograder.judge.compilers import (
+    LIMITS,
+    SOMETHING_ELSE,
+    EndedError,
+    arguments_of,
+    ask_with_source,
+    packet_of,
+    send,
+    source_of,
+    understood,
+)
 from autograder.judge.failure import clean, from_exit, from_raised
 from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
-from autograder.packets import decode, encode
-from autograder.protocol import MAX_PACKET, Raised
-from autograder.sandbox import Exit, Purpose, Runner, RunnerLimits, Sandbox
+from autograder.protocol import Raised
+from autograder.sandbox import Exit, Purpose, Runner, Sandbox
 
 LANGUAGES = (Language.triton, Language.cuda)
 """Those whose launches are compiled."""
@@ -58,8 +66,6 @@ BUDGET_S: Mapping[Language, float] = {Language.triton: 20.0, Language.cuda: 30.0
 """No compilation of a Triton kernel begins later than this after the runner's first; nvcc has to end by then."""
 DEADLINE_S = 45.0
 """How long either runner may take in all."""
-LIMITS = RunnerLimits(memory_bytes=3 * 2**30, processes=64, output_bytes=2**20, tmp_bytes=256 * 2**20)
-"""Of a runner that compiles: triton and ptxas need more than most kernels do."""
 
 REFUSED = "Would not"
 """How a message begins that tells of a kernel which the compiler or the target refuses."""
@@ -69,7 +75,6 @@ _NO_LISTINGS = Listings("")
 MOST_LISTED = 2**20
 """Bytes of one kernel's text that are looked at."""
 MOST_LEFT_OUT = 10**6
-_LOOK_S = 0.02
 _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
 _LOOKS_AT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
@@ -88,9 +93,6 @@ _WHY_NOTHING = {
 """What is said of a target for which there is nothing else to say, by the kind of its fault."""
 _LACKING = (NO_COMPILER, NO_TARGET)
 """Kinds of faults that are the node's, whatever was handed in."""
-_SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
-
-Said = TypeVar("Said")
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,6 @@ class Checked:
     refused: tuple[Refused, ...] = ()
 
 
-class _EndedError(Exception):
-    """A runner did not say what it was asked for; the text says why, for the student."""
-
-
 def expect(sandbox: Sandbox, language: Language) -> None:
     """Have the sandbox ready for the two runners of a compilation."""
     if language in LANGUAGES:
@@ -150,7 +148,7 @@ class Compilation:
         self._start = time.monotonic()
         self._jobs = {target: _Job(target, assignment) for target in assignment.compile_for}
         self._runners: dict[Purpose, Runner] = {}
-        self._text = _room("instructions", TEXT_BYTES)
+        self._text = memory.of_fixed_size("instructions", TEXT_BYTES)
         self._go_on(self._begin)
 
     def finish(self) -> dict[str, Checked]:
@@ -181,7 +179,7 @@ class Compilation:
         try:
             if jobs:
                 step(jobs)
-        except _EndedError as ended:
+        except EndedError as ended:
             for job in jobs:
                 job.fail(str(ended))
         except (SandboxError, OSError):
@@ -190,17 +188,11 @@ class Compilation:
 
     def _begin(self, jobs: list[_Job]) -> None:
         """Have one runner load the submission and compile what it launches; another gets ready to read that."""
-        source = self._request.source.encode()
-        arguments = tuple(argument.name for argument in self._assignment.arguments)
         parts = tuple(Part(job.target, tuple(dry_case(case, self._assignment) for case in job.cases)) for job in jobs)
         budget_s = BUDGET_S[self._request.language]
-        ask = Compile(len(source), self._request.filename, self._assignment.entry, arguments, parts, budget_s)
-        text = os.memfd_create("source", os.MFD_CLOEXEC)
-        try:
-            os.pwrite(text, source, 0)
-            _send(self._started(Purpose.compile), ask, [text, *(job.code for job in jobs)])
-        finally:
-            os.close(text)
+        size, arguments = len(source_of(self._request)), arguments_of(self._assignment)
+        ask = Compile(size, self._request.filename, self._assignment.entry, arguments, parts, budget_s)
+        ask_with_source(self._started(Purpose.compile), self._request, ask, [job.code for job in jobs])
         self._started(Purpose.read)
 
     def _started(self, purpose: Purpose) -> Runner:
@@ -213,18 +205,18 @@ class Compilation:
         deadline = time.monotonic() + DEADLINE_S
         try:
             while waiting:
-                said = _heard(_packet(self._runners[Purpose.compile], deadline), set(self._jobs))
+                said = _heard(packet_of(self._runners[Purpose.compile], deadline, DEADLINE_S), set(self._jobs))
                 job = waiting.pop(said.target, None)
                 if job is not None:
                     job.hear(said)
-        except _EndedError as ended:
+        except EndedError as ended:
             for job in waiting.values():
                 job.fail(str(ended))
         finally:
             self._runners.pop(Purpose.compile).close()
         for job in jobs:
             # Nobody who could still write has the memory, or has it mapped.
-            fcntl.fcntl(job.code, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+            memory.seal(job.code)
 
     def _read(self, jobs: list[_Job]) -> None:
         """Have the machine code read by the runner that has seen nothing else."""
@@ -232,14 +224,14 @@ class Compilation:
         if not places:
             return
         functions = tuple(function for job in jobs for function in job.functions())
-        _send(self._runners[Purpose.read], Read(tuple(places), functions), [*(job.code for job in jobs), self._text])
-        packet = _packet(self._runners[Purpose.read], time.monotonic() + DEADLINE_S)
+        send(self._runners[Purpose.read], Read(tuple(places), functions), [*(job.code for job in jobs), self._text])
+        packet = packet_of(self._runners[Purpose.read], time.monotonic() + DEADLINE_S, DEADLINE_S)
         self._runners.pop(Purpose.read).close()
         # Nobody who could still write has the memory, or has it mapped.
-        fcntl.fcntl(self._text, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
-        readings = _understood(packet, Readings).kernels
+        memory.seal(self._text)
+        readings = understood(packet, Readings).kernels
         if len(readings) != len(places):
-            raise _EndedError("The machine code could not be read.")
+            raise EndedError("The machine code could not be read.")
         for job in jobs:
             job.readings, readings = readings[: len(job.places())], readings[len(job.places()) :]
 
@@ -293,7 +285,7 @@ class _Job:
         self._message = ""
         self._ours = False
         self._compiled = Compiled(target, ())
-        self.code = _room("machine code", CODE_BYTES)
+        self.code = memory.of_fixed_size("machine code", CODE_BYTES)
 
     def hear(self, said: Compiled | Ended) -> None:
         """Keep what its process said, as far as there is room for it."""
@@ -369,17 +361,9 @@ def _name_in_code(request: GradeRequest) -> str:
     return shown_name(own.rpartition("/")[2]) if request.language is Language.cuda else own
 
 
-def _room(name: str, size: int) -> int:
-    """Memory of a fixed size, which can be sealed against writing."""
-    made = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(made, size)
-    fcntl.fcntl(made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
-    return made
-
-
-def _read(memory: int, offset: int, size: int, room: int) -> str:
+def _read(text: int, offset: int, size: int, room: int) -> str:
     inside = min(offset, size) >= 0 and offset + size <= room
-    return os.pread(memory, min(size, MOST_LISTED), offset).decode(errors="replace") if inside else ""
+    return os.pread(text, min(size, MOST_LISTED), offset).decode(errors="replace") if inside else ""
 
 
 def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
@@ -388,39 +372,11 @@ def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
     return claim if inside else dataclasses.replace(claim, offset=0, bytes=0)
 
 
-def _send(runner: Runner, ask: Compile | Read, descriptors: list[int]) -> None:
-    try:
-        socket.send_fds(runner.channel, [encode(ask)], descriptors)
-    except OSError:
-        raise _EndedError("The compiler's process ended before it began.") from None
-
-
-def _packet(runner: Runner, deadline: float) -> bytes:
-    """The next packet of a runner's."""
-    poll = select.poll()
-    poll.register(runner.channel, select.POLLIN)
-    while time.monotonic() < deadline:
-        if poll.poll(1000 * _LOOK_S):
-            packet = runner.channel.recv(MAX_PACKET + 1)
-            if packet:
-                return packet
-        if (ending := runner.poll()) is not None:
-            raise _EndedError(from_exit(ending, "compiling").message)
-    raise _EndedError(f"Compiling did not end within {DEADLINE_S:.3g} s and was stopped.")
-
-
-def _understood(packet: bytes, *wanted: type[Said]) -> Said:
-    try:
-        return decode(packet, *wanted)
-    except ContractError:
-        raise _EndedError(_SOMETHING_ELSE) from None
-
-
 def _heard(packet: bytes, targets: Container[str]) -> Compiled | Ended:
     """What is said of one of the targets."""
-    said: Compiled | Ended = _understood(packet, Compiled, Ended)  # type: ignore[assignment]
+    said: Compiled | Ended = understood(packet, Compiled, Ended)  # type: ignore[assignment]
     if said.target not in targets:
-        raise _EndedError(_SOMETHING_ELSE)
+        raise EndedError(SOMETHING_ELSE)
     return said
 
 

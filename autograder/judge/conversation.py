@@ -7,7 +7,6 @@ or a claim; what breaks the protocol is a verdict about the submission, never an
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import functools
 import os
 import select
@@ -21,6 +20,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from autograder.assignment import Limits
 from autograder.contract import Launch, Verdict
 from autograder.errors import ContractError, SandboxError
+from autograder.judge import memory
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
 from autograder.judge.defences import Defences
@@ -59,7 +59,7 @@ MOST_NAMES = 64
 MAX_NAME = 200
 """How many characters of each of their names."""
 
-PACK_BYTES = 32 * 2**20
+PACK_BYTES = 64 * 2**20
 """Of what compilers made, at most."""
 
 Said = TypeVar("Said")
@@ -236,10 +236,8 @@ class Conversation:
             self._using.release()
 
     def _packed(self, patience_s: float) -> int | None:
-        descriptor, packed = os.memfd_create("pack", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), False
+        descriptor, packed = memory.of_fixed_size("pack", PACK_BYTES), False
         try:
-            os.ftruncate(descriptor, PACK_BYTES)
-            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
             start = time.monotonic()
             self._owes_packed = True
             answer = self._send(Pack(), [descriptor], "packing") or self._answer(

@@ -44,7 +44,7 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError
 from autograder.judge import clocks, compiled, devices, refusals, requirements, summary
-from autograder.judge.abreast import CASES_EACH, MOST, SHARED, Abreast, room_for
+from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
@@ -168,7 +168,7 @@ class Grading:
         self._device.reserve(room_for(self._assignment, self._results.cases))
         if self._work is Work.measure and not refused:
             self._prepare()
-        runner = refused or self._runners.fresh(others=self._others(Visibility.public))
+        runner = refused or self._first_runner()
         self._log = self._runners.log()
         if isinstance(runner, Failure):
             return self._report(failed=runner)
@@ -186,6 +186,19 @@ class Grading:
             findings += self._look.findings()
         self._finish_compiling()
         return self._report(measurements=measurements, findings=findings)
+
+    def _first_runner(self) -> Conversation | Failure:
+        """Where kernels are compiled ahead, every runner of the check takes its context while the first one waits."""
+        if self._may_begin_ahead():
+            self._runners.precompile({visibility: self._results.cases_of(visibility) for visibility in Visibility})
+        meanwhile = self._begin_those_that_wait if self._runners.precompiles else None
+        return self._runners.fresh(others=self._others(Visibility.public), meanwhile=meanwhile)
+
+    def _begin_those_that_wait(self) -> None:
+        """Begin what is not dealt public cases, so far as runners wait for it."""
+        self._start_hidden(min(1 + self._others(Visibility.hidden), self._runners.ready()))
+        if self._runners.ready() >= self._look.runners:
+            self._look.begin()
 
     @property
     def _work(self) -> Work:
@@ -209,10 +222,10 @@ class Grading:
     def _check(self, runner: Conversation) -> None:
         self._phases.enter(Phase.checking)
         ahead = self._may_begin_ahead()
-        if ahead:
+        if ahead and self._runners.ready():
             self._start_hidden(1)
         self._check_public(runner)
-        if ahead and self._results.none_failed():
+        if ahead and not self._runners.precompiles and self._results.none_failed():
             self._begin_compiling()
         self._check_hidden()
 
@@ -227,19 +240,19 @@ class Grading:
         numbers, ready = self._results.of(visibility), self._runners.ready()
         if visibility is Visibility.public:
             ready //= 2
-        return max(0, min(ready, MOST - 1, len(numbers) // CASES_EACH - 1))
+        most = MOST_PRECOMPILED if self._runners.precompiles else MOST
+        return max(0, min(ready, most - 1, len(numbers) // CASES_EACH - 1))
 
     def _start_hidden(self, count: int) -> None:
         """Start runners of the hidden cases, of which they see nothing yet."""
         if self._results.of(Visibility.hidden) and self._defences.fresh_runner:
-            self._runners.start_next(count)
+            self._runners.start_next(count, Visibility.hidden)
 
     def _check_public(self, runner: Conversation) -> None:
         def at_last() -> None:
             # Not before: whoever takes a context keeps those who work from the driver.
             if self._may_begin_ahead():
-                if self._request.mode is Mode.submission:
-                    self._look.begin()
+                self._look.begin()
                 # Of those that wait still: nobody waits for a container to be made.
                 self._start_hidden(1 + self._others(Visibility.hidden))
 
@@ -256,12 +269,14 @@ class Grading:
             return
         is_beside = self._abreast.is_busy()
         self._runners.pack()
-        runner = self._runners.another()
+        runner = self._runners.another(Visibility.hidden)
         if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
             runner = self._alone()
         if isinstance(runner, Failure):
             self._results.finish(numbers[0], as_checked(runner))
             return
+        if self._runners.precompiles and self._results.none_failed():
+            self._begin_compiling()
         found = dict(self._shown(runner, numbers))
         for number, checked in found.items():  # Said together: when each one came would tell its size.
             self._results.finish(number, checked)
@@ -276,8 +291,8 @@ class Grading:
     ) -> Iterator[tuple[int, Checked]]:
         """What each case showed, up to the one that ended its runner."""
         cases = [(number, self._results.cases[number]) for number in numbers]
-        left = list(cases)
-        for checked in self._abreast.checked(runner, self._runners.beside(), cases, at_last, shared=shared):
+        left, beside = list(cases), self._runners.beside(cases[0][1].visibility)
+        for checked in self._abreast.checked(runner, beside, cases, at_last, shared=shared):
             yield left.pop(0)[0], checked
             if checked.ended:
                 return

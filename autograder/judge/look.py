@@ -50,7 +50,8 @@ class Look:
         public = [case for case in cases if case.visibility is Visibility.public]
         self._assignment = assignment
         self._replayed_cases = [*{case.group: case for case in reversed(public)}.values()]
-        on_a_gpu = request.lane is not Lane.cpu and request.mode is Mode.submission
+        self._wanted = request.mode is Mode.submission
+        on_a_gpu = request.lane is not Lane.cpu and self._wanted
         self._traced_cases = [case for case in public if case.ranked and on_a_gpu]
         self._runners = runners
         self._checker = checker
@@ -60,8 +61,15 @@ class Look:
         self.record = ghost.Record()
         self.kernels: tuple[DeviceKernel, ...] = ()
 
+    @property
+    def runners(self) -> int:
+        """How many it takes."""
+        return 1 + bool(self._traced_cases) if self._wanted else 0
+
     def begin(self) -> None:
-        """Begin, beside the cases."""
+        """Begin, beside the cases, where it is wanted and has not begun."""
+        if self._replayed is not None or not self._wanted:
+            return
         if self._traced_cases:
             self._traced = self._abreast.aside(partial(self._aside, self._trace, self._runners.tracing()))
         self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))

@@ -7,9 +7,10 @@ could say the same in its source. What was shown to the first ones is public.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
+
+from autograder.judge import memory
 
 
 class Packs:
@@ -26,17 +27,12 @@ class Packs:
             with self._lock:
                 self._written.append(descriptor)
 
-    def are_there(self) -> bool:
-        """Whether there are any."""
-        with self._lock:
-            return bool(self._written or self._sealed)
-
     def seal(self) -> None:
         """Have nobody write them any more, whoever has them. One that somebody has mapped to write is let go."""
         with self._lock:
             for descriptor in self._written:
                 try:
-                    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+                    memory.seal(descriptor)
                     self._sealed.append(descriptor)
                 except OSError:  # Somebody has it mapped, or has seen to it that nothing can be sealed any more.
                     os.close(descriptor)

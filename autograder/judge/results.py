@@ -30,6 +30,10 @@ class Results:
         """The numbers of the public or of the hidden cases."""
         return self.numbers(lambda case: case.visibility is visibility)
 
+    def cases_of(self, visibility: Visibility) -> list[Case]:
+        """The public or the hidden cases."""
+        return [self.cases[number] for number in self.of(visibility)]
+
     def finish(self, number: int, checked: Checked) -> None:
         """Keep a case's result and say it; a timed call may replace what the checked ones had shown."""
         self._results[number] = _result(self.cases[number], checked.verdict, checked.message, checked)

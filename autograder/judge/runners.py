@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from autograder.assignment import Assignment
-from autograder.contract import GradeRequest, Lane, Language, Work
+from autograder.assignment import Assignment, Case
+from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
 from autograder.errors import SandboxError
 from autograder.judge.abreast import Begin
 from autograder.judge.conversation import Budget, Conversation
@@ -20,6 +20,7 @@ from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.packs import Packs
+from autograder.judge.precompiling import Ahead
 from autograder.judge.references import limits_of, load_of
 from autograder.sandbox import Sandbox, Side
 
@@ -52,61 +53,86 @@ class Runners:
         self._beside: dict[Conversation, int] = {}
         self._next: list[Conversation] = []
         self._aside: list[Conversation] = []
-        self._packs = Packs()
+        self._packs = {visibility: Packs() for visibility in Visibility}
+        self._ahead = Ahead(assignment, request, sandbox)
+        self._packed = False
         # On a processor compiling is short, and what is measured is compiled where it is.
         self._hands_on = request.work is Work.check and request.lane is not Lane.cpu
         self._before_s, self._since = self._budget.left_s, time.monotonic()
         self.versions: dict[str, str] = {}
         self.cut_short = False
 
-    def fresh(self, *, others: int = 0, ghost: bool = False) -> Conversation | Failure:
+    def precompile(self, cases: Mapping[Visibility, Sequence[Case]]) -> None:
+        """Begin to compile what cases launch, if that can be; runners that are to be dealt them wait for it."""
+        if self._hands_on:
+            self._ahead.begin(cases)
+
+    @property
+    def precompiles(self) -> bool:
+        """Whether that has begun."""
+        return self._ahead.is_on
+
+    def fresh(self, *, others: int = 0, meanwhile: Callable[[], None] | None = None) -> Conversation | Failure:
         """End the present runner and those beside it, start another, and load the submission into it.
 
         Args:
             others: so many start beside it, where none were started to come next.
+            meanwhile: called when it is there; those beside it start then too, for it does not work yet, but waits
+                until what it will launch is compiled.
         """
+        return self._fresh(Visibility.public, others, meanwhile)
+
+    def _fresh(
+        self, visibility: Visibility, others: int = 0, meanwhile: Callable[[], None] | None = None
+    ) -> Conversation | Failure:
         self._end_present()
-        self._packs.seal()
+        for packs in self._packs.values():
+            packs.seal()
         self._give_back()
         was_ahead = bool(self._next)
-        self.start_next()
+        self.start_next(visibility=visibility)
         self._present = self._next.pop(0)
         try:
-            loaded = self._loaded(self._present, ghost=ghost)
+            self._present.hello()
+            if meanwhile is not None:
+                self._start_beside(others)
+                meanwhile()
+            loaded = self._loaded(self._present, visibility)
         except SandboxError:
             if not was_ahead:
                 raise
             # The submission may have been in its way, aside too; now nothing of it runs.
             self.close()
-            return self.fresh(ghost=ghost)
+            return self._fresh(visibility)
         self.versions = self.versions or self._present.versions
-        if not isinstance(loaded, Failure):
+        if not isinstance(loaded, Failure) and meanwhile is None:
             if self._request.language in _COMPILED_AT_ONCE:
                 self.pack()
-                self._packs.seal()
-            self._start_beside(others)
+                self._packs[visibility].seal()
+            self._start_beside(others, visibility)
         return loaded
 
-    def _start_beside(self, count: int) -> None:
+    def _start_beside(self, count: int, visibility: Visibility = Visibility.public) -> None:
         """Only now: the driver makes one context after the other, and each would keep the first from its work."""
         try:
-            self.start_next(count)
+            self.start_next(count, visibility)
         except SandboxError as error:
             logger.warning("a runner beside the first did not start: %s", error)
         self._beside, self._next = dict.fromkeys(self._next, 0), []
 
     def pack(self) -> None:
         """Keep what compilers have made in the present runners, for others of a check; once."""
-        if not self._hands_on or self._packs.are_there():
+        if not self._hands_on or self._packed:
             return
+        self._packed = True
         until = time.monotonic() + _PACK_S
         for talk in filter(None, (self._present, *self._beside)):
-            self._packs.add(talk.pack(until - time.monotonic()))
+            self._packs[Visibility.public].add(talk.pack(until - time.monotonic()))
 
-    def another(self) -> Conversation | Failure:
-        """A fresh runner, or in a test without that defence the present one."""
+    def another(self, visibility: Visibility = Visibility.public) -> Conversation | Failure:
+        """A fresh runner for such cases, or in a test without that defence the present one."""
         if self._defences.fresh_runner or self._present is None:
-            return self.fresh()
+            return self._fresh(visibility)
         return self._present
 
     def alone(self) -> Conversation | Failure:
@@ -127,26 +153,26 @@ class Runners:
         """The runner that is there, or a fresh one."""
         return self._present or self.fresh()
 
-    def start_next(self, count: int = 1) -> None:
+    def start_next(self, count: int = 1, visibility: Visibility = Visibility.public) -> None:
         """Have the next runners start while the present ones are busy; they have seen nothing of the submission."""
         while len(self._next) < count:
-            self._next.append(self._talk())
+            self._next.append(self._talk(visibility))
 
     def ready(self) -> int:
         """How many more could begin at once."""
         return self._sandbox.ready(limits_of(self._assignment, self._request.lane), *self._kind())
 
-    def beside(self) -> list[Begin]:
+    def beside(self, visibility: Visibility = Visibility.public) -> list[Begin]:
         """Those that started beside the present one; each is loaded by whoever uses it."""
-        return [functools.partial(self._begun_beside, talk, self._beside) for talk in self._beside]
+        return [functools.partial(self._begun_beside, talk, self._beside, visibility) for talk in self._beside]
 
     def ghost(self) -> Begin:
         """Start one aside, for the replay."""
-        return functools.partial(self._loaded, self._put_aside(), ghost=True)
+        return functools.partial(self._begun, self._put_aside(), Visibility.public, ghost=True)
 
     def tracing(self) -> Begin:
         """Start one aside, for calls that are traced."""
-        return functools.partial(self._loaded, self._put_aside())
+        return functools.partial(self._begun, self._put_aside(), Visibility.public)
 
     def log(self) -> str:
         """What the present runner has printed, and those beside it since they have the submission."""
@@ -160,7 +186,9 @@ class Runners:
         self.cut_short = self.cut_short or bool(self._aside)
         others = [*self._next, *self._aside]
         self._next, self._aside = [], []
-        self._packs.close()
+        self._ahead.close()
+        for packs in self._packs.values():
+            packs.close()
         self._end_present(others)
 
     def _end_present(self, others: Sequence[Conversation] = ()) -> None:
@@ -169,28 +197,42 @@ class Runners:
         _end([*talks, *others])
 
     def _put_aside(self) -> Conversation:
-        self._aside.append(self._talk())
+        self._aside.append(self._talk(Visibility.public))
         return self._aside[-1]
 
-    def _begun_beside(self, talk: Conversation, beside: dict[Conversation, int]) -> Conversation | Failure:
+    def _begun_beside(
+        self, talk: Conversation, beside: dict[Conversation, int], visibility: Visibility
+    ) -> Conversation | Failure:
         """Loading says the same in every runner: once is enough. Others may be beside by the time that it has ended."""
-        loaded = self._loaded(talk)
+        loaded = self._begun(talk, visibility)
         beside[talk] = len(talk.log())
         return loaded
 
-    def _loaded(self, talk: Conversation, *, ghost: bool = False) -> Conversation | Failure:
-        request = self._request
+    def _begun(self, talk: Conversation, visibility: Visibility, *, ghost: bool = False) -> Conversation | Failure:
         talk.hello()
+        return self._loaded(talk, visibility, ghost=ghost)
+
+    def _loaded(self, talk: Conversation, visibility: Visibility, *, ghost: bool = False) -> Conversation | Failure:
+        request = self._request
         load = load_of(
             self._assignment, request.language, request.source, request.filename, lane=request.lane, ghost=ghost
         )
-        return talk.load(load, self._packs.sealed()) or talk
+        self._ahead.wait(visibility, self._packs[visibility])
+        packs = self._packs[Visibility.public].sealed()
+        if visibility is Visibility.hidden:
+            packs += self._packs[visibility].sealed()
+        return talk.load(load, packs) or talk
 
-    def _talk(self) -> Conversation:
+    def _talk(self, visibility: Visibility) -> Conversation:
         limits = limits_of(self._assignment, self._request.lane)
-        side = Side.untimed if self._request.work is Work.check else Side.submission
-        runner = self._sandbox.start(limits, *self._kind(), side=side)
+        runner = self._sandbox.start(limits, *self._kind(), side=self._side(visibility))
         return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
+
+    def _side(self, visibility: Visibility) -> Side:
+        """Whoever could tell what it feels is kept from the cores on which hidden cases may be compiled meanwhile."""
+        if self._request.work is not Work.check or (self._ahead.is_on and visibility is Visibility.public):
+            return Side.submission
+        return Side.untimed
 
     def _kind(self) -> tuple[Language, Lane]:
         return self._request.language, self._request.lane

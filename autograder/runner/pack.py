@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import struct
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 _LENGTH = struct.Struct("<Q")
@@ -45,3 +47,12 @@ def unpack(descriptor: int, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         missing = [member for member in tar if not (folder / member.name).exists() or member.isdir()]
         tar.extractall(folder, missing, filter="data")
+
+
+def unpack_all(descriptors: Iterable[int], folder: Path) -> None:
+    """Have the files of all packs, or where anything goes wrong none: half a file must not be taken for a whole one."""
+    try:
+        for descriptor in descriptors:
+            unpack(descriptor, folder)
+    except Exception:  # noqa: BLE001 -- whatever a pack is; then everything is compiled again.
+        shutil.rmtree(folder, ignore_errors=True)

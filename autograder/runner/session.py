@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import shutil
 import socket
 import sys
 import time
@@ -66,14 +65,8 @@ class Session:
 
     def _unpack(self, packs: list[int]) -> None:
         """Have what was compiled elsewhere; where that goes wrong, everything is compiled here."""
-        folder = self._loader.made() if packs else None
-        if folder is None:
-            return
-        try:
-            for one in packs:
-                pack.unpack(one, folder)
-        except Exception:  # noqa: BLE001 -- whatever the pack is; half a file must not be taken for a whole one.
-            shutil.rmtree(folder, ignore_errors=True)
+        if packs and (folder := self._loader.made()) is not None:
+            pack.unpack_all(packs, folder)
 
     def _pack(self, descriptors: list[int]) -> None:
         with suppress(Exception):

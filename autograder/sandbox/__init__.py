@@ -141,8 +141,10 @@ class Sandbox(Protocol):
     ) -> None:
         """Runners like this will be asked for: get ready for them, so far as the driver can, and wait for nothing."""
 
-    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:
-        """How many runners like this, to make calls, would start at once and cost nobody a wait."""
+    def ready(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
+    ) -> int:
+        """How many runners like this would start at once and cost nobody a wait."""
 
     def quiet(self) -> AbstractContextManager[None]:
         """Nothing is begun in the background while this lasts: somebody is timed."""

@@ -145,9 +145,16 @@ class ProcessSandbox:
         """Have the toolchain imported by the zygote that will fork them."""
         self._zygote(language, lane if purpose is Purpose.call else Lane.cpu, purpose)
 
-    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:  # noqa: ARG002 -- own limits.
+    def ready(
+        self,
+        limits: RunnerLimits,  # noqa: ARG002 -- of one kind there is one zygote.
+        language: Language,
+        lane: Lane = Lane.cpu,
+        *,
+        purpose: Purpose = Purpose.call,
+    ) -> int:
         """One for every few cores: all are forked from a zygote that has the toolchain."""
-        zygote = self._zygotes.get((language, lane, Purpose.call))
+        zygote = self._zygotes.get((language, lane if purpose is Purpose.call else Lane.cpu, purpose))
         return len(os.sched_getaffinity(0)) // _CORES_EACH if zygote is not None and zygote.alive() else 0
 
     def quiet(self) -> AbstractContextManager[None]:

@@ -138,9 +138,9 @@ class Container:
             self._making.engine.update(self._id, **limits)
 
     def _cores(self, side: Side) -> str:
-        """Who compiles stays where it was made: beside whoever is called."""
+        """Who compiles stays where it was made, beside whoever is called, unless nobody is."""
         cores = self._making.config.cores
-        if self.kind.purpose is not Purpose.call:
+        if self.kind.purpose is not Purpose.call and side is not Side.untimed:
             return cores.warm
         return {Side.submission: cores.submission, Side.reference: cores.reference, Side.untimed: cores.untimed}[side]
 

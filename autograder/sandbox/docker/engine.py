@@ -7,6 +7,7 @@ of one that has ended: there are never more than there were threads at the same 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from autograder.errors import SandboxError
 
 _TIMEOUT_S = 60
 _NOT_FOUND, _CONFLICT = 404, 409
+_ENDED_BY_ITSELF = "is not running"
+_TRIES, _AGAIN_S = 10, 0.02
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,23 @@ class Engine:
         return b"".join(found).decode("utf-8", "replace")
 
     def remove(self, container: str) -> None:
-        """Kill it if it runs, and remove it; that it is gone, or going, is well."""
+        """Kill it if it runs, and remove it; that it is gone, or going, is well.
+
+        One that ends by itself at that very moment could neither be killed nor was it over yet: Docker wants to be
+        asked again.
+        """
+        for _ in range(_TRIES - 1):
+            try:
+                self._remove(container)
+            except SandboxError as error:
+                if _ENDED_BY_ITSELF not in str(error):
+                    raise
+                time.sleep(_AGAIN_S)
+            else:
+                return
+        self._remove(container)
+
+    def _remove(self, container: str) -> None:
         with _ours("remove a container", passing=(_NOT_FOUND, _CONFLICT)):
             self._api.remove_container(container, v=True, force=True)
 

@@ -29,8 +29,8 @@ _REST_S = 10.0
 """After a container that could not be made."""
 _LONG_S = 0.5
 """A warm one takes a few milliseconds; who reads of longer waits may want more that wait, or more cores for them."""
-_MOST_KEEPERS = 4
-_CORES_PER_KEEPER = 4
+_MOST_KEEPERS = 6
+_CORES_PER_KEEPER = 3
 """Importing takes a core; the other cores are for whoever is graded meanwhile."""
 
 Make = Callable[[Kind, bool], Container]
@@ -151,14 +151,14 @@ class Pool:
             container.close()
 
     def _missing(self) -> Kind | None:
-        """The kind of which there are fewest beside those that somebody waits for, the last wanted first; or none."""
+        """The kind that lacks the largest part beside those that somebody waits for, the last wanted first; or none."""
         for containers in self._waiting.values():
             for container in [one for one in containers if not one.alive()]:
                 containers.remove(container)
                 container.close()
         there = {kind: len(self._waiting[kind]) + self._in_hand[kind] for kind in reversed(self._waiting)}
         missing = [kind for kind, count in there.items() if count < self._wanted(kind)]
-        return min(missing, key=lambda kind: there[kind] - self._awaited[kind], default=None)
+        return min(missing, key=lambda kind: (there[kind] - self._awaited[kind]) / self._wanted(kind), default=None)
 
     def _wanted(self, kind: Kind) -> int:
         many = kind.purpose is Purpose.call and kind.lane is not Lane.cpu

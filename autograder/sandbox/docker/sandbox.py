@@ -97,8 +97,7 @@ class DockerSandbox:
         Raises:
             SandboxError: it could not be started.
         """
-        lane = lane if purpose is Purpose.call else Lane.cpu
-        runner = DockerRunner(self._pool.take(Kind(language, lane, purpose, limits)), side, self._without)
+        runner = DockerRunner(self._pool.take(_kind(limits, language, lane, purpose)), side, self._without)
         self._runners = [other for other in self._runners if not other.closed]
         self._runners.append(runner)
         return runner
@@ -107,11 +106,13 @@ class DockerSandbox:
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         """Have containers like this made, of those that wait."""
-        self._pool.expect(Kind(language, lane if purpose is Purpose.call else Lane.cpu, purpose, limits))
+        self._pool.expect(_kind(limits, language, lane, purpose))
 
-    def ready(self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu) -> int:
+    def ready(
+        self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
+    ) -> int:
         """How many containers like this wait, and could all take what they may of the memory that is left."""
-        return min(self._pool.ready(Kind(language, lane, Purpose.call, limits)), left_bytes() // limits.memory_bytes)
+        return min(self._pool.ready(_kind(limits, language, lane, purpose)), left_bytes() // limits.memory_bytes)
 
     def quiet(self) -> AbstractContextManager[None]:
         """No container is begun that nobody waits for."""
@@ -150,6 +151,11 @@ class DockerSandbox:
             runner.close()
         self._runners.clear()
         self._engine.close()
+
+
+def _kind(limits: RunnerLimits, language: Language, lane: Lane, purpose: Purpose) -> Kind:
+    """Only who makes calls has the lane's device."""
+    return Kind(language, lane if purpose is Purpose.call else Lane.cpu, purpose, limits)
 
 
 def _told(cores: Cores) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from grading_bench import GOOD, Bench, kernel
 
 from autograder.assignment import Case, Limits
-from autograder.contract import Lane, Language, Verdict, Work
+from autograder.contract import Lane, Language, Verdict, Visibility, Work
 from autograder.errors import GpuMemoryError, SandboxError
 from autograder.judge import grading
 from autograder.judge.abreast import Abreast
@@ -21,7 +22,6 @@ from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
 from autograder.judge.grading import Grading
 from autograder.judge.look import Look
-from autograder.judge.packs import Packs
 from autograder.judge.references import limits_on
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
@@ -189,9 +189,9 @@ def test_what_runs_at_the_same_time_is_spent_once(many: Bench, monkeypatch: pyte
     real = Runners.another
     seen: list[tuple[float, float]] = []
 
-    def another(self: Runners) -> Conversation | Failure:
+    def another(self: Runners, visibility: Visibility) -> Conversation | Failure:
         spent = self._budget.total_s
-        runner = real(self)
+        runner = real(self, visibility)
         seen.append((spent - self._before_s, time.monotonic() - began))
         return runner
 
@@ -232,7 +232,7 @@ def test_others_that_are_late_are_not_beside_the_next() -> None:
     late = Runners.__new__(Runners)
     talk = Conversation.__new__(Conversation)
     late._beside = {talk: 0}
-    late._loaded = lambda talk, **_: talk  # type: ignore[method-assign]
+    late._begun = lambda talk, *_, **__: talk  # type: ignore[method-assign]
     talk.log = lambda: "loaded"  # type: ignore[method-assign]
     [begin] = late.beside()
     late._beside = {}
@@ -308,7 +308,8 @@ def test_one_that_cannot_be_ended_does_not_keep_another() -> None:
 
     for name, value in {"_next": [Talk("next")], "_aside": [Talk("aside")], "_beside": {Talk("beside"): 0}}.items():
         setattr(runners, name, value)
-    runners.__dict__.update(_present=Talk("present"), _packs=Packs(), cut_short=False)
+    ahead = SimpleNamespace(close=lambda: None)
+    runners.__dict__.update(_present=Talk("present"), _packs={}, _ahead=ahead, cut_short=False)
     with pytest.raises(SandboxError):
         runners.close()
     assert sorted(closed) == ["aside", "beside", "next", "present"]

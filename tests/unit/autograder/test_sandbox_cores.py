@@ -76,7 +76,7 @@ def test_whoever_is_not_timed_has_all_but_the_judges_cores() -> None:
         (Purpose.call, Side.submission, "2"),
         (Purpose.call, Side.reference, "3"),
         (Purpose.call, Side.untimed, "2,3,4"),
-        (Purpose.compile, Side.untimed, "4"),
+        (Purpose.compile, Side.untimed, "2,3,4"),
     ],
 )
 def test_a_container_gets_the_cores_of_its_side(purpose: Purpose, side: Side, expected: str) -> None:

@@ -1,0 +1,99 @@
+"""Questions to runners that compile or read, and their answers, which are taken for no more than claims."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Iterable
+from typing import TypeVar
+
+from autograder.assignment import Assignment
+from autograder.compile_checks.messages import Compile, Precompile, Read
+from autograder.contract import GradeRequest
+from autograder.errors import ContractError
+from autograder.judge.failure import from_exit
+from autograder.packets import decode, encode
+from autograder.protocol import MAX_PACKET
+from autograder.sandbox import Runner, RunnerLimits
+
+LIMITS = RunnerLimits(memory_bytes=6 * 2**30, processes=256, output_bytes=2**20, tmp_bytes=512 * 2**20)
+"""Of a runner that compiles, perhaps on all cores at once: triton and ptxas need more than most kernels do."""
+SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
+_LOOK_S = 0.02
+
+Said = TypeVar("Said")
+
+
+class EndedError(Exception):
+    """A runner did not say what it was asked for; the text says why, for the student."""
+
+
+def arguments_of(assignment: Assignment) -> tuple[str, ...]:
+    """The entry's, in order."""
+    return tuple(argument.name for argument in assignment.arguments)
+
+
+def source_of(request: GradeRequest) -> bytes:
+    """As compilers get it: some editors begin a file with a byte order mark, which is no part of it."""
+    return request.source.removeprefix("\ufeff").encode()
+
+
+def ask_with_source(runner: Runner, request: GradeRequest, ask: Compile | Precompile, others: Iterable[int]) -> None:
+    """Send a question whose first descriptor is the source.
+
+    Raises:
+        EndedError: the runner is gone.
+    """
+    text = os.memfd_create("source", os.MFD_CLOEXEC)
+    try:
+        os.pwrite(text, source_of(request), 0)
+        send(runner, ask, [text, *others])
+    finally:
+        os.close(text)
+
+
+def send(runner: Runner, ask: Compile | Precompile | Read, descriptors: list[int]) -> None:
+    """Send a question.
+
+    Raises:
+        EndedError: the runner is gone.
+    """
+    try:
+        socket.send_fds(runner.channel, [encode(ask)], descriptors)
+    except OSError:
+        raise EndedError("The compiler's process ended before it began.") from None
+
+
+def packet_of(runner: Runner, deadline: float, limit_s: float) -> bytes:
+    """The next packet of a runner's.
+
+    Args:
+        limit_s: how long it may take, for people; the deadline is what counts.
+
+    Raises:
+        EndedError: there is none.
+    """
+    poll = select.poll()
+    poll.register(runner.channel, select.POLLIN)
+    while time.monotonic() < deadline:
+        if poll.poll(1000 * _LOOK_S):
+            packet = runner.channel.recv(MAX_PACKET + 1)
+            if packet:
+                return packet
+        if (ending := runner.poll()) is not None:
+            raise EndedError(from_exit(ending, "compiling").message)
+    raise EndedError(f"Compiling did not end within {limit_s:.3g} s and was stopped.")
+
+
+def understood(packet: bytes, *wanted: type[Said]) -> Said:
+    """What a packet says.
+
+    Raises:
+        EndedError: it is none of what was wanted.
+    """
+    try:
+        return decode(packet, *wanted)
+    except ContractError:
+        raise EndedError(SOMETHING_ELSE) from None
