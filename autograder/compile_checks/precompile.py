@@ -38,14 +38,19 @@ class _TakenError(Exception):
     """Another process compiles it, or has."""
 
 
-class _Built(absent.Launcher):
-    """Has the C compiler build what launches, where triton needs it to: versions before 3.7."""
+class _Firsts:
+    """Who came first: what several cases need is made by the process that comes first, and the others go on."""
 
-    def __init__(self, src: Any, metadata: Any) -> None:
-        # Once it is built it is kept, even where it cannot be loaded for want of a driver.
-        with suppress(Exception):
-            CudaLauncher(src, metadata)
-        super().__init__(src, metadata)
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="firsts-"))
+
+    def is_first(self, what: str) -> bool:
+        """Whether nobody has asked for it."""
+        try:
+            (self._folder / hashlib.sha256(what.encode()).hexdigest()).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
 
 def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -> None:
@@ -55,30 +60,38 @@ def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -
     folder = Path(knobs.cache.dir)
     pack.unpack_all(packs, folder)
     deadline = time.monotonic() + request.budget_s
-    absent.stand_in(TARGETS[request.part.target], _Built)
+    firsts = _Firsts()
+    absent.stand_in(TARGETS[request.part.target], _launcher(firsts))
     load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
     cases = request.part.cases
     count = min(len(cases), _EACH * len(os.sched_getaffinity(0)))
-    _compile_each_once(Path(tempfile.mkdtemp(prefix="taken-")))
+    _compile_each_once(firsts)
     _wait([_begun(load, cases[first::count]) for first in range(count)], deadline)
     with suppress(Exception):
         pack.pack(folder, room)
 
 
-def _compile_each_once(taken: Path) -> None:
-    """Have a kernel that several cases launch compiled by the process that comes first; the others go on without it.
+def _launcher(firsts: _Firsts) -> type[absent.Launcher]:
+    """What has the C compiler build what launches, where triton needs it to: versions before 3.7."""
 
-    Args:
-        taken: a folder with a file for every kernel that somebody compiles.
-    """
+    class Built(absent.Launcher):
+        def __init__(self, src: Any, metadata: Any) -> None:
+            if firsts.is_first(f"launcher {src.signature} {getattr(metadata, 'tensordesc_meta', None)}"):
+                # Once it is built it is kept, even where it cannot be loaded for want of a driver.
+                with suppress(Exception):
+                    CudaLauncher(src, metadata)
+            super().__init__(src, metadata)
+
+    return Built
+
+
+def _compile_each_once(firsts: _Firsts) -> None:
+    """Leave a kernel that several cases launch to the process that comes first."""
     compile_it, run = compiler.compile, JITFunction.run
 
     def compile_or_leave(src: Any, *, options: dict[str, Any], **others: Any) -> Any:
-        name = hashlib.sha256(f"{src.hash()} {sorted(options.items())}".encode()).hexdigest()
-        try:
-            (taken / name).touch(exist_ok=False)
-        except FileExistsError:
-            raise _TakenError from None
+        if not firsts.is_first(f"kernel {src.hash()} {sorted(options.items())}"):
+            raise _TakenError
         return compile_it(src, options=options, **others)
 
     @functools.wraps(run)
