@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import os
+import tarfile
 from pathlib import Path
 
 from autograder.assignment import load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode
 from autograder.judge.compiled import Compilation
+from autograder.judge.precompiling import Precompiling
+from autograder.sandbox import Side
 from autograder.sandbox.docker.sandbox import DockerSandbox
+from autograder.sandbox.namespaces import TMP
 
 ROOT = Path(__file__).parents[2]
 ADD = load_assignment(ROOT / "assignments" / "vector_add")
@@ -23,3 +29,22 @@ def test_kernels_are_compiled_and_read_in_containers(docker_sandbox: DockerSandb
     assert [one.message for one in found] == ["", ""]
     assert all(kernel.message == "" and kernel.registers > 0 for one in found for kernel in one.kernels)
     assert all(one.kernels for one in found)
+
+
+def test_kernels_are_compiled_ahead_in_a_container(docker_sandbox: DockerSandbox) -> None:
+    """At the path at which a container that makes calls has its cache: triton keeps whole paths in it."""
+    source = (ROOT / "reference" / "vector_add" / "solutions" / "triton.py").read_text(encoding="utf-8")
+    request = GradeRequest("vector_add", "", Language.triton, Lane.h200, Mode.submission, source, "mine.py")
+    begun = Precompiling(ADD, request, docker_sandbox, ADD.cases_for(Lane.h200), side=Side.untimed)
+    try:
+        descriptor = begun.pack()
+    finally:
+        begun.close()
+    assert descriptor is not None
+    length = int.from_bytes(os.pread(descriptor, 8, 0), "little")
+    with tarfile.open(fileobj=io.BytesIO(os.pread(descriptor, length, 8))) as tar:
+        groups = [made.read().decode() for one in tar if "__grp__" in one.name and (made := tar.extractfile(one))]
+        assert any(one.name.endswith(".cubin") for one in tar)
+    os.close(descriptor)
+    assert groups
+    assert all(f'"{TMP}/.triton/cache/' in group for group in groups)

@@ -12,7 +12,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -448,6 +450,20 @@ def test_a_pool_keeps_more_of_what_makes_calls_on_a_gpu() -> None:
     pool.close()
 
 
+def test_a_pool_first_makes_what_lacks_the_largest_part() -> None:
+    """A check takes six of what makes calls and three of what compiles: neither has to wait for the other."""
+    make = Slow()
+    pool = Pool(make, 8, keepers=1)
+    on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
+    for one in (on_a_gpu, dataclasses.replace(kind(2), purpose=Purpose.compile)):
+        pool.expect(one)
+    make.go_on.release(30)
+    until(lambda: len(pool.waiting()) == 11)
+    pool.close()
+    first = [one.kind for one in make.made[:7]]
+    assert (first.count(on_a_gpu), len(first)) == (5, 7)
+
+
 def test_containers_that_wait_are_ready_as_far_as_memory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each may take its limit: ten of eight gigabytes are more than many a node has."""
     pool = Pool(Maker(), 3)
@@ -539,6 +555,39 @@ def test_a_daemon_that_does_not_answer_is_our_error(monkeypatch: pytest.MonkeyPa
     engine.close()
     # The package drops a socket that could not connect, and Python says so when it is collected.
     gc.collect()
+
+
+class Daemon:
+    """Removes a container at the given try, and before says what Docker says of one that ends at that moment."""
+
+    def __init__(self, at: int, says: str) -> None:
+        self.at, self.says, self.asked = at, says, 0
+
+    def remove_container(self, *_: object, **__: object) -> None:
+        from docker import errors  # noqa: PLC0415
+
+        self.asked += 1
+        if self.asked < self.at:
+            raise errors.APIError("500 Server Error", response=SimpleNamespace(status_code=500), explanation=self.says)
+
+
+_ENDS = "Could not kill running container 10f0, cannot remove - Container 10f0 is not running"
+
+
+@pytest.mark.parametrize(
+    ("at", "says", "asked", "fails"),
+    [(1, "", 1, False), (3, _ENDS, 3, False), (99, _ENDS, 10, True), (2, "no", 1, True)],
+)
+def test_a_container_that_ends_while_it_is_removed_is_removed(
+    at: int, says: str, asked: int, *, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole grading had ended as an error of ours."""
+    pytest.importorskip("docker")
+    daemon = Daemon(at, says)
+    monkeypatch.setattr(Engine, "_api", daemon)
+    with pytest.raises(SandboxError) if fails else nullcontext():
+        Engine().remove("10f0")
+    assert daemon.asked == asked
 
 
 def test_sockets_are_not_inherited(gate: Gate) -> None:
