@@ -27,7 +27,7 @@ from autograder import codec
 from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError, HarnessError
-from autograder.judge import compiled, devices, references, summary
+from autograder.judge import compiled, devices, explain, references, summary
 from autograder.judge.grading import grade
 from autograder.judge.references import References
 from autograder.sandbox import Sandbox
@@ -99,7 +99,8 @@ class Server:
             device.settle()
             if device.rules.batches:
                 self._references.exchanges(device).built()
-        except HarnessError as error:
+            explain.rehearse(device.where)
+        except (HarnessError, RuntimeError) as error:  # torch's own, where a device fails or has no memory left.
             logger.warning("the lane %s could not be made ready: %s", lane, error)
 
     def close(self) -> None:

@@ -72,6 +72,19 @@ def mismatch(
     )
 
 
+def rehearse(where: torch.device) -> None:
+    """Explain something that is wrong on a device.
+
+    What that loads there takes seconds, once in a process: else whoever is wrong first would wait for it.
+    """
+    for shape in ((64, 64), (4096,)):
+        got = torch.zeros(shape, device=where)
+        wrong = torch.zeros_like(got, dtype=torch.bool)
+        wrong[1::3] = True
+        comparison = Comparison(wrong, torch.zeros_like(got, dtype=torch.float64))
+        mismatch("out", got, got.double() + 1, comparison, torch.zeros_like(wrong))
+
+
 def sentence(found: Mismatch) -> str:
     """What is wrong, where, and the first element of it."""
     if found.pattern is Pattern.untouched:

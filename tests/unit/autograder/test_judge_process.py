@@ -19,7 +19,7 @@ from autograder import codec
 from autograder.assignment import Limits, load_assignment
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
 from autograder.errors import GpuError
-from autograder.judge import compiled, devices
+from autograder.judge import compiled, devices, explain
 from autograder.judge.__main__ import BROKEN, Server
 from autograder.judge.host import HostDevice
 from autograder.judge.references import limits_of, limits_on
@@ -220,17 +220,35 @@ class Expecting(ProcessSandbox):
 @pytest.mark.parametrize("lane", [Lane.cpu, Lane.h200])
 def test_a_judge_is_ready_for_the_runners_of_its_lane(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it expects are the very kinds that a first job asks for: containers that wait are kept by their limits."""
+    rehearsed: list[object] = []
     monkeypatch.setattr(devices, "of", lambda _: HostDevice())
+    monkeypatch.setattr(explain, "rehearse", rehearsed.append)
     sandbox = Expecting()
     server = Server(ASSIGNMENT.parent, REFERENCE.parent, sandbox, io.StringIO())
     server.warm([Language.triton], lane)
     server.close()
+    assert rehearsed == ([] if lane is Lane.cpu else [HostDevice().where])
     rung = load_assignment(HERE / "assignments" / "vector_add")
     assert set(sandbox.expected) == {
         (limits_of(rung, lane), lane, Purpose.call),
         (compiled.LIMITS, Lane.cpu, Purpose.compile),
         (compiled.LIMITS, Lane.cpu, Purpose.read),
     }
+
+
+def test_what_cannot_be_rehearsed_is_the_first_wrong_ones_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(_: object) -> None:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(devices, "of", lambda _: HostDevice())
+    monkeypatch.setattr(explain, "rehearse", no_memory)
+    server = Server(ASSIGNMENT.parent, REFERENCE.parent, Expecting(), io.StringIO())
+    server.warm([Language.triton], Lane.h200)
+    server.close()
+
+
+def test_something_wrong_can_be_explained_before_anything_is() -> None:
+    explain.rehearse(HostDevice().where)
 
 
 def test_a_lane_that_is_not_there_is_the_first_jobs_to_fail_at(monkeypatch: pytest.MonkeyPatch) -> None:
