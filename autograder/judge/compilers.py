@@ -6,7 +6,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from autograder.assignment import Assignment
@@ -66,22 +66,25 @@ def send(runner: Runner, ask: Compile | Precompile | Read, descriptors: list[int
         raise EndedError("The compiler's process ended before it began.") from None
 
 
-def packet_of(runner: Runner, deadline: float, limit_s: float) -> bytes:
+def packet_of(runner: Runner, deadline: float, limit_s: float, given_up: Callable[[], bool] = lambda: False) -> bytes:
     """The next packet of a runner's.
 
     Args:
         limit_s: how long it may take, for people; the deadline is what counts.
+        given_up: whether nobody wants it any more.
 
     Raises:
         EndedError: there is none.
     """
     poll = select.poll()
     poll.register(runner.channel, select.POLLIN)
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not given_up():
         if poll.poll(1000 * _LOOK_S):
             packet = runner.channel.recv(MAX_PACKET + 1)
             if packet:
                 return packet
+            # Whoever has the other end may send nothing, or hang up and stay, as often as it likes.
+            time.sleep(_LOOK_S)
         if (ending := runner.poll()) is not None:
             raise EndedError(from_exit(ending, "compiling").message)
     raise EndedError(f"Compiling did not end within {limit_s:.3g} s and was stopped.")

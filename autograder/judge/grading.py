@@ -16,6 +16,7 @@ A `measure` attempt knows the ranked cases only: the hidden ones were met in the
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +43,7 @@ from autograder.contract import (
     Visibility,
     Work,
 )
-from autograder.errors import HarnessError
+from autograder.errors import HarnessError, SandboxError
 from autograder.judge import clocks, compiled, devices, refusals, requirements, summary
 from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
@@ -60,6 +61,8 @@ from autograder.judge.results import Results
 from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Timed
 from autograder.sandbox import Sandbox
+
+logger = logging.getLogger(__name__)
 
 Keep = Callable[[str, bytes], None]
 """Takes a file that a grading leaves."""
@@ -190,15 +193,21 @@ class Grading:
     def _first_runner(self) -> Conversation | Failure:
         """Where kernels are compiled ahead, every runner of the check takes its context while the first one waits."""
         if self._may_begin_ahead():
-            self._runners.precompile({visibility: self._results.cases_of(visibility) for visibility in Visibility})
-        meanwhile = self._begin_those_that_wait if self._runners.precompiles else None
-        return self._runners.fresh(others=self._others(Visibility.public), meanwhile=meanwhile)
+            self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
+        if not self._runners.precompiles:
+            return self._runners.fresh(others=self._others(Visibility.public))
+        runner = self._runners.fresh(others=self._others(Visibility.public), meanwhile=self._begin_those_that_wait)
+        # It was not the only one that loads and has memory of the device.
+        return self._alone() if isinstance(runner, Failure) and runner.verdict in SHARED else runner
 
     def _begin_those_that_wait(self) -> None:
-        """Begin what is not dealt public cases, so far as runners wait for it."""
-        self._start_hidden(min(1 + self._others(Visibility.hidden), self._runners.ready()))
-        if self._runners.ready() >= self._look.runners:
-            self._look.begin()
+        """Begin what is not dealt public cases, so far as runners wait for it; what cannot start now comes later."""
+        try:
+            self._start_hidden(min(1 + self._others(Visibility.hidden), self._runners.ready()))
+            if self._runners.ready() >= self._look.runners:
+                self._look.begin()
+        except SandboxError as error:
+            logger.warning("a runner beside the first did not start: %s", error)
 
     @property
     def _work(self) -> Work:
@@ -246,7 +255,7 @@ class Grading:
     def _start_hidden(self, count: int) -> None:
         """Start runners of the hidden cases, of which they see nothing yet."""
         if self._results.of(Visibility.hidden) and self._defences.fresh_runner:
-            self._runners.start_next(count, Visibility.hidden)
+            self._runners.start_next(count)
 
     def _check_public(self, runner: Conversation) -> None:
         def at_last() -> None:
@@ -269,6 +278,8 @@ class Grading:
             return
         is_beside = self._abreast.is_busy()
         self._runners.pack()
+        # What has printed, passed or failed by now is known: nothing that is felt of this is told to anybody.
+        self._runners.precompile(Visibility.hidden, self._results.cases_of(Visibility.hidden))
         runner = self._runners.another(Visibility.hidden)
         if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
             runner = self._alone()

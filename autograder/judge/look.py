@@ -70,9 +70,10 @@ class Look:
         """Begin, beside the cases, where it is wanted and has not begun."""
         if self._replayed is not None or not self._wanted:
             return
-        if self._traced_cases:
-            self._traced = self._abreast.aside(partial(self._aside, self._trace, self._runners.tracing()))
-        self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))
+        tracing, replaying = self._runners.tracing() if self._traced_cases else None, self._runners.ghost()
+        if tracing is not None:
+            self._traced = self._abreast.aside(partial(self._aside, self._trace, tracing))
+        self._replayed = self._abreast.aside(partial(self._aside, self._replay, replaying))
 
     def _aside(self, look: Callable[[Begin], Value], begin: Begin) -> Value:
         """Have a look; it is none if its runner was ended in it, however that showed."""

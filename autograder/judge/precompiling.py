@@ -12,14 +12,14 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from autograder.assignment import Assignment, Case
 from autograder.compile_checks.messages import Part, Precompile, Precompiled
 from autograder.compile_checks.targets import LANES
 from autograder.contract import GradeRequest, Lane, Language, Visibility
-from autograder.errors import SandboxError
+from autograder.errors import ContractError, SandboxError
 from autograder.judge import compiled, memory
 from autograder.judge.compilers import (
     LIMITS,
@@ -42,6 +42,8 @@ BUDGET_S = 12.0
 _PACKING_S = 3.0
 _ENOUGH = 6
 """Runners of a check that make calls: two for each kind of cases, and two that look."""
+_QUIET_S = 8.0
+"""A submission whose cases take longer does not keep the node from getting ready for the next one."""
 _LEFT = 1
 """A runner of this kind that goes on waiting: the compile checks take one."""
 
@@ -58,7 +60,7 @@ def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:
 
 
 class Precompiling:
-    """Some cases of one submission being compiled; it begins when it is made, and one waits for its pack.
+    """Some cases of one submission being compiled, by a thread that ends the runner too; one waits for its pack.
 
     Args:
         packs: of what need not be compiled again; closed here.
@@ -70,127 +72,142 @@ class Precompiling:
         request: GradeRequest,
         sandbox: Sandbox,
         cases: Sequence[Case],
-        *,
-        side: Side,
         packs: Sequence[int] = (),
     ) -> None:
-        self._limit_s = BUDGET_S + _PACKING_S
-        self._deadline = time.monotonic() + self._limit_s
-        self._closing = threading.Lock()
-        self._room = memory.of_fixed_size("pack", PACK_BYTES)
-        self._runner: Runner | None = None
-        dry = tuple(compiled.dry_case(case, assignment) for case in cases)
-        ask = Precompile(
-            len(source_of(request)), request.filename, assignment.entry, arguments_of(assignment),
-            Part(_target_of(request.lane), dry), BUDGET_S,
-        )  # fmt: skip
-        try:
-            self._runner = sandbox.start(LIMITS, request.language, side=side, purpose=Purpose.compile)
-            ask_with_source(self._runner, request, ask, [self._room, *packs])
-        except (SandboxError, EndedError):  # Whoever waits for it meets the same.
-            pass
-        finally:
-            for descriptor in packs:
-                os.close(descriptor)
+        self._assignment = assignment
+        self._request = request
+        self._sandbox = sandbox
+        self._packed: int | None = None
+        self._taking = threading.Lock()
+        self._has_packed = False
+        self._over = threading.Event()
+        self._given_up = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(tuple(cases), packs), name="precompiling")
+        self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is over and has come to nothing."""
+        return self._over.is_set() and not self._has_packed
 
     def pack(self) -> int | None:
-        """Wait for it; a descriptor of the pack, the caller's, if there is one. The runner is still to be ended."""
-        try:
-            if (runner := self._runner) is not None:
-                understood(packet_of(runner, self._deadline, self._limit_s), Precompiled)
-                return os.dup(self._room)
-        except (SandboxError, EndedError, OSError):  # It was closed, here or there.
-            pass
-        return None
+        """Wait for it; a descriptor of the pack, the caller's, if there is one."""
+        self._over.wait()
+        with self._taking:
+            packed, self._packed = self._packed, None
+        return packed
 
     def close(self) -> None:
-        """End the runner; may be called again, and while somebody waits."""
-        with self._closing:
-            runner, self._runner = self._runner, None
-            room, self._room = self._room, -1
-        if runner is not None:
-            runner.close()
-        if room >= 0:
-            os.close(room)
+        """End it, and wait for that; may be called again, and while somebody waits."""
+        self._given_up.set()
+        self._thread.join()
+        if (packed := self.pack()) is not None:
+            os.close(packed)
+
+    def _work(self, cases: tuple[Case, ...], packs: Sequence[int]) -> None:
+        with ExitStack() as last:  # From the last line to the first, whatever fails.
+            last.callback(self._over.set)
+            try:
+                self._ask(cases, packs, last)
+            except (SandboxError, EndedError, ContractError, OSError) as error:
+                logger.info("nothing was compiled ahead: %s", error)
+            finally:
+                for descriptor in packs:
+                    os.close(descriptor)
+            # Nobody has to wait for the runner's end: removing a container takes a tenth of a second.
+            self._over.set()
+
+    def _ask(self, cases: tuple[Case, ...], packs: Sequence[int], last: ExitStack) -> None:
+        """Have a runner compile; `last` ends it."""
+        room = memory.of_fixed_size("pack", PACK_BYTES)
+        last.callback(os.close, room)
+        runner = self._sandbox.start(LIMITS, self._request.language, side=Side.untimed, purpose=Purpose.compile)
+        last.callback(_end, runner)
+        deadline = time.monotonic() + BUDGET_S + _PACKING_S
+        ask_with_source(runner, self._request, self._question(cases), [room, *packs])
+        packet = packet_of(runner, deadline, BUDGET_S + _PACKING_S, self._given_up.is_set)
+        understood(packet, Precompiled)
+        self._packed = os.dup(room)
+        self._has_packed = True
+
+    def _question(self, cases: tuple[Case, ...]) -> Precompile:
+        request, assignment = self._request, self._assignment
+        dry = tuple(compiled.dry_case(case, assignment) for case in cases)
+        part = Part(_target_of(request.lane), dry)
+        size = len(source_of(request))
+        return Precompile(size, request.filename, assignment.entry, arguments_of(assignment), part, BUDGET_S)
 
 
 class Ahead:
-    """What is compiled ahead in one check: for the public cases, and when that is over for the hidden ones.
+    """What is compiled ahead in one check.
 
-    Meanwhile no container is made to wait, if enough do: importing takes the cores that compiling needs. The second is
-    kept on cores where no runner works that is shown anything of (`Runners`), and gets what the first has compiled.
+    Meanwhile no container is made to wait, if enough do: importing takes the cores that compiling needs.
     """
 
     def __init__(self, assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> None:
-        self._submission = (assignment, request, sandbox)
-        self._cases: dict[Visibility, Sequence[Case]] = {}
+        self._assignment = assignment
+        self._request = request
+        self._sandbox = sandbox
         self._begun: dict[Visibility, Precompiling] = {}
         self._waiting = {visibility: threading.Lock() for visibility in Visibility}
-        self._changing = threading.Lock()
         self._quiet = ExitStack()
-        self._ending: list[threading.Thread] = []
-        self._closed = False
-        self.is_on = False
+        self._loud = threading.Timer(_QUIET_S, self._quiet.close)
+        self._loud.daemon = True
+        self._is_on = False
 
-    def begin(self, cases: Mapping[Visibility, Sequence[Case]]) -> None:
-        """Begin with the public cases, if there is something to compile ahead, and a runner for it that waits."""
-        self._cases = dict(cases)
-        self._start(Visibility.public, Side.untimed)
-        self.is_on = Visibility.public in self._begun
-        if self.is_on and self._are_enough():
-            self._quiet.enter_context(self._submission[2].quiet())
+    @property
+    def is_on(self) -> bool:
+        """Whether the public cases' kernels are, or were."""
+        public = self._begun.get(Visibility.public)
+        return self._is_on and not (public is not None and public.failed)
+
+    def begin(self, visibility: Visibility, cases: Sequence[Case], packs: Sequence[int] = ()) -> None:
+        """Begin with these cases, if there is something to compile ahead, and a runner for it that waits.
+
+        Args:
+            packs: of what need not be compiled again; closed here.
+        """
+        if not cases or not _is_possible(self._request, self._sandbox):
+            for descriptor in packs:
+                os.close(descriptor)
+            return
+        if visibility is Visibility.public and self._are_enough():
+            self._quiet.enter_context(self._sandbox.quiet())
+            self._loud.start()
+        self._is_on = True
+        self._begun[visibility] = Precompiling(self._assignment, self._request, self._sandbox, cases, packs)
 
     def wait(self, visibility: Visibility, packs: Packs) -> None:
         """Have in `packs`, sealed, what was compiled for these cases, if anything was and nobody has it there yet."""
         with self._waiting[visibility]:
-            if (begun := self._begun.get(visibility)) is None:
-                return
-            packed = begun.pack()
-            with self._changing:
-                self._begun.pop(visibility, None)
-                if self._closed and packed is not None:
-                    os.close(packed)
-                    packed = None
+            if (begun := self._begun.get(visibility)) is not None and (packed := begun.pack()) is not None:
                 packs.add(packed)
                 packs.seal()
-            self._end(begun)
-            if visibility is Visibility.public:
-                self._start(Visibility.hidden, Side.submission, packs)
-            with self._changing:
-                if not self._begun:
-                    self._quiet.close()
+
+    def rest(self) -> None:
+        """Nothing more is compiled ahead that anybody waits for: containers may be made again."""
+        self._loud.cancel()
+        self._quiet.close()
 
     def close(self) -> None:
         """End what is begun; whoever waits for it has nothing."""
-        with self._changing:
-            self._closed, begun, self._begun = True, self._begun, {}
-            self._quiet.close()
-        for one in begun.values():
-            self._end(one)
-        for thread in self._ending:
-            thread.join()
-
-    def _end(self, begun: Precompiling) -> None:
-        """In a thread, as nobody has to wait for it: removing a container takes a tenth of a second."""
-        self._ending.append(threading.Thread(target=_close, args=(begun,), name="precompiling-close"))
-        self._ending[-1].start()
+        self._is_on = False
+        self.rest()
+        for begun in self._begun.values():
+            begun.close()
+        for waiting in self._waiting.values():  # Whoever waited has put down what it got.
+            with waiting:
+                pass
 
     def _are_enough(self) -> bool:
         """Whether runners that make calls wait for this check; else whoever makes more of them is not held up."""
-        assignment, request, sandbox = self._submission
-        return sandbox.ready(limits_of(assignment, request.lane), request.language, request.lane) >= _ENOUGH
-
-    def _start(self, visibility: Visibility, side: Side, packs: Packs | None = None) -> None:
-        assignment, request, sandbox = self._submission
-        with self._changing:
-            cases = self._cases.pop(visibility, ())
-            if cases and not self._closed and _is_possible(request, sandbox):
-                known = packs.sealed() if packs else ()
-                self._begun[visibility] = Precompiling(assignment, request, sandbox, cases, side=side, packs=known)
+        assignment, request = self._assignment, self._request
+        ready = self._sandbox.ready(limits_of(assignment, request.lane), request.language, request.lane)
+        return ready >= _ENOUGH
 
 
-def _close(begun: Precompiling) -> None:
+def _end(runner: Runner) -> None:
     try:
-        begun.close()
+        runner.close()
     except SandboxError as error:
         logger.warning("a runner that compiled ahead could not be ended: %s", error)

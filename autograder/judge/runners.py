@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from autograder.assignment import Assignment, Case
@@ -62,10 +62,16 @@ class Runners:
         self.versions: dict[str, str] = {}
         self.cut_short = False
 
-    def precompile(self, cases: Mapping[Visibility, Sequence[Case]]) -> None:
-        """Begin to compile what cases launch, if that can be; runners that are to be dealt them wait for it."""
-        if self._hands_on:
-            self._ahead.begin(cases)
+    def precompile(self, visibility: Visibility, cases: Sequence[Case]) -> None:
+        """Begin to compile what cases launch, if that can be; runners that are to be dealt them wait for it.
+
+        For hidden ones not before the others' results and words are taken, and only what those did not need.
+        """
+        if self._hands_on and visibility is Visibility.public:
+            self._ahead.begin(visibility, cases)
+        elif self._ahead.is_on:
+            self._packs[Visibility.public].seal()
+            self._ahead.begin(visibility, cases, self._packs[Visibility.public].sealed())
 
     @property
     def precompiles(self) -> bool:
@@ -90,7 +96,7 @@ class Runners:
             packs.seal()
         self._give_back()
         was_ahead = bool(self._next)
-        self.start_next(visibility=visibility)
+        self.start_next()
         self._present = self._next.pop(0)
         try:
             self._present.hello()
@@ -109,13 +115,13 @@ class Runners:
             if self._request.language in _COMPILED_AT_ONCE:
                 self.pack()
                 self._packs[visibility].seal()
-            self._start_beside(others, visibility)
+            self._start_beside(others)
         return loaded
 
-    def _start_beside(self, count: int, visibility: Visibility = Visibility.public) -> None:
-        """Only now: the driver makes one context after the other, and each would keep the first from its work."""
+    def _start_beside(self, count: int) -> None:
+        """When the first is there: the driver makes one context after the other, and it should not wait for others'."""
         try:
-            self.start_next(count, visibility)
+            self.start_next(count)
         except SandboxError as error:
             logger.warning("a runner beside the first did not start: %s", error)
         self._beside, self._next = dict.fromkeys(self._next, 0), []
@@ -153,10 +159,10 @@ class Runners:
         """The runner that is there, or a fresh one."""
         return self._present or self.fresh()
 
-    def start_next(self, count: int = 1, visibility: Visibility = Visibility.public) -> None:
+    def start_next(self, count: int = 1) -> None:
         """Have the next runners start while the present ones are busy; they have seen nothing of the submission."""
         while len(self._next) < count:
-            self._next.append(self._talk(visibility))
+            self._next.append(self._talk())
 
     def ready(self) -> int:
         """How many more could begin at once."""
@@ -197,7 +203,7 @@ class Runners:
         _end([*talks, *others])
 
     def _put_aside(self) -> Conversation:
-        self._aside.append(self._talk(Visibility.public))
+        self._aside.append(self._talk())
         return self._aside[-1]
 
     def _begun_beside(
@@ -220,19 +226,15 @@ class Runners:
         self._ahead.wait(visibility, self._packs[visibility])
         packs = self._packs[Visibility.public].sealed()
         if visibility is Visibility.hidden:
+            self._ahead.rest()
             packs += self._packs[visibility].sealed()
         return talk.load(load, packs) or talk
 
-    def _talk(self, visibility: Visibility) -> Conversation:
+    def _talk(self) -> Conversation:
         limits = limits_of(self._assignment, self._request.lane)
-        runner = self._sandbox.start(limits, *self._kind(), side=self._side(visibility))
+        side = Side.untimed if self._request.work is Work.check else Side.submission
+        runner = self._sandbox.start(limits, *self._kind(), side=side)
         return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
-
-    def _side(self, visibility: Visibility) -> Side:
-        """Whoever could tell what it feels is kept from the cores on which hidden cases may be compiled meanwhile."""
-        if self._request.work is not Work.check or (self._ahead.is_on and visibility is Visibility.public):
-            return Side.submission
-        return Side.untimed
 
     def _kind(self) -> tuple[Language, Lane]:
         return self._request.language, self._request.lane

@@ -12,7 +12,6 @@ from autograder.assignment import load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode
 from autograder.judge.compiled import Compilation
 from autograder.judge.precompiling import Precompiling
-from autograder.sandbox import Side
 from autograder.sandbox.docker.sandbox import DockerSandbox
 from autograder.sandbox.namespaces import TMP
 
@@ -35,7 +34,7 @@ def test_kernels_are_compiled_ahead_in_a_container(docker_sandbox: DockerSandbox
     """At the path at which a container that makes calls has its cache: triton keeps whole paths in it."""
     source = (ROOT / "reference" / "vector_add" / "solutions" / "triton.py").read_text(encoding="utf-8")
     request = GradeRequest("vector_add", "", Language.triton, Lane.h200, Mode.submission, source, "mine.py")
-    begun = Precompiling(ADD, request, docker_sandbox, ADD.cases_for(Lane.h200), side=Side.untimed)
+    begun = Precompiling(ADD, request, docker_sandbox, ADD.cases_for(Lane.h200))
     try:
         descriptor = begun.pack()
     finally:

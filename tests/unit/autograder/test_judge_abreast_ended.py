@@ -184,6 +184,53 @@ def test_a_look_aside_is_not_in_the_way_of_the_hidden_cases(
     assert [case.verdict for case in result.cases] == [Verdict.passed] * 5
 
 
+def test_a_first_runner_that_lacks_what_others_have_is_asked_again_alone(
+    single: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where kernels are compiled ahead, replay and tracer load at the same time as it."""
+    real, failed = Runners.fresh, list[Failure]()
+
+    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> Conversation | Failure:
+        if meanwhile is None:
+            return real(self, **options)
+        meanwhile()
+        failed.append(Failure(Verdict.out_of_memory, "No memory."))
+        return failed[-1]
+
+    monkeypatch.setattr(Runners, "precompiles", property(lambda _: not failed))
+    monkeypatch.setattr(Runners, "fresh", fresh)
+    result = single.grade(GOOD, work=Work.check)
+    assert len(failed) == 1
+    assert [case.verdict for case in result.cases] == [Verdict.passed] * 5
+
+
+def test_a_runner_beside_the_first_that_does_not_start_is_not_missed(
+    single: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, asked = Runners.start_next, list[int]()
+
+    def start_next(self: Runners, count: int = 1) -> None:
+        asked.append(count)
+        if len(asked) == 2:
+            raise SandboxError("no container")
+        real(self, count)
+
+    real_fresh = Runners.fresh
+
+    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> Conversation | Failure:
+        runner = real_fresh(self, **options)
+        if meanwhile is not None:
+            asked[:] = [1]
+            meanwhile()
+        return runner
+
+    monkeypatch.setattr(Runners, "precompiles", property(lambda self: self._present is None))
+    monkeypatch.setattr(Runners, "fresh", fresh)
+    monkeypatch.setattr(Runners, "start_next", start_next)
+    assert single.grade(GOOD, work=Work.check).verdict is Verdict.passed
+    assert len(asked) > 2
+
+
 def test_what_runs_at_the_same_time_is_spent_once(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading ten times instead of four must not use up what the hidden cases need."""
     real = Runners.another

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runner_talk import wait_for
 from test_compile_checks import ADD, ENTRY, HEAD, LAUNCH, VECTOR_ADD
 from test_judge_conversation import DOUBLE, ScriptedSandbox, loading
 
@@ -23,13 +24,15 @@ from autograder.contract import GradeRequest, Lane, Language, Mode, Visibility, 
 from autograder.errors import SandboxError
 from autograder.judge import compiled, memory, precompiling
 from autograder.judge.compilers import LIMITS
+from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON
 from autograder.judge.host import HOST
 from autograder.judge.packs import Packs
 from autograder.judge.precompiling import Ahead, Precompiling
 from autograder.judge.runners import Runners
+from autograder.protocol import Load
 from autograder.runner import pack
-from autograder.sandbox import Purpose, Side
+from autograder.sandbox import Purpose
 from autograder.sandbox.process import ProcessSandbox
 
 MANY = VECTOR_ADD.cases_for(Lane.h200)
@@ -50,7 +53,7 @@ def packed(
     sandbox: ProcessSandbox, source: str, cases: Sequence[Case] = MANY, packs: Sequence[int] = ()
 ) -> dict[str, bytes] | None:
     """Files of the pack by path; nothing if there is no pack."""
-    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, cases, side=Side.untimed, packs=packs)
+    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, cases, packs)
     try:
         descriptor = begun.pack()
     finally:
@@ -163,41 +166,86 @@ def test_a_byte_order_mark_is_no_part_of_the_source(sandbox: ProcessSandbox) -> 
 # --- submissions that resist ------------------------------------------------------------------------------------------
 
 SAYS = """
-import gc
+import gc, sys
 from autograder.runner.wire import Wire
-lines = [one for one in gc.get_objects() if isinstance(one, Wire)]
+[line] = [one for one in gc.get_objects() if isinstance(one, Wire)]
+channel = line._channel
+print("resists", flush=True)
 """
+
+
+class Noting:
+    """A sandbox whose runners are looked at when they have ended."""
+
+    def __init__(self, sandbox: ProcessSandbox) -> None:
+        self._sandbox = sandbox
+        self.runners: list[Any] = []
+
+    def start(self, *given: Any, **more: Any) -> Any:
+        self.runners.append(self._sandbox.start(*given, **more))
+        return self.runners[-1]
+
+    @property
+    def log(self) -> str:
+        return "".join(runner.log() for runner in self.runners)
 
 
 @pytest.mark.parametrize(
     "resists",
     [
         "os.kill(os.getppid(), 9)\n",
-        SAYS + "lines[0]._channel.send(b'garbage')\n",
-        SAYS + "lines[0].send('Compiled', {'target': 'sm_90a', 'kernels': []})\n",
-        SAYS + "while True: lines[0]._channel.send(b'x' * 1000)\n",
+        "channel.send(b'garbage')\n",
+        "line.send('Compiled', {'target': 'sm_90a', 'kernels': []})\n",
+        "channel.send(b'x' * 100_000)\n",
     ],
 )
-def test_whoever_speaks_for_it_has_no_pack(
-    sandbox: ProcessSandbox, resists: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whoever_speaks_for_it_has_no_pack(sandbox: ProcessSandbox, resists: str) -> None:
     """And nothing worse: the check goes on, and compiles where it calls."""
-    monkeypatch.setattr(precompiling, "BUDGET_S", 6.0)
-    source = HEAD + resists + ADD + ENTRY + LAUNCH
-    assert packed(sandbox, source, MANY[:1]) in (None, {})
+    noting: Any = Noting(sandbox)
+    assert packed(noting, HEAD + SAYS + resists + ADD + ENTRY + LAUNCH, MANY[:1]) is None
+    assert "resists" in noting.log
 
 
 def test_whoever_says_that_it_is_over_has_what_was_packed_by_then(sandbox: ProcessSandbox) -> None:
     """An empty pack, or one of its own making, which goes to nobody but its own runners."""
-    source = HEAD + SAYS + "lines[0].send('Precompiled', {})\nimport time\ntime.sleep(60)\n"
+    noting: Any = Noting(sandbox)
+    source = HEAD + SAYS + "line.send('Precompiled', {})\nimport time\ntime.sleep(60)\n"
     started = time.monotonic()
-    assert packed(sandbox, source, MANY[:1]) == {}
+    assert packed(noting, source, MANY[:1]) == {}
     assert time.monotonic() - started < precompiling.BUDGET_S
+    assert "resists" in noting.log
+
+
+@pytest.mark.parametrize("says", ["channel.send(b'')", "channel.shutdown(1)"])
+def test_whoever_hangs_up_and_stays_does_not_keep_the_judge_busy(
+    sandbox: ProcessSandbox, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precompiling, "BUDGET_S", 3.0)
+    noting: Any = Noting(sandbox)
+    # The process that would say that it is over is stopped.
+    stays = f"import time\nos.kill(os.getppid(), 19)\nwhile True:\n    {says}\n    time.sleep(0.001)\n"
+    before = time.process_time()
+    assert packed(noting, HEAD + SAYS + stays, MANY[:1]) in (None, {})
+    assert time.process_time() - before < 1.5
+    assert "resists" in noting.log
+
+
+def test_what_a_daemon_holds_ends_with_the_time(sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it, and its runner is gone all the same."""
+    monkeypatch.setattr(precompiling, "BUDGET_S", 2.0)
+    noting: Any = Noting(sandbox)
+    daemon = "import time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)\n"
+    begun = Precompiling(VECTOR_ADD, asked(HEAD + daemon + ADD + ENTRY + LAUNCH), noting, MANY[:1])
+    begun._thread.join(20)
+    assert not begun._thread.is_alive()
+    [runner] = noting.runners
+    assert runner.poll() is not None
+    begun.close()
 
 
 def test_whoever_ends_it_does_not_wait(sandbox: ProcessSandbox) -> None:
     source = "import time\ntime.sleep(60)\n"
-    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, MANY[:1], side=Side.untimed)
+    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, MANY[:1])
     threading.Timer(0.5, begun.close).start()
     started = time.monotonic()
     assert begun.pack() is None
@@ -212,7 +260,7 @@ def test_none_that_starts_is_no_pack() -> None:
             raise SandboxError("no container")
 
     given = memory.of_fixed_size("pack", 4096)
-    begun = Precompiling(VECTOR_ADD, asked(""), Broken(), MANY[:1], side=Side.untimed, packs=[given])  # type: ignore[arg-type]
+    begun = Precompiling(VECTOR_ADD, asked(""), Broken(), MANY[:1], [given])  # type: ignore[arg-type]
     assert begun.pack() is None
     begun.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -229,11 +277,6 @@ class Waiting(ScriptedSandbox):
         super().__init__(loading)
         self.waiting = {Purpose.compile: compilers, Purpose.call: callers}
         self.is_quiet = 0
-        self.sides: list[Side] = []
-
-    def start(self, *given: Any, **more: Any) -> Any:
-        self.sides.append(more["side"])
-        return super().start(*given, **more)
 
     def ready(self, limits: Any, *_: Any, purpose: Purpose = Purpose.call) -> int:
         assert (limits == LIMITS) == (purpose is Purpose.compile)
@@ -254,22 +297,25 @@ class Scripted:
     made: list[Scripted]
 
     def __init__(
-        self, _a: Assignment, _r: GradeRequest, _s: Any, cases: Sequence[Case], *, side: Side, packs: Sequence[int] = ()
+        self, _a: Assignment, _r: GradeRequest, _s: Any, cases: Sequence[Case], packs: Sequence[int] = ()
     ) -> None:
-        self.cases, self.side = cases, side
-        self.packs = [os.pread(one, 8, 0).rstrip(b"\0") for one in packs]
+        self.cases = cases
+        self.packs = [text(one) for one in packs]
         for one in packs:
             os.close(one)
-        self.may = threading.Event()
-        self.ended = threading.Event()
+        self.may, self.waits, self.ended = threading.Event(), threading.Event(), threading.Event()
+        self.failed = False
+        self._taken = False
         self.made.append(self)
 
     def pack(self) -> int | None:
-        self.may.wait(10)
-        if self.ended.is_set():
+        self.waits.set()
+        assert self.may.wait(10)
+        if self.ended.is_set() or self.failed or self._taken:
             return None
+        self._taken = True
         descriptor = memory.of_fixed_size("pack", 4096)
-        os.pwrite(descriptor, self.cases[0].name.encode()[:8], 0)
+        os.pwrite(descriptor, self.cases[0].name.encode(), 0)
         return descriptor
 
     def close(self) -> None:
@@ -284,15 +330,16 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Scripted]:
     return Scripted.made
 
 
-CASES = {
-    Visibility.public: [dataclasses.replace(MANY[0], name="public")],
-    Visibility.hidden: [dataclasses.replace(MANY[0], name="hidden")],
-}
+PUBLIC, HIDDEN = ([dataclasses.replace(MANY[0], name=name)] for name in ("public", "hidden"))
+
+
+def text(descriptor: int) -> bytes:
+    return os.pread(descriptor, 8, 0).rstrip(b"\0")
 
 
 def said(packs: Packs) -> list[bytes]:
     own = packs.sealed()
-    found = [os.pread(one, 8, 0).rstrip(b"\0") for one in own]
+    found = [text(one) for one in own]
     for one in own:
         os.close(one)
     return found
@@ -300,42 +347,49 @@ def said(packs: Packs) -> list[bytes]:
 
 def ahead(sandbox: Waiting, request: GradeRequest | None = None) -> Ahead:
     made = Ahead(VECTOR_ADD, request or asked(""), sandbox)  # type: ignore[arg-type]
-    made.begin(CASES)
+    made.begin(Visibility.public, PUBLIC)
     return made
 
 
-def test_hidden_cases_come_when_the_public_ones_are_over_on_other_cores_and_with_their_pack(
-    made: list[Scripted],
-) -> None:
+def test_containers_are_made_again_when_nobody_waits_for_a_compiler(made: list[Scripted]) -> None:
     sandbox = Waiting(3)
     compiling, public, hidden = ahead(sandbox), Packs(), Packs()
-    assert [(one.cases, one.side) for one in made] == [(CASES[Visibility.public], Side.untimed)]
-    assert sandbox.is_quiet
     made[0].may.set()
     compiling.wait(Visibility.public, public)
-    assert [(one.cases, one.side, one.packs) for one in made[1:]] == [
-        (CASES[Visibility.hidden], Side.submission, [b"public"])
-    ]
-    assert sandbox.is_quiet
+    compiling.begin(Visibility.hidden, HIDDEN)
     made[1].may.set()
+    assert sandbox.is_quiet
     compiling.wait(Visibility.hidden, hidden)
-    assert (said(public), said(hidden)) == ([b"public"], [b"hidden"])
-    assert not sandbox.is_quiet
+    compiling.rest()
+    assert (said(public), said(hidden), sandbox.is_quiet) == ([b"public"], [b"hidden"], 0)
     compiling.close()
     assert all(one.ended.is_set() for one in made)
+    public.close()
+    hidden.close()
+
+
+def test_a_slow_submission_does_not_keep_the_node_from_getting_ready(
+    made: list[Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precompiling, "_QUIET_S", 0.05)
+    sandbox = Waiting(3)
+    compiling = ahead(sandbox)
+    assert made[0].cases == PUBLIC
+    wait_for(lambda: not sandbox.is_quiet or None)
+    compiling.close()
 
 
 def test_who_comes_second_has_it_there_and_asks_nobody(made: list[Scripted]) -> None:
     compiling, public = ahead(Waiting(3)), Packs()
-    made[0].may.set()
     threads = [threading.Thread(target=compiling.wait, args=(Visibility.public, public)) for _ in range(4)]
     for thread in threads:
         thread.start()
+    made[0].may.set()
     for thread in threads:
         thread.join()
     assert said(public) == [b"public"]
-    assert len(made) == 2
     compiling.close()
+    public.close()
 
 
 @pytest.mark.parametrize(
@@ -367,46 +421,82 @@ def test_where_few_wait_whoever_makes_more_is_not_held_up(made: list[Scripted]) 
     assert made[0].ended.is_set()
 
 
-def test_whoever_closes_it_ends_the_wait_and_nothing_begins_after_that(made: list[Scripted]) -> None:
+def test_what_came_to_nothing_is_not_counted_on(made: list[Scripted]) -> None:
+    """Then cases are dealt to as many runners as without it."""
+    compiling = ahead(Waiting(3))
+    assert compiling.is_on
+    made[0].failed = True
+    assert not compiling.is_on
+    compiling.close()
+
+
+def test_whoever_closes_it_ends_the_wait_and_has_nothing_to_close_after_that(made: list[Scripted]) -> None:
     sandbox, public = Waiting(3), Packs()
     compiling = ahead(sandbox)
     waiter = threading.Thread(target=compiling.wait, args=(Visibility.public, public))
     waiter.start()
+    assert made[0].waits.wait(10)
     compiling.close()
     waiter.join(5)
     assert not waiter.is_alive()
-    assert (len(made), said(public), sandbox.is_quiet) == (1, [], 0)
+    assert (said(public), sandbox.is_quiet, compiling.is_on) == ([], 0, False)
 
 
-def test_what_public_runners_are_given_has_nothing_of_hidden_cases(
+class Given:
+    """Runners of a submission, and what each of them was given when it was loaded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.packs: list[list[bytes]] = []
+        request = dataclasses.replace(asked(""), slug="double", filename="double.py")
+        self.runners = Runners(request, DOUBLE, Waiting(3), ALL_ON, HOST)  # type: ignore[arg-type]
+
+        def load(_talk: Conversation, _load: Load, packs: Sequence[int] = ()) -> None:
+            self.packs.append(sorted(map(text, packs)))
+            for one in packs:
+                os.close(one)
+
+        monkeypatch.setattr(Conversation, "load", load)
+
+
+def test_hidden_sizes_are_told_when_nothing_is_told_to_the_student_any_more(
     made: list[Scripted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They could print it: a pack is made where the hidden sizes are known. Nor do they share those cores."""
-    sandbox = Waiting(3)
-    request = dataclasses.replace(asked(""), slug="double", filename="double.py")
-    runners = Runners(request, DOUBLE, sandbox, ALL_ON, HOST)  # type: ignore[arg-type]
-    given: list[list[bytes]] = []
-    monkeypatch.setattr(
-        "autograder.judge.conversation.Conversation.load",
-        lambda _self, _load, packs=(): given.append(sorted(os.pread(one, 8, 0).rstrip(b"\0") for one in packs)),
-    )
-    runners.precompile(CASES)
+    """A runner that knows them could be felt by others: memory of the machine says so in /proc."""
+    given = Given(monkeypatch)
+    given.runners.precompile(Visibility.public, PUBLIC)
     begun: list[Callable[[], object]] = []
 
     def meanwhile() -> None:
-        runners.start_next(1, Visibility.hidden)
-        begun.extend([runners.ghost(), runners.tracing()])
+        given.runners.start_next(1)
+        begun.extend([given.runners.ghost(), given.runners.tracing()])
         made[0].may.set()
 
-    runners.fresh(others=1, meanwhile=meanwhile)
+    given.runners.fresh(others=1, meanwhile=meanwhile)
+    begun[0]()
+    given.runners.pack()
+    assert len(made) == 1
+    given.runners.precompile(Visibility.hidden, HIDDEN)
+    assert [(one.cases, one.packs) for one in made[1:]] == [(HIDDEN, [b"public"])]
     made[1].may.set()
-    runners.another(Visibility.hidden)
-    for begin in begun:
-        begin()
-    # The first, a hidden one, then the look, which began with the public ones and was late.
-    assert given == [[b"public"], [b"hidden", b"public"], [b"public"], [b"public"]]
-    assert sandbox.sides == [Side.submission, Side.submission, Side.untimed, Side.submission, Side.submission]
-    runners.close()
+    given.runners.another(Visibility.hidden)
+    begun[1]()
+    # The first, the replay, a hidden one, and the tracer, which was late.
+    assert given.packs == [[b"public"], [b"public"], [b"hidden", b"public"], [b"public"]]
+    given.runners.close()
+
+
+def test_hidden_cases_are_not_compiled_ahead_where_public_ones_could_not_be(
+    made: list[Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = Given(monkeypatch)
+    given.runners.precompile(Visibility.public, PUBLIC)
+    made[0].failed = True
+    made[0].may.set()
+    given.runners.fresh()
+    given.runners.precompile(Visibility.hidden, HIDDEN)
+    given.runners.another(Visibility.hidden)
+    assert (len(made), given.packs) == (1, [[], []])
+    given.runners.close()
 
 
 def test_a_question_travels_as_it_was_asked() -> None:
