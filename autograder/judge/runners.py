@@ -65,7 +65,7 @@ class Runners:
     def precompile(self, visibility: Visibility, cases: Sequence[Case]) -> None:
         """Begin to compile what cases launch, if that can be; runners that are to be dealt them wait for it.
 
-        For hidden ones not before the others' results and words are taken, and only what those did not need.
+        For hidden ones after the others' results and words are taken, with what those have compiled.
         """
         if self._hands_on and visibility is Visibility.public:
             self._ahead.begin(visibility, cases)

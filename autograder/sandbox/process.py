@@ -42,6 +42,7 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
+import threading
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from autograder.contract import Lane, Language
@@ -81,6 +82,8 @@ class ProcessSandbox:
         self._environment = environment
         self._zygotes: dict[tuple[Language, Lane, Purpose], Zygote] = {}
         self._runners: list[ProcessRunner] = []
+        # Who starts runners may be several threads of one grading.
+        self._starting = threading.Lock()
         self.promises = promises(self._features, self._layout) - without
         cgroups.sweep(self._layout)
         # What a runner with the same user id could otherwise read of this process and its memory.
@@ -130,8 +133,9 @@ class ProcessSandbox:
             without=tuple(self._without),
         )
         runner = ProcessRunner(zygote, plan, limits, group, uid)
-        self._runners = [other for other in self._runners if not other.closed]
-        self._runners.append(runner)
+        with self._starting:
+            self._runners = [other for other in self._runners if not other.closed]
+            self._runners.append(runner)
         return runner
 
     def expect(
@@ -170,13 +174,14 @@ class ProcessSandbox:
         return gpu.nodes()
 
     def _zygote(self, language: Language, lane: Lane, purpose: Purpose) -> Zygote:
-        zygote = self._zygotes.get((language, lane, purpose))
-        if zygote is None or not zygote.alive():
-            if zygote is not None:
-                zygote.close()
-            environment = environment_of(lane, purpose) if self._environment is None else self._environment
-            zygote = self._zygotes[language, lane, purpose] = Zygote(language, lane, environment, purpose)
-        return zygote
+        with self._starting:
+            zygote = self._zygotes.get((language, lane, purpose))
+            if zygote is None or not zygote.alive():
+                if zygote is not None:
+                    zygote.close()
+                environment = environment_of(lane, purpose) if self._environment is None else self._environment
+                zygote = self._zygotes[language, lane, purpose] = Zygote(language, lane, environment, purpose)
+            return zygote
 
     def _group(self, limits: RunnerLimits) -> cgroups.Group:
         name = f"{cgroups.PREFIX}-{os.getpid()}-{next(_numbers)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -56,6 +57,8 @@ class DockerSandbox:
         self.config = self._placed(config or load_config())
         self._without = without
         self._runners: list[DockerRunner] = []
+        # Who starts runners may be several threads of one grading.
+        self._starting = threading.Lock()
         image = self._engine.image(self.config.image)
         self._making = Making(self._engine, image, self.config, owner(), without, changes or {})
         sweep(self._engine, self.config.folder)
@@ -98,8 +101,9 @@ class DockerSandbox:
             SandboxError: it could not be started.
         """
         runner = DockerRunner(self._pool.take(_kind(limits, language, lane, purpose)), side, self._without)
-        self._runners = [other for other in self._runners if not other.closed]
-        self._runners.append(runner)
+        with self._starting:
+            self._runners = [other for other in self._runners if not other.closed]
+            self._runners.append(runner)
         return runner
 
     def expect(

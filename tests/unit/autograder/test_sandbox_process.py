@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -551,3 +552,14 @@ def run(out):
         wait_for(lambda: stands_still(counter) or None)
     finally:
         sandbox.close()
+
+
+def test_several_threads_start_runners_of_one_zygote_and_none_is_forgotten() -> None:
+    sandbox = ProcessSandbox()
+    limits = RunnerLimits(2**29, 32, 2**16, 2**20)
+    with ThreadPoolExecutor(6) as threads:
+        started = list(threads.map(lambda _: sandbox.start(limits, Language.triton, purpose=Purpose.read), range(6)))
+    assert len(sandbox._zygotes) == 1
+    assert set(sandbox._runners) == set(started)
+    sandbox.close()
+    assert all(runner.closed for runner in started)
