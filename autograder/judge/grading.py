@@ -277,9 +277,9 @@ class Grading:
         if not numbers or not self._results.any_passed():
             return
         is_beside = self._abreast.is_busy()
-        self._runners.pack()
-        # What has printed, passed or failed by now is known: nothing that is felt of this is told to anybody.
+        # What was printed, passed or failed by now is known: nothing that is felt of this is told to anybody.
         self._runners.precompile(Visibility.hidden, self._results.cases_of(Visibility.hidden))
+        self._runners.pack()
         runner = self._runners.another(Visibility.hidden)
         if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
             runner = self._alone()
