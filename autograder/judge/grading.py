@@ -181,6 +181,8 @@ class Grading:
         measurements = self._measure() if measures and self._goes_on() else ()
         findings = clocks.findings(measurements)
         if checks and self._results.none_failed():
+            # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave.
+            self._runners.end()
             self._begin_compiling()
             if self._compilation is not None:
                 self._phases.enter(Phase.profiling)
@@ -234,8 +236,6 @@ class Grading:
         if ahead and self._runners.ready():
             self._start_hidden(1)
         self._check_public(runner)
-        if ahead and not self._runners.precompiles and self._results.none_failed():
-            self._begin_compiling()
         self._check_hidden()
 
     def _may_begin_ahead(self) -> bool:
@@ -286,8 +286,6 @@ class Grading:
         if isinstance(runner, Failure):
             self._results.finish(numbers[0], as_checked(runner))
             return
-        if self._runners.precompiles and self._results.none_failed():
-            self._begin_compiling()
         found = dict(self._shown(runner, numbers))
         for number, checked in found.items():  # Said together: when each one came would tell its size.
             self._results.finish(number, checked)

@@ -231,6 +231,24 @@ def test_a_runner_beside_the_first_that_does_not_start_is_not_missed(
     assert len(asked) > 2
 
 
+@pytest.mark.parametrize("work", [Work.check, Work.all])
+def test_what_is_compiled_for_the_student_meets_nobody_who_knows_hidden_sizes(
+    single: Bench, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels' names are shown: memory that a runner of hidden cases holds, in /proc for all to read, must be gone."""
+    real, seen = Grading._begin_compiling, list[tuple[object, ...]]()
+
+    def begin(self: Grading) -> None:
+        runners = self._runners
+        seen.append((runners._present, *runners._beside, *runners._next, runners.precompiles))
+        assert all(result.verdict is Verdict.passed for result in self._results.all())
+        real(self)
+
+    monkeypatch.setattr(Grading, "_begin_compiling", begin)
+    assert single.grade(GOOD, work=work).verdict is Verdict.passed
+    assert seen == [(None, False)]
+
+
 def test_what_runs_at_the_same_time_is_spent_once(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading ten times instead of four must not use up what the hidden cases need."""
     real = Runners.another
