@@ -45,9 +45,7 @@ _NOTHING = (
 
 def stand_in(target: Target, launcher: type[Launcher] | None = None) -> None:
     """Make triton and torch see `target` in this process, from now on; launches go to a launcher that does nothing."""
-    device = AbsentDevice(target)
-    device.launcher_cls = launcher or Launcher
-    driver.set_active(device)
+    driver.set_active(AbsentDevice(target, launcher))
     # Timing candidates is for a device; here each is launched once, and the first is taken.
     triton.testing.do_bench = triton.testing.do_bench_cudagraph = bench
     _keep_no_choices()
@@ -69,10 +67,10 @@ def _keep_no_choices() -> None:
 class AbsentDevice:
     """A driver of triton's for a device that is not there."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, launcher: type[Launcher] | None = None) -> None:
         self._target = target
         self.utils = _Utils(target)
-        self.launcher_cls = Launcher
+        self.launcher_cls = launcher or Launcher
 
     def get_current_target(self) -> GPUTarget:
         """What to compile for."""

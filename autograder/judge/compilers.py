@@ -13,6 +13,7 @@ from autograder.assignment import Assignment
 from autograder.compile_checks.messages import Compile, Precompile, Read
 from autograder.contract import GradeRequest
 from autograder.errors import ContractError
+from autograder.judge import memory
 from autograder.judge.failure import from_exit
 from autograder.packets import decode, encode
 from autograder.protocol import MAX_PACKET
@@ -46,9 +47,8 @@ def ask_with_source(runner: Runner, request: GradeRequest, ask: Compile | Precom
     Raises:
         EndedError: the runner is gone.
     """
-    text = os.memfd_create("source", os.MFD_CLOEXEC)
+    text = memory.of_bytes("source", source_of(request))
     try:
-        os.pwrite(text, source_of(request), 0)
         send(runner, ask, [text, *others])
     finally:
         os.close(text)

@@ -202,8 +202,7 @@ class Conversation:
             packs: descriptors of what other runners of this source have packed; closed here.
         """
         if self._closing:
-            for descriptor in packs:
-                os.close(descriptor)
+            memory.close(packs)
             return _ENDED
         self._source = load.source
         descriptors = [-1, -1, *packs]
@@ -213,8 +212,7 @@ class Conversation:
             start = time.monotonic()
             sent = self._send(message, descriptors, "loading")
         finally:
-            for descriptor in descriptors[2:]:
-                os.close(descriptor)
+            memory.close(descriptors[2:])
         answer = sent or self._answer(Loaded, 0, start, "loading", self._limits.import_s)
         failed = answer if isinstance(answer, Failure) else self._limits_kept("loading")
         self._loaded = failed is None
@@ -400,9 +398,7 @@ class Conversation:
         if len(load.source) <= LONGEST_INLINE:
             return load, descriptors
         data = load.source.encode()
-        descriptor = os.memfd_create("source", os.MFD_CLOEXEC)
-        os.write(descriptor, data)
-        os.lseek(descriptor, 0, os.SEEK_SET)
+        descriptor = memory.of_bytes("source", data)
         return dataclasses.replace(load, source="", source_bytes=len(data)), [*descriptors, descriptor]
 
     def _send(self, message: FromJudge, descriptors: list[int], during: str) -> Failure | None:

@@ -1,9 +1,30 @@
-"""Memory of the judge's that a runner may fill: of a fixed size, and nobody writes it any more once that is sealed."""
+"""Memory that judge and runner share by its descriptor.
+
+What a runner may fill is of a fixed size, and nobody writes it any more once that is sealed.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterable
+
+
+def of_bytes(name: str, data: bytes) -> int:
+    """A descriptor of a copy of the bytes, to be read from its start."""
+    made = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        os.pwrite(made, data, 0)
+    except OSError:
+        os.close(made)
+        raise
+    return made
+
+
+def close(descriptors: Iterable[int]) -> None:
+    """Let go of them all."""
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def of_fixed_size(name: str, size: int) -> int:

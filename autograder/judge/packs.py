@@ -45,14 +45,12 @@ class Packs:
             try:
                 own += (os.dup(descriptor) for descriptor in self._sealed)
             except OSError:  # No more descriptors: compiled again, then.
-                for descriptor in own:
-                    os.close(descriptor)
+                memory.close(own)
                 own = []
             return own
 
     def close(self) -> None:
         """Let go of them."""
         with self._lock:
-            for descriptor in (*self._written, *self._sealed):
-                os.close(descriptor)
+            memory.close([*self._written, *self._sealed])
             self._written, self._sealed = [], []

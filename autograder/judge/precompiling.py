@@ -106,16 +106,14 @@ class Precompiling:
 
     def _work(self, cases: tuple[Case, ...], packs: Sequence[int]) -> None:
         with ExitStack() as last:  # From the last line to the first, whatever fails.
-            last.callback(self._over.set)
             try:
                 self._ask(cases, packs, last)
             except (SandboxError, EndedError, ContractError, OSError) as error:
                 logger.info("nothing was compiled ahead: %s", error)
             finally:
-                for descriptor in packs:
-                    os.close(descriptor)
-            # Nobody has to wait for the runner's end: removing a container takes a tenth of a second.
-            self._over.set()
+                # Nobody has to wait for the runner's end: removing a container takes a tenth of a second.
+                self._over.set()
+                memory.close(packs)
 
     def _ask(self, cases: tuple[Case, ...], packs: Sequence[int], last: ExitStack) -> None:
         """Have a runner compile; `last` ends it."""
@@ -168,8 +166,7 @@ class Ahead:
             packs: of what need not be compiled again; closed here.
         """
         if not cases or not _is_possible(self._request, self._sandbox):
-            for descriptor in packs:
-                os.close(descriptor)
+            memory.close(packs)
             return
         if visibility is Visibility.public and self._are_enough():
             self._quiet.enter_context(self._sandbox.quiet())
