@@ -63,10 +63,15 @@ def _compile(line: wire.Wire, request: Compile, compile_part: CompilePart, codes
 
 def _started(line: wire.Wire, compile_part: CompilePart, part: Part, code: int) -> int:
     """Have a process of its own do it: what libraries are told of a device holds for a whole process."""
+    return forked(lambda: line.send("Compiled", compile_part(part, code)))
+
+
+def forked(work: Callable[[], object]) -> int:
+    """The number of a process that does this and ends, whatever comes of it."""
     pid = os.fork()
     if pid == 0:
         try:
-            line.send("Compiled", compile_part(part, code))
+            work()
         finally:
             os._exit(0)
     return pid

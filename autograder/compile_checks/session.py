@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from autograder.compile_checks import absent, dry, faults, launches, parts, precompile
 from autograder.compile_checks.child import Child, Say
 from autograder.compile_checks.launches import Kernel, Launches, Resisting
-from autograder.compile_checks.messages import MOST_KERNELS, Compile, Part
+from autograder.compile_checks.messages import MOST_KERNELS, Compile, DryCase, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.protocol import Load
@@ -58,10 +63,14 @@ def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str
     load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
     # Made before the student's code has run: what that learns below, of a device that takes everything, is wrong.
     strict = Child(lambda say: _refusals(load, part, say))
+    # What several cases launch is compiled by all who come first.
+    has_cores = len(os.sched_getaffinity(0)) >= sum(len(one.cases) for one in request.parts)
+    beside = _Beside(load, part.cases[1:] if has_cores else (), request.budget_s / 2)
     kept = Launches(min(request.most, MOST_KERNELS), request.budget_s)
     launches.install(kept)
     with dry.without_memory():
-        course = _walk(load, part, kept)
+        course = _walk(load, part, kept, beside)
+    beside.end()
     if kept.any_refused:
         course = replace(course, refused=strict.work(STRICT_S).said[: len(part.cases)])
     else:
@@ -70,7 +79,42 @@ def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str
     return {"target": part.target, **parts.fitting(told, course, code)}
 
 
-def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
+class _Beside:
+    """Calls made in processes of their own, so that their kernels are in triton's cache when it is their turn here.
+
+    What they show is not kept: a kernel that is refused there is refused here again.
+    """
+
+    def __init__(self, load: Load, cases: Sequence[DryCase], patience_s: float) -> None:
+        self._end = time.monotonic() + patience_s
+        # The submission may take a process of its own for one of these, and wait for it.
+        self._running = [os.pidfd_open(parts.forked(partial(_call, load, case))) for case in cases]
+
+    def wait(self) -> None:
+        """Until the next one has ended, or has taken too long."""
+        if self._running:
+            select.select(self._running[:1], [], [], max(0.0, self._end - time.monotonic()))
+            self._end_first()
+
+    def end(self) -> None:
+        """End those that nobody waited for."""
+        while self._running:
+            self._end_first()
+
+    def _end_first(self) -> None:
+        running = self._running.pop(0)
+        with suppress(ProcessLookupError, ChildProcessError):
+            signal.pidfd_send_signal(running, signal.SIGKILL)
+            os.waitid(os.P_PIDFD, running, os.WEXITED)
+        os.close(running)
+
+
+def _call(load: Load, case: DryCase) -> None:
+    with dry.without_memory():
+        dry.call(dry.entry_of(load), load.arguments, case)
+
+
+def _walk(load: Load, part: Part, kept: Launches, beside: _Beside) -> parts.Course:
     """Load the source and call its entry on every case; what ended the first that did not end by itself."""
     try:
         entry = dry.entry_of(load)
@@ -80,6 +124,8 @@ def _walk(load: Load, part: Part, kept: Launches) -> parts.Course:
         return parts.Course(fault=faults.of_host(error, load.filename))
     ended: tuple[dict[str, Any] | None, str] = (None, "")
     for number, case in enumerate(part.cases):
+        if number:
+            beside.wait()
         kept.begin(number)
         try:
             dry.call(entry, load.arguments, case)

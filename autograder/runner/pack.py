@@ -11,19 +11,25 @@ import os
 import shutil
 import struct
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _LENGTH = struct.Struct("<Q")
 
 
-def pack(folder: Path, descriptor: int) -> None:
-    """Put a folder's files into the memory behind a descriptor; nothing, if there are none or they do not fit."""
-    if not folder.is_dir():
+def pack(folder: Path, descriptor: int, without: Collection[Path] = ()) -> None:
+    """Put a folder's files into the memory behind a descriptor; nothing, if there are none or they do not fit.
+
+    Args:
+        without: those that whoever gets this has in another pack.
+    """
+    files = [path for path in folder.rglob("*") if path not in without and path.is_file()]
+    if not files:
         return
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
-        tar.add(folder, arcname=".")
+        for path in files:
+            tar.add(path, arcname=str(path.relative_to(folder)))
     data = made.getvalue()
     if _LENGTH.size + len(data) > os.fstat(descriptor).st_size:
         return
@@ -45,14 +51,19 @@ def unpack(descriptor: int, folder: Path) -> None:
     data = os.pread(descriptor, min(length, os.fstat(descriptor).st_size), _LENGTH.size)
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        missing = [member for member in tar if not (folder / member.name).exists() or member.isdir()]
+        missing = [member for member in tar if not (folder / member.name).exists()]
         tar.extractall(folder, missing, filter="data")
 
 
-def unpack_all(descriptors: Iterable[int], folder: Path) -> None:
-    """Have the files of all packs, or where anything goes wrong none: half a file must not be taken for a whole one."""
+def unpack_all(descriptors: Iterable[int], folder: Path) -> set[Path]:
+    """Have the files of all packs, or where anything goes wrong none: half a file must not be taken for a whole one.
+
+    Returns:
+        What is in the folder now.
+    """
     try:
         for descriptor in descriptors:
             unpack(descriptor, folder)
     except Exception:  # noqa: BLE001 -- whatever a pack is; then everything is compiled again.
         shutil.rmtree(folder, ignore_errors=True)
+    return set(folder.rglob("*"))

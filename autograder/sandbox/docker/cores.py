@@ -31,7 +31,7 @@ class Cores:
     Attributes:
         judge: of the judge's process.
         submission, reference: of either side; they take turns.
-        warm: of containers that import and wait, and of those that compile for devices that are not there.
+        warm: of containers that import and wait.
     """
 
     judge: str = ""

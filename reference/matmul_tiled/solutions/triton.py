@@ -114,11 +114,14 @@ def matmul(
     if not a.is_cuda:
         # The interpreter pays per operation on a tile: few and large ones, but still several to a matrix.
         block_m, block_n, block_k, warps, stages = 64, 128, 32, 4, 1
+    elif a.element_size() == 2 and triton.cdiv(m, 128) * triton.cdiv(n, 256) < _multiprocessors(a):
+        # Large tiles would leave multiprocessors idle: 131 µs instead of 68 for 1480 × 547 × 1948 on an H200.
+        block_m, block_n, block_k, warps, stages = 64, 128, 32, 4, 3
     elif a.element_size() == 2:
         block_m, block_n, block_k, warps, stages = 128, 256, 64, 8, 3
     else:
         # Without tensor cores: a thread multiplies four by eight elements of a tile out of its registers.
-        block_m, block_n, block_k, warps, stages = 64, 64, 32, 4, 3
+        block_m, block_n, block_k, warps, stages = 128, 64, 16, 8, 4
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     _matmul_kernel[grid](
         a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride,
@@ -134,7 +137,7 @@ def _has_descriptor(matrix: torch.Tensor) -> bool:
 def _matmul_by_descriptors(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, m: int, n: int, k: int) -> None:
     if a.is_cuda:
         block_m, block_n, block_k, group, stages = 128, 256, 64, 16, 4
-        programs = torch.cuda.get_device_properties(a.device).multi_processor_count
+        programs = _multiprocessors(a)
     else:
         block_m, block_n, block_k, group, stages, programs = 64, 128, 32, 8, 1, 1
     tiles = triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
@@ -145,6 +148,10 @@ def _matmul_by_descriptors(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, m:
         m, n, k,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, num_warps=8, num_stages=stages,
     )  # fmt: skip
+
+
+def _multiprocessors(matrix: torch.Tensor) -> int:
+    return torch.cuda.get_device_properties(matrix.device).multi_processor_count
 
 
 def _described(matrix: torch.Tensor, shape: tuple[int, int], block: tuple[int, int]) -> TensorDescriptor:
