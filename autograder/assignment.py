@@ -157,6 +157,10 @@ class Tolerance:
     row_factor: float = 0.0
 
 
+MOST_TOTAL_S = 300.0
+"""Of any rung: whoever waits for an attempt has to wait longer, or a submission that uses it all is nobody's fault."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one submission may use."""
@@ -523,10 +527,16 @@ def _check_names(assignment: Assignment, reader: Reader) -> None:
             raise reader.error(where, f"{name!r} cannot be a name in Python")
 
 
-def _check_numbers(assignment: Assignment, reader: Reader) -> None:
+def _check_limits(limits: Limits, reader: Reader) -> None:
     for limit in dataclasses.fields(Limits):
-        if getattr(assignment.limits, limit.name) <= 0:
+        if getattr(limits, limit.name) <= 0:
             raise reader.error(f"limits.{limit.name}", "has to be above 0")
+    if limits.total_s > MOST_TOTAL_S:
+        raise reader.error("limits.total_s", f"has to be {MOST_TOTAL_S:g} or less")
+
+
+def _check_numbers(assignment: Assignment, reader: Reader) -> None:
+    _check_limits(assignment.limits, reader)
     for share in dataclasses.fields(Points):
         if getattr(assignment.points, share.name) < 0:
             raise reader.error(f"points.{share.name}", "cannot be below 0")

@@ -396,7 +396,8 @@ class Bound:
         calls: K, calls of one batch.
         batches: the submission's.
         reference_batches: the reference's, alone: from before the submission was loaded where the limit that follows
-            from those is kept; if it is not, taken after its runner was killed.
+            from those is kept; if it is not, taken after its runner was killed. None where the submission is so slow
+            that its batches have fewer calls; then nothing is taken off them either, a null of 0.
         null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes.
         sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
         excess: by which part it lies above the event clock; the reached ε.

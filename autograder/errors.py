@@ -6,6 +6,7 @@ The tree, each with when it is raised:
     ├── ContractError            a message does not have the shape, size or type that the contract gives it
     ├── ManifestError            an assignment's files are wrong: says the file, the key, the line and a suggestion
     ├── SandboxError             the sandbox could not start, freeze or remove a runner
+    │   └── NotStoppedError      its processes go on though they were told to stop
     ├── GpuError                 there is no such GPU, or its driver refused something of ours
     │   └── GpuMemoryError       the device has no memory left for something of ours
     └── ProtocolError            the judge itself broke the protocol (a runner that breaks it gets a verdict instead)
@@ -26,6 +27,10 @@ class ContractError(HarnessError):
 
 class SandboxError(HarnessError):
     """The sandbox could not start, freeze or remove a runner."""
+
+
+class NotStoppedError(SandboxError):
+    """Processes of a runner go on though they were told to stop; whose fault that is, the judge has to find out."""
 
 
 class GpuError(HarnessError):

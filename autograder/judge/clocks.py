@@ -40,7 +40,7 @@ TOO_FAST = "The time is far below the best one that was verified."
 BELOW_FLOOR = "The time is shorter than what the device can do by its data sheet."
 
 _LEAST_US = 1e-3
-"""What an event clock tells apart at best; a forged one may say 0."""
+"""What an event clock tells apart at best; samples of older judges may be 0."""
 
 _KINDS = {
     SLOWED: FindingKind.slowed_reference,
@@ -140,6 +140,8 @@ def _clock(found: Measurement, rules: Rules) -> str:
     if samples.slowed(found) and limit.sealed_us <= found.time_us * (1 + limit.epsilon):
         # The submission's own time is borne out: only the reference's was not what it should be.
         return found.clock
+    if not limit.reference_batches:
+        return samples.BOUND
     alone_us = found.control.reference_us if found.control else found.reference_us
     most = rules.most(alone_us)
     theirs = samples.sealed_call_us(limit, limit.reference_batches) / alone_us - 1

@@ -57,7 +57,7 @@ from autograder.judge.compilers import (
 from autograder.judge.failure import clean, from_exit, from_raised
 from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 from autograder.protocol import Raised
-from autograder.sandbox import Exit, Purpose, Runner, Sandbox
+from autograder.sandbox import Exit, Purpose, Runner, Sandbox, Side
 
 LANGUAGES = (Language.triton, Language.cuda)
 """Those whose launches are compiled."""
@@ -196,7 +196,9 @@ class Compilation:
         self._started(Purpose.read)
 
     def _started(self, purpose: Purpose) -> Runner:
-        self._runners[purpose] = runner = self._sandbox.start(LIMITS, self._request.language, purpose=purpose)
+        language = self._request.language
+        runner = self._sandbox.start(LIMITS, language, side=Side.untimed, purpose=purpose)
+        self._runners[purpose] = runner
         return runner
 
     def _collect(self, jobs: list[_Job]) -> None:
@@ -216,7 +218,10 @@ class Compilation:
             self._runners.pop(Purpose.compile).close()
         for job in jobs:
             # Nobody who could still write has the memory, or has it mapped.
-            memory.seal(job.code)
+            try:
+                memory.seal(job.code)
+            except OSError:  # Somebody has seen to it that nothing can be sealed any more: nobody who compiles does.
+                job.fail(SOMETHING_ELSE)
 
     def _read(self, jobs: list[_Job]) -> None:
         """Have the machine code read by the runner that has seen nothing else."""

@@ -19,13 +19,22 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from autograder.assignment import Limits
 from autograder.contract import Launch, Verdict
-from autograder.errors import ContractError, SandboxError
+from autograder.errors import ContractError, NotStoppedError, SandboxError
 from autograder.judge import memory
 from autograder.judge.buffers import SharedTensor, Snapshot
 from autograder.judge.control import ControlWord, Nonces
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
-from autograder.judge.failure import Failure, clean, from_exit, from_raised, out_of_time, out_of_total, violation
+from autograder.judge.failure import (
+    Failure,
+    clean,
+    from_exit,
+    from_raised,
+    not_stopped,
+    out_of_time,
+    out_of_total,
+    violation,
+)
 from autograder.judge.host import HOST
 from autograder.judge.slabs import BatchMemory
 from autograder.packets import decode, encode
@@ -331,15 +340,15 @@ class Conversation:
             return self._gone("a batch of calls")
         answer = self._awaited(Returned, nonce, start, "a batch of calls", self._limits.call_s, spin=True)
         if not isinstance(answer, Returned):
-            self._runner.freeze()
-            return answer if isinstance(answer, Failure) else violation("The control channel was written to.")
+            failed = answer if isinstance(answer, Failure) else violation("The control channel was written to.")
+            return self._stopped("a batch of calls") or failed
         memory.take()
         self._device.settle()
         sealed_us = (time.monotonic() - start) * 1e6
-        event_us = self._runner_word.read()[1] / 1e3
+        event_us = self._event_us()
         self._broken = self._released(nonce)
-        self._runner.freeze()
-        return self._limits_kept("a batch of calls") or FinishedBatch(memory.snapshots(), sealed_us, event_us)
+        failed = self._stopped("a batch of calls") or self._limits_kept("a batch of calls")
+        return failed or FinishedBatch(memory.snapshots(), sealed_us, event_us)
 
     def _let_go(self, nonce: int) -> None:
         """Thaw the runner until a call's memory is free: what it frees later, it frees in a call that is timed.
@@ -349,7 +358,7 @@ class Conversation:
         self._runner.thaw()
         self._broken = self._released(nonce)
         if not (self._broken and self._broken.ended):
-            self._runner.freeze()
+            self._stopped("letting go of memory")
 
     def _released(self, nonce: int) -> Failure | None:
         """Wait until the runner says that it has; it has had its answer in, so this is nobody's measured time."""
@@ -417,9 +426,23 @@ class Conversation:
         answer = self._awaited(wanted, nonce, start, during, limit_s)
         if isinstance(answer, Failure) and answer.ended:
             self._loaded = False
-        else:
+            return answer
+        return self._stopped(during) or answer
+
+    def _stopped(self, during: str) -> Failure | None:
+        """Stop the runner, for which it has no more time than for its calls; one that goes on has no further call.
+
+        It is no error of ours: whoever could make it one would be graded again for it.
+        """
+        start = time.monotonic()
+        try:
             self._runner.freeze()
-        return answer
+        except NotStoppedError:
+            self._broken = not_stopped(during)
+            return self._broken
+        finally:
+            self._budget.spend(time.monotonic() - start)
+        return None
 
     def _awaited(
         self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float, *, spin: bool = False
@@ -497,15 +520,18 @@ class Conversation:
         ending = self._runner.poll()
         return from_exit(ending, during) if ending is not None else None
 
+    def _event_us(self) -> float:
+        """What the runner's clock says: a nanosecond at least, as one that says 0 among others would void them all."""
+        return max(self._runner_word.read()[1], 1) / 1e3
+
     def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> Finished:
-        event_us = self._runner_word.read()[1] / 1e3
         launches = tuple(
             Launch(clean(launch.kernel, MAX_NAME), launch.grid[:3], launch.calls)
             for launch in answer.launches[:MOST_NAMES]
         )
         operations = _named(answer.operations)
         ran = tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in answer.ran[:MOST_NAMES])
-        return Finished(snapshots, sealed_us, event_us, launches, operations, answer.written[:MOST_NAMES], ran)
+        return Finished(snapshots, sealed_us, self._event_us(), launches, operations, answer.written[:MOST_NAMES], ran)
 
 
 def _named(said: Mapping[str, Said]) -> dict[str, Said]:

@@ -113,6 +113,12 @@ def out_of_total(total_s: float) -> Failure:
     return Failure(Verdict.time_limit, f"All calls together took more than {total_s:.3g} s. {advice}")
 
 
+def not_stopped(during: str) -> Failure:
+    """It answered, and what it began goes on: a thread or a child in a system call that does not end."""
+    advice = "Ask the system for less at a time, and leave nothing running."
+    return Failure(Verdict.time_limit, f"After {during} a process of the submission could not be stopped. {advice}")
+
+
 def signal_name(number: int) -> str:
     """`SIGSEGV`, or the number where it has no name."""
     try:

@@ -181,8 +181,10 @@ class Grading:
         measurements = self._measure() if measures and self._goes_on() else ()
         findings = clocks.findings(measurements)
         if checks and self._results.none_failed():
-            # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave.
-            self._runners.end()
+            # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave, nor
+            # be told by one that was beside them and looked.
+            self._look.wait()
+            self._runners.close()
             self._begin_compiling()
             if self._compilation is not None:
                 self._phases.enter(Phase.profiling)
@@ -193,7 +195,7 @@ class Grading:
         return self._report(measurements=measurements, findings=findings)
 
     def _first_runner(self) -> Conversation | Failure:
-        """Where kernels are compiled ahead, every runner of the check takes its context while the first one waits."""
+        """Where kernels are compiled ahead, all that are dealt cases take their context while the first one waits."""
         if self._may_begin_ahead():
             self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
         if not self._runners.precompiles:
@@ -203,11 +205,12 @@ class Grading:
         return self._alone() if isinstance(runner, Failure) and runner.verdict in SHARED else runner
 
     def _begin_those_that_wait(self) -> None:
-        """Begin what is not dealt public cases, so far as runners wait for it; what cannot start now comes later."""
+        """Begin those of the hidden cases, so far as they wait; what cannot start now comes later.
+
+        Not the look: the driver makes one context after the other, and whoever works meanwhile waits for it.
+        """
         try:
             self._start_hidden(min(1 + self._others(Visibility.hidden), self._runners.ready()))
-            if self._runners.ready() >= self._look.runners:
-                self._look.begin()
         except SandboxError as error:
             logger.warning("a runner beside the first did not start: %s", error)
 
@@ -261,7 +264,8 @@ class Grading:
         def at_last() -> None:
             # Not before: whoever takes a context keeps those who work from the driver.
             if self._may_begin_ahead():
-                self._look.begin()
+                if not self._runners.precompiles:
+                    self._look.begin()
                 # Of those that wait still: nobody waits for a container to be made.
                 self._start_hidden(1 + self._others(Visibility.hidden))
 
@@ -276,9 +280,11 @@ class Grading:
         numbers = self._results.of(Visibility.hidden)
         if not numbers or not self._results.any_passed():
             return
-        is_beside = self._abreast.is_busy()
         # What was printed, passed or failed by now is known: nothing that is felt of this is told to anybody.
         self._runners.precompile(Visibility.hidden, self._results.cases_of(Visibility.hidden))
+        if self._may_begin_ahead():
+            self._look.begin()  # Its runners take their contexts while that is compiled.
+        is_beside = self._abreast.is_busy()
         self._runners.pack()
         runner = self._runners.another(Visibility.hidden)
         if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:

@@ -5,11 +5,12 @@ Only staff learn what is found, so that it does not matter what else is on the d
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autograder.assignment import Assignment, Case
 from autograder.contract import DeviceKernel, Finding, GradeRequest, Lane, Mode, Visibility
@@ -20,6 +21,8 @@ from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Finished
 from autograder.judge.failure import Failure
 from autograder.judge.runners import Runners
+
+logger = logging.getLogger(__name__)
 
 _LACKED = (*NO_MEMORY, SandboxError)
 """What somebody who had taken the device's memory does to whoever begins beside him."""
@@ -61,19 +64,22 @@ class Look:
         self.record = ghost.Record()
         self.kernels: tuple[DeviceKernel, ...] = ()
 
-    @property
-    def runners(self) -> int:
-        """How many it takes."""
-        return 1 + bool(self._traced_cases) if self._wanted else 0
-
     def begin(self) -> None:
-        """Begin, beside the cases, where it is wanted and has not begun."""
-        if self._replayed is not None or not self._wanted:
+        """Begin, beside the cases, where it is wanted and has not begun; what cannot start now comes later."""
+        if not self._wanted:
             return
-        tracing, replaying = self._runners.tracing() if self._traced_cases else None, self._runners.ghost()
-        if tracing is not None:
-            self._traced = self._abreast.aside(partial(self._aside, self._trace, tracing))
-        self._replayed = self._abreast.aside(partial(self._aside, self._replay, replaying))
+        try:
+            if self._traced is None and self._traced_cases:
+                self._traced = self._abreast.aside(partial(self._aside, self._trace, self._runners.tracing()))
+            if self._replayed is None:
+                self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))
+        except SandboxError as error:
+            logger.warning("a runner that looks did not start beside the cases: %s", error)
+
+    def wait(self) -> None:
+        """Until nobody looks any more who has begun beside the cases."""
+        begun: list[Future[Any]] = [one for one in (self._traced, self._replayed) if one is not None]
+        wait(begun)
 
     def _aside(self, look: Callable[[Begin], Value], begin: Begin) -> Value:
         """Have a look; it is none if its runner was ended in it, however that showed."""

@@ -86,6 +86,11 @@ def by_clock(pair: Pair, clock: str) -> tuple[float, float]:
     return pair.submission_sealed_us, pair.reference_sealed_us
 
 
+def call_us(pairs: Sequence[Pair], clock: str) -> float:
+    """How many microseconds a call of the submission takes by one clock: the median, of an even number the upper."""
+    return statistics.median_high(by_clock(pair, clock)[0] for pair in pairs)
+
+
 def interval(samples: Sequence[float]) -> tuple[float, float]:
     """A block-bootstrap interval of the median: blocks keep what neighbours in time have in common.
 

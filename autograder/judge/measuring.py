@@ -87,17 +87,19 @@ class Measuring:
             control=quiet.control(timed, node_spread()) if controls else None,
             floor_us=floor_us(self._checker.assignment, timed.case, lane) if self._defences.floor else 0.0,
         )
-        if timed.batches:
-            found = dataclasses.replace(found, bound=self._bound(found, timed, quiet))
+        if timed.batches and timed.prepared:
+            found = dataclasses.replace(found, bound=self._bound(found, timed, timed.prepared, quiet))
         self.exclusive_s += time.monotonic() - start
         return clocks.standing(found, asked, self._rules)
 
-    def _bound(self, found: Measurement, timed: Timed, quiet: Quiet) -> Bound:
-        """The bound; where it was missed, by what the reference shows now, when nobody is left who could slow it."""
-        prepared = self._known[timed.case.name]
+    def _bound(self, found: Measurement, timed: Timed, prepared: Prepared, quiet: Quiet) -> Bound:
+        """The bound; where it was missed, by what the reference shows now, when nobody is left who could slow it.
+
+        Not for a slow submission's fewer calls: in as few of the reference's the exchange would be what is seen.
+        """
         taken = clocks.Batches(prepared.calls, prepared.null_us, timed.batches, prepared.alone)
         made = clocks.bound(clocks.scored_us(found), taken, prepared.limit)
-        if made.bounded:
+        if made.bounded or not prepared.alone:
             return made
         taken = dataclasses.replace(taken, theirs=quiet.batches(timed, prepared))
         alone_us = found.control.reference_us if found.control else found.reference_us

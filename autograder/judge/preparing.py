@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.assignment import Assignment, Case
 from autograder.contract import Batch
@@ -50,6 +50,18 @@ class Prepared:
     null_us: tuple[float, ...]
     alone: tuple[Batch, ...]
     limit: float
+
+    def fitting(self, call_us: float, rules: Rules) -> Prepared:
+        """The same for a submission whose call takes so long: where a batch would take more than a second, fewer calls.
+
+        They take half a second at least, beside which an exchange is nothing: no null is taken off, and nothing is
+        compared with the reference's batches, which have another number of calls.
+        """
+        if self.calls * call_us <= rules.longest_us:
+            return self
+        calls = max(1, int(rules.longest_us / call_us))
+        together = min(self.together, calls)
+        return replace(self, calls=calls - calls % together, together=together, null_us=(0.0,), alone=())
 
     def bound_us(self, batches: Sequence[Batch]) -> float:
         """An upper bound of one call's time: what is left of the shortest batch without the shortest null."""

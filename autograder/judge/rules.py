@@ -1,7 +1,8 @@
 """How a lane measures, and at which thresholds; `docs/measurement.md` publishes what they let through.
 
-Every number here is one that a submission knows. None of them can be steered by it: how many samples are taken follows
-from n and one fixed second stage, and a batch more only makes the bound tighter.
+Every number here is one that a submission knows. None of them can be steered by it to its gain: how many samples are
+taken follows from n and one fixed second stage, a batch more only makes the bound tighter, and a slow submission's
+shorter batch has nothing taken off.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Rules:
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         least_calls, most_calls: of one batch.
+        longest_us: of one batch, by the submission's own clock: a slower one is given fewer calls.
         most_slabs: of one batch; one descriptor each.
         together_us: short calls share a slab, as many as take no longer: receiving, mapping and launching take the
             host 0.2 ms for a slab of a gigabyte, twice as long on a core whose sibling works, and must be shorter.
@@ -56,6 +58,7 @@ class Rules:
     batch_us: float = 10000.0
     least_calls: int = 8
     most_calls: int = 256
+    longest_us: float = 1e6
     most_slabs: int = 56
     together_us: float = 1000.0
     most_batches: int = 3

@@ -187,12 +187,6 @@ class Runners:
         others = (talk.log()[start:] for talk, start in self._beside.items())
         return "".join([self._present.log(), *others])
 
-    def end(self) -> None:
-        """End the present runner, those beside it and those that would have come next, and what compiles for them."""
-        others, self._next = self._next, []
-        self._ahead.close()
-        self._end_present(others)
-
     def close(self) -> None:
         """End them all."""
         self.cut_short = self.cut_short or bool(self._aside)

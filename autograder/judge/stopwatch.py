@@ -11,7 +11,7 @@ from autograder.errors import HarnessError
 from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
-from autograder.judge.measure import by_clock, timed_pairs, too_wide
+from autograder.judge.measure import call_us, timed_pairs, too_wide
 from autograder.judge.preparing import Prepared
 from autograder.judge.problem import Tensors
 from autograder.judge.references import Reference
@@ -26,6 +26,7 @@ class Timed:
     Attributes:
         last: its last call, which passed or ended the measuring.
         stages: pairs by stage of sampling.
+        prepared: what the batches were taken with.
         inputs, expected: what the reference was called with last, and what it made of it.
     """
 
@@ -34,6 +35,7 @@ class Timed:
     pairs: tuple[Pair, ...] = ()
     stages: tuple[int, ...] = ()
     batches: tuple[Batch, ...] = ()
+    prepared: Prepared | None = None
     inputs: Tensors | None = None
     expected: Tensors | None = None
 
@@ -89,12 +91,13 @@ class Stopwatch:
         if not last.passed:
             return Timed(case, last, pairs)
         turns.finish()
-        batches = self._batches(turns, pairs, prepared) if prepared else ()
-        return Timed(case, last, pairs, tuple(stages), batches, turns.inputs, turns.expected)
+        fitting = prepared and prepared.fitting(call_us(pairs, self._device.clock), self._rules)
+        batches = self._batches(turns, pairs, fitting) if fitting else ()
+        return Timed(case, last, pairs, tuple(stages), batches, fitting, turns.inputs, turns.expected)
 
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""
-        event_us = sorted(by_clock(pair, self._device.clock)[0] for pair in pairs)[len(pairs) // 2]
+        event_us = call_us(pairs, self._device.clock)
         enough_us = event_us * (1 + prepared.limit - self._rules.spare)
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from autograder.protocol import Arm, Call, Load
@@ -38,6 +39,7 @@ class Session:
         self._garbage = (gc.collect, gc.disable, gc.enable, gc.isenabled)
         self._tracer = Tracer()
         self._filename = ""
+        self._unpacked: set[Path] = set()
 
     def run(self) -> None:
         """Answer the judge."""
@@ -66,12 +68,12 @@ class Session:
     def _unpack(self, packs: list[int]) -> None:
         """Have what was compiled elsewhere; where that goes wrong, everything is compiled here."""
         if packs and (folder := self._loader.made()) is not None:
-            pack.unpack_all(packs, folder)
+            self._unpacked = pack.unpack_all(packs, folder)
 
     def _pack(self, descriptors: list[int]) -> None:
         with suppress(Exception):
             if (folder := self._loader.made()) is not None:
-                pack.pack(folder, descriptors[0])
+                pack.pack(folder, descriptors[0], self._unpacked)
         wire.close(descriptors)
         self._line.send("Packed", {})
 

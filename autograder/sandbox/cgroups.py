@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.errors import SandboxError
+from autograder.errors import NotStoppedError, SandboxError
 
 PREFIX = "kernel-ladder"
 _FREEZE_S = 5.0
@@ -203,12 +203,16 @@ class Freezer:
         self._events = os.open(f"{folder}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC) if modern else -1
 
     def freeze(self) -> None:
-        """Stop every process in it; returns when they are stopped."""
+        """Stop every process in it; returns when they are stopped.
+
+        Raises:
+            NotStoppedError: one is not after seconds, such as in a system call that takes so long.
+        """
         os.pwrite(self._state, b"FROZEN" if self._events < 0 else b"1", 0)
         deadline = time.monotonic() + _FREEZE_S
         while not self._is_frozen():
             if time.monotonic() > deadline:
-                raise SandboxError("a runner could not be frozen")
+                raise NotStoppedError(f"a runner could not be frozen within {_FREEZE_S:g} s")
             # Looked at rather than waited for: version 2 tells of a change at most every 10 ms, which would be in every
             # time that is measured.
             time.sleep(_LOOK_S)

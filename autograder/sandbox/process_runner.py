@@ -9,7 +9,7 @@ import socket
 from contextlib import ExitStack, suppress
 
 from autograder import codec
-from autograder.errors import SandboxError
+from autograder.errors import NotStoppedError, SandboxError
 from autograder.sandbox import Exit, Promise, RunnerLimits, cgroups, removal, tree
 from autograder.sandbox.output import Output
 from autograder.sandbox.plan import Plan, Report
@@ -76,7 +76,7 @@ class ProcessRunner:
         if self._group.freezes:
             self._group.freeze()
         elif not tree.stop(self.pid):
-            raise SandboxError("the runner's processes cannot be stopped")
+            raise NotStoppedError("the runner's processes cannot be stopped")
 
     def thaw(self) -> None:
         """Let them go on."""

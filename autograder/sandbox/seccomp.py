@@ -13,6 +13,7 @@ the kernel that a kernel exercise never opens, and everything that would undo an
     keys           key rings outlive the runner
     memory kept    System V and POSIX queues and shared memory outlive the runner where there is no IPC namespace
     by handle      files opened by number instead of by path pass every check of paths
+    page cache     what one runner has read of a file that all may read, another one could find there: hidden sizes
     wake-ups       signals that a stopped process arranges for itself (timers, parent's death, descriptors) end a freeze
     priorities     a user may slow down, pin or limit every process of their own, the judge's too where that is the same
                    user; `prlimit` and `sched_setaffinity` only of itself
@@ -68,6 +69,7 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "fanotify_init": (300, 262),
         "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18),
     },
+    "page cache": {"fadvise64": (221, 223), "readahead": (187, 213), "cachestat": (451, 451)},
     "wake-ups": {"timer_create": (222, 107)},
     "priorities": {
         "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
@@ -83,6 +85,7 @@ _CLONE3: Final = 435
 _BY_ARGUMENT: Final = {
     "clone": (56, 220), "socketpair": (53, 199), "prctl": (157, 167), "fcntl": (72, 25), "ioctl": (16, 29),
     "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "sched_setaffinity": (203, 122),
+    "preadv2": (327, 286),
 }  # fmt: skip
 
 _NEW_NAMESPACES: Final = 0x7E02_0000
@@ -148,6 +151,8 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     steps += _block(by_argument["prctl"], [*_if_value(0, [kernel.PR_SET_PDEATHSIG])])
     steps += _block(by_argument["fcntl"], [*_if_value(1, [_F_SETOWN, _F_SETSIG, _F_SETOWN_EX])])
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
+    # Not waiting for a disk is the flag that says whether it would have to be waited for.
+    steps += _block(by_argument["preadv2"], _unless_value(5, 0))
     steps += _block(by_argument["prlimit64"], _unless_value(0, 0))
     steps += _block(by_argument["sched_setaffinity"], _unless_value(0, 0))
     if gpu and not network:

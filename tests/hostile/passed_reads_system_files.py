@@ -21,8 +21,8 @@ PATHS = ["/etc/shadow", "/root", "/home", "/var", "/tmp", "/proc/1/environ", "/s
 for path in PATHS:
     try:
         if os.path.isdir(path):
-            # The driver of a GPU leaves a folder in its own.
-            found = set(os.listdir(path)) - {".nv"}
+            # Its own folder has what the driver of a GPU leaves there, and what was compiled of this file.
+            found = set(os.listdir(path)) - {".nv", ".triton"}
             print("LOOT", path, sorted(found)[:3]) if found else None
         else:
             with open(path, "rb") as file:

@@ -52,7 +52,8 @@ def _bound(found: Measurement, rules: Rules) -> Bound | None:
     made = found.bound
     taken = clocks.Batches(made.calls, made.null_us, made.batches, made.reference_batches)
     alone_us = found.control.reference_us if found.control else found.reference_us
-    return clocks.bound(clocks.scored_us(found), taken, clocks.widened(alone_us, taken, rules))
+    limit = clocks.widened(alone_us, taken, rules) if made.reference_batches else made.epsilon
+    return clocks.bound(clocks.scored_us(found), taken, limit)
 
 
 def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> Control | None:

@@ -129,6 +129,7 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ('entry = "double"', 'entry = "class"', "entry: 'class' cannot be a name in Python"),
         ('name = "a_row"', 'name = "a row"', ".name: 'a row' cannot be a name in Python"),
         ("call_s = 2", "call_s = -2", "limits.call_s: has to be above 0"),
+        ("total_s = 20", "total_s = 301", "limits.total_s: has to be 300 or less"),
         ("pairs = 3", "pairs = 0", "lane.cpu.pairs: has to be 1 or more"),
     ],
 )

@@ -274,6 +274,25 @@ def test_what_can_still_be_forged_is_the_machine_code_itself(sandbox: ProcessSan
     assert taken[0].registers == taken[1].registers == honest[0].registers
 
 
+SEALS_ALL = """
+import fcntl
+for descriptor in range(3, 64):
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)
+    except OSError:
+        pass
+"""
+
+
+def test_what_cannot_be_sealed_is_not_believed_and_no_fault_of_ours(sandbox: ProcessSandbox) -> None:
+    """Were it ours, a requirement of the exercise could not be told to be unmet."""
+    source = HEAD + SEALS_ALL + ADD + ENTRY + LAUNCH
+    for found in check(one_case(), asked(source, VECTOR_ADD.slug), sandbox).values():
+        assert found.shown.message == "The compiler's process said something else than what it was asked for."
+        assert not found.shown.kernels
+        assert not found.ours
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -25,6 +25,7 @@ from autograder.judge.grading import Grading
 from autograder.judge.host import HOST
 from autograder.judge.look import Look
 from autograder.judge.problem import load_problem
+from autograder.judge.runners import Runners
 from autograder.protocol import Load
 from autograder.sandbox import Runner
 
@@ -248,6 +249,47 @@ def test_a_look_that_did_not_begin_beside_others_is_had_alone(
     assert result.verdict is Verdict.passed
     assert FindingKind.no_replay not in {one.kind for one in result.findings}
     assert alone == ([True] if during == "_replay" else [])  # A CPU has no trace.
+
+
+def test_a_look_whose_runner_cannot_be_started_beside_others_is_had_alone(
+    many: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, started = Runners.ghost, list[bool]()
+
+    def ghost(self: Runners) -> Begin:
+        started.append(self._present is None)
+        if not started[-1]:
+            raise SandboxError("no container could be made")
+        return real(self)
+
+    monkeypatch.setattr(Runners, "ghost", ghost)
+    result = many.grade(GOOD, work=Work.check)
+    assert result.verdict is Verdict.passed
+    assert FindingKind.no_replay not in {one.kind for one in result.findings}
+    assert started == [False, False, True]  # Asked again when the hidden cases begin.
+
+
+@pytest.mark.parametrize("precompiles", [False, True])
+def test_where_kernels_are_compiled_ahead_the_look_begins_when_no_public_case_is_called_any_more(
+    many: Bench, precompiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read on an H200: public calls waited for the contexts of those who look, 0.3 s of a check."""
+    real_hidden, real_begin = Grading._check_hidden, Look.begin
+    order: list[str] = []
+
+    def check_hidden(self: Grading) -> None:
+        order.append("public cases are over")
+        real_hidden(self)
+
+    def begin(self: Look) -> None:
+        order.append("the look begins")
+        real_begin(self)
+
+    monkeypatch.setattr(Grading, "_check_hidden", check_hidden)
+    monkeypatch.setattr(Look, "begin", begin)
+    monkeypatch.setattr(Runners, "precompiles", precompiles)
+    assert many.grade(GOOD, work=Work.check).verdict is Verdict.passed
+    assert order[0] == ("public cases are over" if precompiles else "the look begins")
 
 
 def test_a_runner_that_was_started_ahead_and_could_not_begin_is_started_again(

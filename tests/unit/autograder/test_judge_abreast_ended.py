@@ -233,19 +233,25 @@ def test_a_runner_beside_the_first_that_does_not_start_is_not_missed(
 
 @pytest.mark.parametrize("work", [Work.check, Work.all])
 def test_what_is_compiled_for_the_student_meets_nobody_who_knows_hidden_sizes(
-    single: Bench, work: Work, monkeypatch: pytest.MonkeyPatch
+    many: Bench, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kernels' names are shown: memory that a runner of hidden cases holds, in /proc for all to read, must be gone."""
+    """Kernels' names are shown: memory that a runner of hidden cases holds, in /proc for all to read, must be gone.
+
+    So must whoever looked beside the hidden cases: it could have felt it there, and hold it now.
+    """
     real, seen = Grading._begin_compiling, list[tuple[object, ...]]()
 
     def begin(self: Grading) -> None:
         runners = self._runners
-        seen.append((runners._present, *runners._beside, *runners._next, runners.precompiles))
+        seen.append((runners._present, *runners._beside, *runners._next, *runners._aside, runners.precompiles))
         assert all(result.verdict is Verdict.passed for result in self._results.all())
+        assert self._look._replayed is not None
+        assert self._look._replayed.done()
+        assert self._look._replayed.exception() is None
         real(self)
 
     monkeypatch.setattr(Grading, "_begin_compiling", begin)
-    assert single.grade(GOOD, work=work).verdict is Verdict.passed
+    assert many.grade(GOOD, work=work).verdict is Verdict.passed
     assert seen == [(None, False)]
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from grading_bench import GOOD, Bench, kernel
 
+from autograder import samples
 from autograder.contract import Batch, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
@@ -138,7 +139,7 @@ def test_a_forged_clock_ranks_by_the_sealed_batches(
     result = measure(bench, FORGES)
     assert result.verdict is Verdict.passed, result.explanation
     (found,) = result.measurements
-    assert {pair.submission_event_us for pair in found.pairs} == {0.0}
+    assert {pair.submission_event_us for pair in found.pairs} == {0.001}
     assert found.clock in {"bound", "batches"}
     assert found.time_us > 0
 
@@ -146,7 +147,26 @@ def test_a_forged_clock_ranks_by_the_sealed_batches(
 def test_without_batches_a_forged_clock_ranks(bench: Bench, host: EventHost) -> None:
     off = dataclasses.replace(ALL_ON, batches=False)
     (found,) = measure(bench, FORGES, defences=off).measurements
-    assert (found.clock, found.time_us, found.bound) == ("event", 0.0, None)
+    assert (found.clock, found.time_us, found.bound) == ("event", 0.001, None)
+
+
+FORGES_ONE = kernel(
+    top="real = time.perf_counter_ns\nsaid = []\n",
+    before=f"""import autograder.runner.languages.triton as lane
+lane._clock = lambda: said.append(0) or (0 if len(said) in (5, 6) else real())
+{LONG}""",
+)
+
+
+def test_one_time_of_nothing_does_not_void_a_measurement(bench: Bench, host: EventHost) -> None:
+    """No sample is kept of a result that holds no time: who could have one refused would be measured again for it."""
+    result = measure(bench, FORGES_ONE)
+    assert result.verdict is Verdict.passed, result.explanation
+    (found,) = result.measurements
+    times = sorted(pair.submission_event_us for pair in found.pairs)
+    assert times[0] == 0.001
+    assert times[1] > 1
+    assert samples.pooled((found,)).pairs == len(times)
 
 
 WRONG_WHEN_TIMED = kernel(top="calls = []\n", after="calls.append(n)\nif len(calls) == 2: out[0, 0] += 1")
@@ -336,6 +356,62 @@ def test_a_batch_that_only_just_bounds_the_event_clock_is_not_the_last(first: fl
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
     taken = watch._batches(cast("Turns", BatchesOnly(first, 108.0, 108.0)), pairs, prepared)
     assert len(taken) == expected
+
+
+SLOW = kernel("time.sleep(0.3)")
+
+
+@pytest.mark.parametrize(("longest_us", "expected"), [(8e5, (2, 1)), (1e5, (1, 1)), (1e9, None)])
+def test_a_slow_submission_has_fewer_calls_in_a_batch_and_nothing_taken_off(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, longest_us: float, expected: tuple[int, int] | None
+) -> None:
+    """How many there are follows from the reference: of one a thousand times as slow they would not end in time."""
+    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=longest_us)
+    monkeypatch.setattr(EventHost, "rules", rules)
+    result = measure(bench, SLOW)
+    if expected is None:  # With that out of the way, a right kernel is stopped.
+        assert result.verdict is Verdict.time_limit
+        assert "A batch of calls" in result.explanation
+        return
+    assert result.verdict is Verdict.passed, result.explanation
+    (found,) = result.measurements
+    assert found.bound
+    assert (found.bound.calls, len(found.bound.null_us)) == expected
+    assert found.bound.bounded
+
+
+@pytest.mark.parametrize(
+    ("call_us", "calls", "together", "null_us"),
+    [
+        (375.0, 28, 2, (600.0,)),
+        (35714.0, 28, 2, (600.0,)),
+        (1e5, 10, 2, (0.0,)),
+        (4e5, 2, 2, (0.0,)),
+        (2e6, 1, 1, (0.0,)),
+    ],
+)
+def test_a_batch_takes_a_second_at_most_or_is_one_call(
+    call_us: float, calls: int, together: int, null_us: tuple[float, ...]
+) -> None:
+    prepared = Prepared(calls=28, together=2, null_us=(600.0,), alone=(Batch(11000.0, 10500.0),), limit=0.07)
+    fitting = prepared.fitting(call_us, Rules())
+    assert (fitting.calls, fitting.together, fitting.null_us) == (calls, together, null_us)
+    assert fitting.limit == prepared.limit
+    assert bool(fitting.alone) == (null_us == prepared.null_us)
+
+
+def test_a_slow_submission_that_is_slower_than_it_says_is_not_compared_with_few_calls_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """One call of the reference is mostly the exchange: it would seem as far from its own clock as anybody."""
+    never: dict[str, float] = dict.fromkeys(("epsilon", "epsilon_short", "most_epsilon", "most_epsilon_short"), -2.0)
+    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=1e5, **never)  # type: ignore[arg-type]
+    monkeypatch.setattr(EventHost, "rules", rules)
+    (found,) = measure(bench, SLOW).measurements
+    assert found.bound
+    assert not found.bound.bounded
+    assert found.bound.reference_batches == ()
+    assert (found.clock, found.remeasure) == ("bound", clocks.DISAGREE)
 
 
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(

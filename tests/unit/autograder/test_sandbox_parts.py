@@ -79,6 +79,9 @@ def test_calls_are_refused_by_their_arguments(machine: str, clone: int, pair: in
     assert ask(machine, pair, 1, 3) == EPERM
     assert ask(machine, pair, 2, 1) == EPERM
     assert ask(machine, pair, 1, 2, network=True) == ALLOW
+    preadv2 = seccomp._BY_ARGUMENT["preadv2"][machine == "aarch64"]
+    assert ask(machine, preadv2, 3, 0, 1, 0, 0, 0) == ALLOW
+    assert ask(machine, preadv2, 3, 0, 1, 0, 0, os.RWF_NOWAIT) == EPERM
 
 
 @pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
