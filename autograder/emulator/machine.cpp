@@ -151,8 +151,8 @@ bool pass_barrier() {
            here_in_grid().c_str(), others, machine.count, thread->line, first.line, thread->operation);
       return false;
     }
-    thread->shown = thread->given;
   }
+  machine.agreed = static_cast<int>(std::count_if(machine.threads, end, [](const Thread& thread) { return thread.says; }));
   for (Thread* thread = machine.threads; thread != end; ++thread) thread->state = State::ready;
   return true;
 }
@@ -399,6 +399,15 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
     fail("LaunchError", line,
          "with %s, %s has %zu bytes of __shared__ variables; at most 49152 are allowed, more only as extern __shared__.",
          name, machine.kernel, machine.static_shared_bytes);
+    stop_thread();
+  }
+  // What the launch brings stands beside them in the same memory.
+  const size_t most = machine.dynamic_limit > max_static_shared_bytes ? max_shared_bytes : max_static_shared_bytes;
+  if (machine.static_shared_bytes + machine.dynamic_bytes > most) {
+    fail("LaunchError", line,
+         "with %s, %s has %zu bytes of __shared__ variables beside the %zu that the launch asks for; a block has %zu%s.",
+         name, machine.kernel, machine.static_shared_bytes, machine.dynamic_bytes, most,
+         most == max_shared_bytes ? "" : ", more only after cudaFuncSetAttribute");
     stop_thread();
   }
   std::memset(variable, poison, bytes);

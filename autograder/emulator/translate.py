@@ -204,13 +204,13 @@ class _Rewriter:
 
     def _shared(self) -> None:
         line = self._tokens[self._at].line
-        is_extern = self._take_back("extern")
-        self._take_back("static")
+        before_it = self._take_back({"extern", "static", "volatile"})
+        volatile = "volatile " if "volatile" in before_it else ""
         self._at += 1
         declaration = self._until(";", line, "a __shared__ variable has no semicolon at its end")
         text = "".join(token.text for token in declaration)
-        if is_extern or self._starts("extern", declaration):
-            self._dynamic(declaration, line)
+        if "extern" in before_it or self._starts("extern", declaration):
+            self._dynamic(declaration, line, volatile)
             return
         names = list(_declared(declaration))
         if not names:
@@ -225,34 +225,34 @@ class _Rewriter:
         # `alignas` stands before everything else in a declaration, or does not stand.
         alignment = re.match(r"\s*alignas\s*\((?:[^()]|\([^()]*\))*\)", text)
         before = alignment[0] if alignment else ""
-        self._out.append(f"{before} static {text[len(before) :].lstrip()};{begins}".lstrip())
+        self._out.append(f"{before} static {volatile}{text[len(before) :].lstrip()};{begins}".lstrip())
 
     def _starts(self, word: str, declaration: list[Token]) -> bool:
         first = next((token for token in declaration if token.kind not in _SILENT), None)
         return first is not None and first.text == word
 
-    def _dynamic(self, declaration: list[Token], line: int) -> None:
+    def _dynamic(self, declaration: list[Token], line: int, volatile: str) -> None:
         names = list(_declared(declaration))
         if len(names) != 1:
             raise MalformedError(line, "extern __shared__ declares one array")
-        kind = _type_of(declaration, names[0])
-        if self._depth == 0:
-            self._out.append(f"static const ::cuda_emulator::DynamicShared<{kind}> {names[0]};")
-        else:
-            memory = "::cuda_emulator::dynamic_shared_memory()"
-            self._out.append(f"{kind}* const {names[0]} = static_cast<{kind}*>({memory});")
+        kind = volatile + _type_of(declaration, names[0])
+        # A pointer, not an array: the compiler would not have accesses to a global array looked at. Its value is an
+        # address that is known when the file is linked, so it is there before anything runs.
+        static = "static " if self._depth == 0 else ""
+        memory = "::cuda_emulator::machine.dynamic_shared"
+        self._out.append(f"{static}{kind}* const {names[0]} = reinterpret_cast<{kind}*>({memory});")
         self._out.append("\n" * sum(token.text.count("\n") for token in declaration))
 
-    def _take_back(self, word: str) -> bool:
-        """Remove `word` from the end of what was written."""
+    def _take_back(self, words: set[str]) -> set[str]:
+        """Remove those of `words` that stand at the end of what was written, and say which did."""
+        taken: set[str] = set()
         for index in range(len(self._out) - 1, -1, -1):
             if self._out[index].isspace():
                 continue
-            if self._out[index] == word:
-                del self._out[index]
-                return True
-            return False
-        return False
+            if self._out[index] not in words:
+                break
+            taken.add(self._out.pop(index))
+        return taken
 
     # --- launches ----------------------------------------------------------------------------------------------------
 
@@ -373,7 +373,7 @@ def _type_of(declaration: list[Token], name: str) -> str:
         if token.text in {"__align__", "alignas"}:
             skip = 1 if declaration[index + 1].text == "(" else 0
             continue
-        if token.text in {"extern", "static", "volatile"}:
+        if token.text in {"extern", "static"}:
             continue
         words.append(token.text if token.kind not in _SILENT else " ")
     return "".join(words).strip()

@@ -29,10 +29,11 @@
 #include "cuda_emulator/warp.h"
 
 #define threadIdx (::cuda_emulator::current().index)
-#define blockIdx (::cuda_emulator::machine.block)
-#define blockDim (::cuda_emulator::machine.block_dim)
-#define gridDim (::cuda_emulator::machine.grid_dim)
-#define warpSize 32
+// Variables and no macros: a file may call one of its own the same. They are there before anything that runs.
+inline constexpr const uint3& blockIdx = ::cuda_emulator::machine.block;
+inline constexpr const dim3& blockDim = ::cuda_emulator::machine.block_dim;
+inline constexpr const dim3& gridDim = ::cuda_emulator::machine.grid_dim;
+inline constexpr int warpSize = 32;
 
 inline long long clock64() { static long long calls = 0; return ++calls; }
 inline void __nanosleep(unsigned) { ::cuda_emulator::let_others_run(true); }

@@ -197,6 +197,61 @@ def test_dynamic_shared_memory_inside_and_outside_of_functions(kernel):
     assert torch.equal(out, torch.arange(95, -1, -1, dtype=torch.float32))
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "extern __shared__ unsigned char smem[];",
+        "extern __shared__ __align__(16) char smem[];",
+        "extern __shared__ volatile unsigned char smem[];",
+        "extern volatile __shared__ unsigned char smem[];",
+        "extern __shared__ int4 smem[];",
+    ],
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_dynamic_shared_memory_may_be_looked_at_as_another_type(kernel, declared, inside):
+    seen = kernel(f"""{"" if inside else declared}
+        __device__ float twice(const volatile float* s, int i) {{ return 2 * s[i]; }}
+        __global__ void k(float* out, int n) {{
+          {declared if inside else ""}
+          volatile float* a = reinterpret_cast<volatile float*>(smem);
+          volatile float* b = (volatile float*)&smem[0] + n;
+          a[threadIdx.x] = threadIdx.x;
+          b[threadIdx.x] = 1.0f;
+          __syncthreads();
+          out[threadIdx.x] = twice((volatile float*)smem, n - 1 - threadIdx.x) + ((volatile float*)(smem + 0))[n];
+        }}
+        extern "C" void go(float* out, int n, int bytes) {{ k<<<1, n, bytes>>>(out, n); }}""")
+    out = torch.zeros(64)
+    assert seen(out, 64, 512) == ""
+    assert torch.equal(out, 2 * torch.arange(63.0, -1, -1) + 1)
+    # As any dynamic shared memory it ends where the launch says.
+    assert "writes byte 508 of dynamic shared memory; its launch gave it 508 bytes" in seen(out, 64, 508)
+
+
+def test_shared_variables_may_be_volatile(kernel):
+    sums = kernel("""struct Pair { float x, y; };
+        __global__ void k(const float* x, float* out) {
+          __shared__ volatile float s[64];
+          volatile __shared__ float first, grid[2][2];
+          __shared__ volatile Pair pair;
+          if (threadIdx.x == 0) out[2] = s[1], out[3] = grid[1][1], out[4] = pair.y, out[5] = first;
+          s[threadIdx.x] = x[threadIdx.x];
+          __syncthreads();
+          for (int d = 32; d > 0; d /= 2) {
+            if (threadIdx.x < d) s[threadIdx.x] += s[threadIdx.x + d];
+            __syncthreads();
+          }
+          if (threadIdx.x == 0) first = s[0], pair.x = 1;
+          __syncthreads();
+          if (threadIdx.x == 63) out[0] = first, out[1] = pair.x;
+        }
+        extern "C" void go(const float* x, float* out) { k<<<1, 64>>>(x, out); }""")
+    x, out = torch.arange(64.0), torch.zeros(6)
+    assert sums(x, out) == ""
+    assert out[:2].tolist() == [x.sum(), 1]
+    assert (out[2:] < -1e6).all()
+
+
 def test_warps_shuffle_vote_and_reduce(kernel):
     warps = kernel("""
         __global__ void k(const float* x, float* out, int* votes) {
@@ -224,6 +279,26 @@ def test_warps_shuffle_vote_and_reduce(kernel):
     expected = x.clone().view(8, 8)
     expected[:, 1:] = x.view(8, 8)[:, :-1]
     assert torch.equal(out[2:], expected.flatten())
+
+
+@pytest.mark.parametrize("order", [FORWARD, REVERSE, SHUFFLED])
+def test_every_warp_is_told_what_the_whole_block_said_at_a_barrier(kernel, order):
+    """Also the warps that go on last, when the first ones have long said other things to each other."""
+    votes = kernel("""__global__ void k(int* out) {
+          for (int round = 0; round < 4; ++round) {
+            int* row = out + round * 3 * blockDim.x + threadIdx.x;
+            row[0] = __syncthreads_count(threadIdx.x % 4 <= round);
+            row[0] += __shfl_xor_sync(~0u, 0, 1);
+            row[blockDim.x] = __syncthreads_or(threadIdx.x == 65 && round % 2);
+            row[blockDim.x] += __any_sync(~0u, 0);
+            row[2 * blockDim.x] = __syncthreads_and(threadIdx.x != 65 || round % 2);
+            row[2 * blockDim.x] += __ballot_sync(~0u, 0);
+          }
+        }
+        extern "C" void go(int* out) { k<<<1, 96>>>(out); }""")
+    out = torch.zeros(4, 3, 96, dtype=torch.int32)
+    assert votes(out, order=order) == ""
+    assert out.amin(2).tolist() == out.amax(2).tolist() == [[24, 0, 0], [48, 1, 1], [72, 0, 0], [96, 1, 1]]
 
 
 def test_a_mask_that_names_a_lane_which_never_comes(kernel):
@@ -331,6 +406,78 @@ def test_warps_multiply_small_matrices(kernel, layout):
     torch.testing.assert_close(c, a.float() @ b.float(), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("rounds", [True, False])
+def test_tensor_cores_ignore_what_tf32_has_no_room_for(kernel, rounds):
+    """What was not rounded loses its last bits: a kernel that forgets to is as far off as on a GPU."""
+    wmma = kernel(
+        """
+        #include <mma.h>
+        using namespace nvcuda;
+        __global__ void k(const float* a, const float* b, float* c) {
+          wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> fa;
+          wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::row_major> fb;
+          wmma::fragment<wmma::accumulator, 16, 16, 8, float> fc;
+          wmma::fill_fragment(fc, 0.0f);
+          wmma::load_matrix_sync(fa, a, 8);
+          wmma::load_matrix_sync(fb, b, 16);
+          for (int i = 0; ROUNDS && i < fa.num_elements; ++i) fa.x[i] = wmma::__float_to_tf32(fa.x[i]);
+          for (int i = 0; ROUNDS && i < fb.num_elements; ++i) fb.x[i] = wmma::__float_to_tf32(fb.x[i]);
+          wmma::mma_sync(fc, fa, fb, fc);
+          wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
+        }
+        extern "C" void go(const float* a, const float* b, float* c) { k<<<1, 32>>>(a, b, c); }
+        """.replace("ROUNDS", str(rounds).lower())
+    )
+    a, b, c = torch.randn(16, 8), torch.randn(8, 16), torch.zeros(16, 16)
+    assert wmma(a, b, c) == ""
+    up = 0x1000 if rounds else 0
+    narrow = [((one.view(torch.int32) + up) & ~0x1FFF).view(torch.float32) for one in (a, b)]
+    torch.testing.assert_close(c, narrow[0] @ narrow[1], atol=1e-6, rtol=1e-6)
+    assert not torch.allclose(c, a @ b, atol=1e-6, rtol=1e-6)
+
+
+def test_functions_of_numbers_are_those_of_their_type(kernel):
+    """Without `std::` too: no float becomes an int or a double on its way."""
+    numbers = kernel("""template <class T> constexpr bool is_float(T) { return __is_same(T, float); }
+        __global__ void k(const float* x, float* out) {
+          const float v = x[threadIdx.x];
+          const double wide = v;
+          static_assert(is_float(sqrt(1.0f)) && is_float(pow(2.0f, 3.0f)) && !is_float(fabs(1.0)), "");
+          out[threadIdx.x] = abs(v);
+          out[4 + threadIdx.x] = abs(wide) + abs((int)v) + abs((long long)v);
+          out[8 + threadIdx.x] = isnan(v) + 2 * isinf(v) + 4 * isfinite(v) + 8 * signbit(v);
+          out[12 + threadIdx.x] = isnan(wide) + 2 * isinf(wide) + 4 * isfinite(wide) + 8 * signbit(wide);
+          out[16 + threadIdx.x] = float(abs(half(v))) + abs(-3);
+        }
+        extern "C" void go(const float* x, float* out) { k<<<1, 4>>>(x, out); }""")
+    x, out = torch.tensor([-2.75, 0.5, torch.inf, -torch.inf]), torch.zeros(5, 4)
+    assert numbers(x, out) == ""
+    assert out[0].tolist() == x.abs().tolist()
+    assert out[1, :2].tolist() == [6.75, 0.5]
+    assert out[2].tolist() == out[3].tolist() == [12, 4, 2, 10]
+    assert out[4, :2].tolist() == [5.75, 3.5]
+
+
+def test_of_a_number_and_a_nan_the_number_is_larger_and_smaller(kernel):
+    """CUDA's `max` and `min` of floats are fmax and fmin; std::max would depend on which of them comes first."""
+    numbers = kernel("""constexpr float larger = max(1.0f, 2.0f);
+        __global__ void k(const float* x, float* out) {
+          const float a = x[0], nan = x[1];
+          const double b = a, wide = nan;
+          const float found[] = {max(a, nan), max(nan, a), min(a, nan), min(nan, a), (float)max(b, wide),
+                                 (float)max(wide, b), (float)min(b, nan), (float)min(nan, b), max(3, nan), min(nan, 3)};
+          for (int i = 0; i < 10; ++i) out[i] = found[i];
+          out[10] = max(nan, nan);
+          out[11] = max(a, -a) + min(4, -5) + min(7u, 8u) + float(max(half(1.0f), half(0.5f))) + larger;
+        }
+        extern "C" void go(const float* x, float* out) { k<<<1, 1>>>(x, out); }""")
+    x, out = torch.tensor([1.5, torch.nan]), torch.zeros(12)
+    assert numbers(x, out) == ""
+    assert out[:10].tolist() == [1.5] * 8 + [3.0] * 2
+    assert out[10].isnan()
+    assert out[11] == 1.5 - 5 + 7 + 1 + 2
+
+
 def test_cooperative_groups_reduce_tiles(kernel):
     groups = kernel("""
         #include <cooperative_groups.h>
@@ -387,6 +534,28 @@ def test_a_launch_needs_a_name(callee):
         translate(f"void go() {{\n  {callee}<<<1, 1>>>();\n}}")
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        "dim3 blockDim = dim3(16, 2); dim3 gridDim = dim3(3, 2);",
+        "dim3 blockDim(16, 2); const dim3 gridDim{3, 2};",
+        "const auto [gridDim, blockDim] = Sizes{{3, 2}, {16, 2}};",
+        "dim3 gridDim(3, 2), blockDim(16, 2); const int warpSize = 32, blockIdx = warpSize;",
+    ],
+)
+def test_the_host_may_call_its_variables_as_the_built_in_ones(kernel, sizes):
+    """As with nvcc: and the launch takes the host's, while a kernel sees its own."""
+    named = kernel(f"""struct Sizes {{ dim3 gridDim, blockDim; }};
+        __global__ void k(int* out) {{
+          const int block = blockIdx.y * gridDim.x + blockIdx.x, thread = threadIdx.y * blockDim.x + threadIdx.x;
+          out[block * blockDim.x * blockDim.y + thread] = gridDim.x * 100 + blockDim.x + warpSize;
+        }}
+        extern "C" void go(int* out) {{ k<<<1, 1>>>(out); {sizes} k<<<gridDim, blockDim>>>(out); }}""")
+    out = torch.zeros(200, dtype=torch.int32)
+    assert named(out) == ""
+    assert out.tolist() == [348] * 192 + [0] * 8
+
+
 def test_nothing_is_launched_while_the_file_is_loaded(kernel):
     """The emulator's own variables may not be there yet."""
     with pytest.raises(CompileError, match=r"mine\.cu:2:"):
@@ -428,6 +597,32 @@ def test_more_shared_memory_can_be_asked_for(kernel):
     out = torch.zeros(1, dtype=torch.int32)
     assert large(out) == ""
     assert out.item() == 7
+
+
+@pytest.mark.parametrize(
+    ("asked", "dynamic", "why"),
+    [
+        (0, 16 * 1024, ""),
+        (0, 16 * 1024 + 4, "a block has 49152, more only after cudaFuncSetAttribute"),
+        (195 * 1024, 195 * 1024, ""),
+        (195 * 1024 + 4, 195 * 1024 + 4, "a block has 232448."),
+    ],
+)
+def test_shared_variables_and_what_a_launch_asks_for_stand_side_by_side(kernel, asked, dynamic, why):
+    both = kernel(f"""__global__ void k(float* out) {{
+          __shared__ float fixed[8192];
+          extern __shared__ float more[];
+          fixed[threadIdx.x] = more[threadIdx.x] = 1.0f;
+          out[threadIdx.x] = fixed[threadIdx.x] + more[threadIdx.x];
+        }}
+        extern "C" void go(float* out) {{
+          if ({asked}) cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, {asked});
+          k<<<1, 32, {dynamic}>>>(out);
+        }}""")
+    out = torch.zeros(32)
+    trouble = both(out)
+    assert (trouble == "") if not why else (why in trouble)
+    assert why or out.tolist() == [2.0] * 32
 
 
 def test_too_many_shared_variables_are_refused(kernel):

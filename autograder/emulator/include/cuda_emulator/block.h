@@ -47,6 +47,7 @@ struct Thread {
   unsigned mask = 0;      // Whom it waits for.
   Slot given{};           // What it hands in.
   Slot shown{};           // What the others of its warp see of it.
+  bool says = false;      // What it says at a barrier that counts.
 };
 
 // A kernel that was launched with a grid, and how often.
@@ -67,6 +68,7 @@ struct Trouble {
 struct Machine {
   Thread threads[max_block_threads];
   unsigned count = 0;  // Threads of a block of this launch.
+  int agreed = 0;      // Of them, how many said yes at the barrier that was passed last.
   Thread* current = nullptr;
   Context scheduler;
   Context host;        // The launcher, a fiber too, so that it can be left where it went wrong.
@@ -145,18 +147,12 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
 
 template <class T>
 CUDA_EMULATOR_UNCHECKED void shared_begins(T& variable, SharedOwner& owner, const char* name, int line) {
-  static_assert(std::is_trivially_copyable_v<T>, "a __shared__ variable is plain data");
-  if (owner.block_number != machine.block_number) shared_comes_into_being(&variable, sizeof(T), owner, name, line);
+  using Element = std::remove_cv_t<std::remove_all_extents_t<T>>;
+  static_assert(std::is_trivially_copyable_v<Element>, "a __shared__ variable is plain data");
+  if (owner.block_number == machine.block_number) return;
+  // Warps that agree without a barrier declare it volatile.
+  void* const memory = const_cast<void*>(static_cast<const volatile void*>(&variable));
+  shared_comes_into_being(memory, sizeof(T), owner, name, line);
 }
-
-inline void* dynamic_shared_memory() { return machine.dynamic_shared; }
-
-// `extern __shared__ T name[];` outside of functions.
-template <class T>
-struct DynamicShared {
-  operator T*() const { return static_cast<T*>(dynamic_shared_memory()); }
-  T& operator[](size_t i) const { return static_cast<T*>(dynamic_shared_memory())[i]; }
-  T* operator+(size_t i) const { return static_cast<T*>(dynamic_shared_memory()) + i; }
-};
 
 }  // namespace cuda_emulator

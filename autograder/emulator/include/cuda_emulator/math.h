@@ -2,6 +2,11 @@
 // passes here with them may still be outside of the tolerance on a GPU.
 #pragma once
 
+// As nvcc includes them: C++'s own math.h and stdlib.h make `abs`, `isnan`, `sqrt` and the others of every type known
+// without `std::`. After <cmath> alone only C's are, and `abs` of a float is an int.
+#include <math.h>
+#include <stdlib.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,10 +17,16 @@
 using std::max;
 using std::min;
 
+// Of floats they are fmax and fmin: of a number and a NaN, the number. std::max takes whichever comes first.
+constexpr float max(float a, float b) { return a > b || b != b ? a : b; }
+constexpr float min(float a, float b) { return a < b || b != b ? a : b; }
+constexpr double max(double a, double b) { return a > b || b != b ? a : b; }
+constexpr double min(double a, double b) { return a < b || b != b ? a : b; }
+
 #define CUDA_EMULATOR_MIXED(A, B, Result)                                                                    \
-  inline Result min(A a, B b) { return static_cast<Result>(a) < static_cast<Result>(b) ? static_cast<Result>(a) : static_cast<Result>(b); } \
+  inline Result min(A a, B b) { return min(static_cast<Result>(a), static_cast<Result>(b)); }                \
   inline Result min(B a, A b) { return min(b, a); }                                                          \
-  inline Result max(A a, B b) { return static_cast<Result>(a) > static_cast<Result>(b) ? static_cast<Result>(a) : static_cast<Result>(b); } \
+  inline Result max(A a, B b) { return max(static_cast<Result>(a), static_cast<Result>(b)); }                \
   inline Result max(B a, A b) { return max(b, a); }
 CUDA_EMULATOR_MIXED(int, unsigned, unsigned)
 CUDA_EMULATOR_MIXED(int, long, long)

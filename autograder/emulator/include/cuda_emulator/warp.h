@@ -82,17 +82,12 @@ inline unsigned ballot(unsigned mask, bool predicate, const char* operation, int
   return bits;
 }
 
-// How many threads of the block say yes.
+// How many threads of the block say yes. They are counted when the barrier is passed: when the last warp goes on, the first
+// ones may have said other things since. Until it has gone on no barrier is passed, so the number stays.
 inline int count_in_block(bool predicate, const char* operation, int line) {
-  std::memcpy(current().given.bytes, &predicate, sizeof predicate);
+  current().says = predicate;
   barrier(line, operation);
-  int total = 0;
-  for (unsigned i = 0; i < machine.count; ++i) {
-    bool said;
-    std::memcpy(&said, machine.threads[i].shown.bytes, sizeof said);
-    total += said;
-  }
-  return total;
+  return machine.agreed;
 }
 
 inline unsigned segment_end(int width) { return (lane() | (static_cast<unsigned>(width) - 1)); }

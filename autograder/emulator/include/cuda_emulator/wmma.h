@@ -27,6 +27,15 @@ inline float __float_to_tf32(float value) {
   return value;
 }
 
+// Of what was not rounded they ignore the last thirteen bits.
+inline float as_tensor_cores_read(float value) {
+  unsigned bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits &= ~0x1fffu;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
 template <class T>
 struct stored {
   using type = T;
@@ -58,6 +67,7 @@ struct fragment {
   using element_type = typename stored<T>::type;
   static constexpr int rows = extent<Use, M, N, K>::rows, columns = extent<Use, M, N, K>::columns;
   static constexpr int num_elements = rows * columns / 32;
+  static constexpr bool is_tf32 = __is_same(T, precision::tf32);
   element_type x[num_elements];
 };
 
@@ -74,7 +84,7 @@ class whole {
     // Another lane's stack: nothing but these bytes is taken from it.
     typename Fragment::element_type element;
     __builtin_memcpy(&element, &shares_[index / Fragment::num_elements]->x[index % Fragment::num_elements], sizeof element);
-    return static_cast<float>(element);
+    return Fragment::is_tf32 ? as_tensor_cores_read(static_cast<float>(element)) : static_cast<float>(element);
   }
 
  private:
