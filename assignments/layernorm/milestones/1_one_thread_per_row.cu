@@ -8,7 +8,6 @@
 #include <cstdint>
 
 constexpr int THREADS = 32;
-constexpr int RUN = 128;
 
 template <typename T>
 __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, int64_t rows, int64_t cols,
@@ -17,17 +16,19 @@ __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, 
   if (row >= rows) return;
   x += row * x_row_stride;
   out += row * out_row_stride;
-  // Sums of 128 neighbours first: a sum of a long row one by one would lose digits.
+  // Sums of neighbours first, about as many as there are of these sums: added one by one, a long row loses digits.
+  int64_t run = 1;
+  while (run * run < 4 * cols) run *= 2;
   float sum = 0.0f, squares = 0.0f;
-  for (int64_t first = 0; first < cols; first += RUN) {
+  for (int64_t first = 0; first < cols; first += run) {
     float part = 0.0f;
-    for (int64_t column = first; column < first + RUN && column < cols; ++column) part += static_cast<float>(x[column]);
+    for (int64_t column = first; column < first + run && column < cols; ++column) part += static_cast<float>(x[column]);
     sum += part;
   }
   const float about = center ? sum / cols : 0.0f;
-  for (int64_t first = 0; first < cols; first += RUN) {
+  for (int64_t first = 0; first < cols; first += run) {
     float part = 0.0f;
-    for (int64_t column = first; column < first + RUN && column < cols; ++column) {
+    for (int64_t column = first; column < first + run && column < cols; ++column) {
       const float rest = static_cast<float>(x[column]) - about;
       part += rest * rest;
     }
