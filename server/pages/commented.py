@@ -33,7 +33,7 @@ from server.pages.rendering import render
 from server.submissions import service as submissions
 from server.writeups import service as writeups
 
-_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+([^ \t\n].*)$", re.MULTILINE)
 MOST_SECTIONS = 100
 
 
@@ -254,4 +254,5 @@ def _marked(notes: Iterable[Note]) -> frozenset[int]:
 
 
 def _sections(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(heading[:200] for heading in _HEADING.findall(text)))[:MOST_SECTIONS]
+    headings = (found.rstrip().rstrip("#").rstrip() for found in _HEADING.findall(text))
+    return tuple(dict.fromkeys(heading[:200] for heading in headings if heading))[:MOST_SECTIONS]

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
-from pygments.lexer import Lexer
-from pygments.lexers import CppLexer, CudaLexer, PythonLexer, get_lexer_by_name
-from pygments.token import STANDARD_TYPES, _TokenType
-from pygments.util import ClassNotFound
+from pygments.token import STANDARD_TYPES, Text, _TokenType
 
-from autograder.contract import Language
 from server.http.templates import visible
+from server.lexing.apart import LEXING, TooLongError
 
-LEXERS: Mapping[str, type[Lexer]] = {
-    Language.triton.value: PythonLexer,
-    Language.cuda.value: CudaLexer,
-    "python": PythonLexer,
-    "py": PythonLexer,
-    "cpp": CppLexer,
-}
 MAX_COLOURED_CHARS = 100_000
 """Longer sources are shown plain: colouring takes time that the reader would wait for."""
+LEXED_S = 1.0
+"""So are those that take longer, of processor time: some would take years."""
 MAX_LINE_CHARS = 2_000
 MAX_LINES = 5_000
 _PLAIN = frozenset({"", "n", "p", "o", "w", "nn", "nv", "err", "x", "g"})
@@ -81,27 +73,19 @@ def _lines(code: str, language: str) -> Iterator[Markup]:
     yield Markup("").join(line)
 
 
-def _tokens(code: str, language: str) -> Iterator[tuple[_TokenType | None, str]]:
-    lexer = _lexer(language) if len(code) <= MAX_COLOURED_CHARS else None
-    if lexer is None:
-        yield None, code
-        return
-    yield from lexer.get_tokens(code)
-
-
-def _lexer(language: str) -> Lexer | None:
-    options = {"stripnl": False, "ensurenl": False}
-    if language in LEXERS:
-        return LEXERS[language](**options)
+def _tokens(code: str, language: str) -> Sequence[tuple[_TokenType, str]]:
+    plain = [(Text, code)]
+    if len(code) > MAX_COLOURED_CHARS or not (code and language):
+        return plain
     try:
-        return get_lexer_by_name(language, **options) if language else None
-    except ClassNotFound:
-        return None
+        return LEXING.tokens(code, language, seconds=LEXED_S)
+    except TooLongError:
+        return plain
 
 
-def _span(kind: _TokenType | None, value: str) -> Markup:
+def _span(kind: _TokenType, value: str) -> Markup:
     text = escape(visible(value))
-    if kind is None or not value:
+    if not value:
         return text
     # A kind without a class of its own looks like its parent.
     name = STANDARD_TYPES.get(kind) or STANDARD_TYPES.get(kind.parent, "")

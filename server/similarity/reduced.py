@@ -7,14 +7,14 @@ numbers stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from pygments.lexer import Lexer
-from pygments.lexers import CppLexer, CudaLexer, PythonLexer
 from pygments.token import Comment, Literal, Name, Text, _TokenType
 
-_LEXERS: dict[str, type[Lexer]] = {"triton": PythonLexer, "python": PythonLexer, "cuda": CudaLexer, "cpp": CppLexer}
+from server.lexing import lexers
+from server.lexing.lexers import Token
+
 _OTHERS = (Name.Builtin, Name.Builtin.Pseudo, Name.Exception, Name.Decorator)
 """Names that the language, or CUDA, gives."""
 NAME, STRING = "V", "S"
@@ -29,22 +29,21 @@ class Reduced:
     total_lines: int
 
 
-def reduce(source: str, language: str) -> Reduced:
-    """Reduce a source of this language (`triton` or `cuda`)."""
+def reduce(source: str, language: str, lex: Callable[[str, str], Iterable[Token]] = lexers.tokens) -> Reduced:
+    """Reduce a source of this language (`triton` or `cuda`), read by `lex`."""
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     text: list[str] = []
     lines: list[int] = []
-    for piece, line in _pieces(source, language):
+    for piece, line in _pieces(lex(source, language)):
         text.append(piece)
         lines.extend([line] * len(piece))
     return Reduced("".join(text), tuple(lines), source.count("\n") + 1)
 
 
-def _pieces(source: str, language: str) -> Iterator[tuple[str, int]]:
+def _pieces(tokens: Iterable[Token]) -> Iterator[tuple[str, int]]:
     """What is left of each token, and its line."""
-    lexer = _LEXERS[language](stripnl=False, ensurenl=False)
     line, after_dot, in_string = 1, False, False
-    for kind, value in lexer.get_tokens(source):
+    for kind, value in tokens:
         piece = _reduced(kind, value, after_dot=after_dot)
         is_string = kind in Literal.String
         # A string is several tokens: its prefix, its quotes, its text, what is escaped in it.

@@ -239,6 +239,7 @@ def mark(
         subject=f"pair:{row.id}",
         actor=member.user,
         detail={
+            "course": member.course.slug,
             "comparison": row.comparison_id,
             "left": row.left_id,
             "right": row.right_id,

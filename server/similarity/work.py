@@ -15,6 +15,8 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from server.config import Config
 from server.db import Database, now
+from server.lexing.apart import LEXING, TooLongError
+from server.lexing.lexers import Token
 from server.models import ComparedText, Comparison, ComparisonState, Language, PairMark, SimilarPair
 from server.similarity import engine
 from server.similarity.engine import Print, Shared
@@ -29,6 +31,7 @@ BEAT_S = 1.0
 SILENT = timedelta(minutes=5)
 """One that says nothing for so long has no process any more."""
 MOST_PAIRS = 1_000
+_LEXED_S = 10.0
 """The most alike ones are kept."""
 Say = Callable[[str, int, int], None]
 
@@ -134,7 +137,11 @@ def _sides(found: Gathered, handed_out: dict[Language, frozenset[int]], beat: _B
     left_out: list[str] = []
     for number, source in enumerate(found.sources, 1):
         beat("Reading sources", number, len(found.sources))
-        reduced = reduce(source.text, source.language.value)
+        try:
+            reduced = reduce(source.text, source.language.value, _lexed)
+        except TooLongError:
+            left_out.append(f"{source.name}: it takes too long to read.")
+            continue
         if len(reduced.text) > engine.MAX_REDUCED:
             left_out.append(f"{source.name}: it is too long.")
             continue
@@ -144,6 +151,10 @@ def _sides(found: Gathered, handed_out: dict[Language, frozenset[int]], beat: _B
             continue
         sides.append(_Side(source, made))
     return [side for language in Language for side in _uncommon(sides, language)], left_out
+
+
+def _lexed(source: str, language: str) -> Sequence[Token]:
+    return LEXING.tokens(source, language, seconds=_LEXED_S)
 
 
 def _uncommon(sides: Sequence[_Side], language: Language) -> Iterator[_Side]:

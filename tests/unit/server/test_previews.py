@@ -272,3 +272,46 @@ def test_solutions_are_shown_once_released_and_the_students_own_time_is_over(sit
         )
     assert student.get(path).status_code == 404
     assert site.logged_in(people.bob, config).get(path).status_code == 200
+
+
+NEVER = {"late_until": None}
+CLOSED = {"late_until": timedelta(days=-1)}
+
+
+@pytest.mark.parametrize(
+    ("ends", "slack_s", "shown"),
+    [
+        ({"due_at": timedelta(days=-1), **NEVER}, 0, False),
+        ({"due_at": None, **NEVER}, 0, True),
+        ({"due_at": timedelta(days=-2), **CLOSED}, 0, True),
+        ({"due_at": timedelta(days=-2), **CLOSED}, 24 * 3600 + 600, False),
+    ],
+)
+def test_solutions_are_not_shown_while_a_submission_would_still_count(
+    *, site, people, config, dates, database, submit, ends, slack_s, shown
+):
+    now = datetime.now(UTC)
+    at = {name: None if after is None else now + after for name, after in ends.items()}
+    dates(**at, solutions_released_at=now - timedelta(hours=1))
+    with database.transaction() as session:
+        courses.course_by_slug(session, COURSE).slack_s = slack_s
+    status = site.logged_in(people.alice, config).get(f"{RUNG_PATH}/solutions").status_code
+    assert (status == 200) is shown
+    if not shown:
+        submit(people.alice)
+    staff = site.logged_in(people.tom, config).get(f"{RUNG_PATH}/solutions").text
+    assert ("Only staff see this page" not in staff) is shown
+    assert ("for as long as the course runs" in staff) is (ends["due_at"] is not None and ends["late_until"] is None)
+
+
+def test_an_extension_leaves_solutions_hidden_where_nothing_closes(site, people, config, dates, database):
+    past = datetime.now(UTC) - timedelta(days=1)
+    dates(due_at=past, late_until=None, solutions_released_at=past)
+    with database.transaction() as session:
+        member = courses.membership(session, people.tom, COURSE)
+        row = session.scalars(select(Assignment).where(Assignment.slug == RUNG)).one()
+        extensions.give(
+            session, member, assignment_ids=[row.id], user_ids=[people.alice.id], due_at=past + timedelta(hours=1),
+            late_until=past + timedelta(hours=2), reason="ill", now=past,
+        )  # fmt: skip
+    assert site.logged_in(people.alice, config).get(f"{RUNG_PATH}/solutions").status_code == 404

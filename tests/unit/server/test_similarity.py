@@ -33,6 +33,7 @@ from server.similarity.gather import PUBLIC
 from server.similarity.reduced import reduce
 from server.similarity.scope import Scope, Which
 from server.similarity.work import SILENT, claim, end_silent, perform
+from server.terms import erasure
 from tests.doubles.world import START, World
 
 STARTER = """import torch
@@ -365,6 +366,16 @@ def test_marks_are_kept_audited_and_hold_in_the_next_comparison(world, compare, 
         assert (row.mark, row.reason) == (PairMark.noted, "Same kernel.")
         entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "similarity.marked")).one()
         assert (entry.reason, entry.detail["after"]) == ("Same kernel.", "noted")
+        # It stands in its course's log, and nowhere else.
+        assert entry.course_id == session.scalars(select(Course).where(Course.slug == "gpu")).one().id
+        either = session.get_one(Submission, row.right_id).user_id
+    with world.database.transaction() as session:
+        erasure.erase_account(session, session.get_one(User, either), now=START)
+    with world.database.reading() as session:
+        assert set(session.scalars(select(SimilarPair.reason))) == {"erased"}
+        assert (
+            session.scalars(select(AuditEntry).where(AuditEntry.action == "similarity.marked")).one().reason == "erased"
+        )
 
 
 def test_what_goes_wrong_is_said(world, act, monkeypatch):
