@@ -203,8 +203,9 @@ def _node_command(action: NodeAction, text: str) -> click.Command:
     @click.command(action.value, help=text)
     @click.argument("node")
     def command(node: str) -> None:
-        with work() as (session, _config):
-            row = overview.act_on_node(session, node, action, actor=None, now=now(session))
+        with work() as (session, config):
+            at, url = now(session), config.broker_url
+            row = overview.act_on_node(session, node, action, actor=None, now=at, broker_url=url)
             click.echo(f"{row.name}: {action.value}, done. What it works on may finish.")
 
     return command

@@ -63,7 +63,7 @@ class Config:
     public_url: str = "http://127.0.0.1:8000"
     session_days: float = 14.0
     lease_s: float = 30.0
-    attempt_deadline_s: float = 300.0
+    attempt_deadline_s: float = 600.0
     max_attempts: int = 3
     artefact_days: float = 90.0
     poll_s: float = 0.1

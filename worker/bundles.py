@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from autograder.assignment import content_hash
-from worker.errors import BundleError
+from worker.errors import BundleError, HandedBackError
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ class Bundles:
 
         Raises:
             BundleError: it cannot be had, or is not what its name says.
+            HandedBackError: the server did not answer all the time, which is no fault of whoever asks.
         """
         match = _HASH.fullmatch(bundle)
         if match is None:
@@ -63,7 +64,7 @@ class Bundles:
                 data = self._download(bundle)
             except httpx.TransportError as error:
                 if time.monotonic() >= give_up_at:
-                    raise BundleError(f"the server did not answer: {error!r}") from None
+                    raise HandedBackError(f"the server did not answer: {error!r}") from None
                 logger.warning("the server does not answer, asking again: %r", error)
                 self._wait(PAUSE_S)
                 continue

@@ -38,6 +38,8 @@ from worker.stopping import Stopping
 logger = logging.getLogger(__name__)
 
 MENTIONS_S = 2.0
+_OF_DEADLINE = 0.75
+"""That long a bundle is waited for: few go back untried in an hour then, and most gradings still have time."""
 """How long a result waits for the events before it, so that a page shows them in order."""
 
 
@@ -174,7 +176,7 @@ class Grader:
         return AttemptFailure(task.attempt, task.fence, why, suspect=suspect), (*log, *files)[: artefacts.MAX_FILES]
 
     def _staged(self, task: GradeTask, files: list[tuple[str, bytes]]) -> GradeResult:
-        bundle = self._bundles.get(task.request.bundle, patience_s=task.lease_s)
+        bundle = self._bundles.get(task.request.bundle, patience_s=_OF_DEADLINE * task.deadline_s)
         with self._attempts.staged(task.attempt, task.request, bundle) as folder:
             try:
                 return self._judged(task, folder)

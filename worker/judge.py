@@ -144,14 +144,18 @@ class JudgeProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and everything below it; the next job gets a new one."""
+        """End it and everything below it; the next job gets a new one. Whatever no signal ends is left behind."""
         process, self._process = self._process, None
         self._buffer.clear()
         if process is None:
             return
         if process.poll() is None:
             kill_tree(process.pid)
-        process.wait(EXIT_S)
+        try:
+            process.wait(EXIT_S)
+        except subprocess.TimeoutExpired:
+            # A call into a driver may hang. Who has the judge killed goes on to ask whether the node is ill.
+            logger.error("the judge, process %d, was killed and is still there", process.pid)  # noqa: TRY400
         os.close(self._pidfd)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:

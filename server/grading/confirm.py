@@ -22,6 +22,7 @@ from server.grading.onward import measuring_work
 from server.grading.ranked import EVERYTHING, Boards, outline, ranks
 from server.grading.requeue import back_in_line, first_work
 from server.grading.results import manifest_of
+from server.grading.states import FINAL
 from server.models import Assignment, AssignmentVersion, Attempt, ConfirmNight, Line, Node, Result, Sampling, Submission
 
 CONFIRMED = tuple(lane for lane in Lane if lane is not Lane.cpu)
@@ -65,7 +66,7 @@ def confirm_top(session: Session, course_id: int, *, now: datetime, top: int = T
 
 
 def _room(session: Session) -> int:
-    waiting = select(func.count()).where(Submission.line == Line.confirm, Submission.state != State.done)
+    waiting = select(func.count()).where(Submission.line == Line.confirm, Submission.state.not_in(FINAL))
     return CONFIRM_LIMIT - session.scalars(waiting.select_from(Submission)).one()
 
 

@@ -16,7 +16,7 @@ from server.alerts import service as alerts
 from server.gradebook.deadlines import deadlines_of
 from server.grading.grades import set_points
 from server.grading.pools import keep_floor
-from server.grading.retimes import end_retime
+from server.grading.retimes import end_retime, fail_retime
 from server.grading.states import FINAL, submission_moves
 from server.grading.supersede import give_back, supersede_measuring
 from server.grading.trials import give_up, settle, withdraw
@@ -133,14 +133,17 @@ def go_on(graded: Graded, row: Result, after: Next, result: GradeResult) -> None
             _end(graded, State.done)
         case Next.failed:
             _count_for_now(graded, row)
-            _end(graded, State.failed)
-            _say_untimed(graded)
+            _end_untimed(graded)
         case Next.over:
             _count(graded, row)
             submission.confirmations += graded.attempt.line is Line.confirm
             submission.avoid_node_id = None
             _end(graded, State.done)
-    if graded.request is not None and submission.state in FINAL:
+    if graded.request is None or submission.state not in FINAL:
+        return
+    if after is Next.failed:
+        fail_retime(graded.request)
+    else:
         end_retime(graded.session, graded.request, submission, graded.attempt, row.verdict)
 
 
@@ -246,10 +249,17 @@ def _hold_refuted(graded: Graded, row: Result) -> None:
     _alert(graded, AlertKind.confirmation_failed, message)
 
 
-def _say_untimed(graded: Graded) -> None:
-    give_back(graded.session, graded.submission, skip_locked=True)
-    name = graded.submission.public_id
-    message = f"The times of submission {name} could not be taken, which is ours: every node that tried was in trouble."
+def _end_untimed(graded: Graded) -> None:
+    """Nobody could take its times: it has failed, unless a whole result from before still counts."""
+    submission = graded.submission
+    kept = not awaits_measuring(graded.session, submission)
+    _end(graded, State.done if kept else State.failed)
+    if not kept:
+        give_back(graded.session, submission, skip_locked=True)
+    message = (
+        f"The times of submission {submission.public_id} could not be taken, which is ours: every node that tried was "
+        f"in trouble.{' It keeps the result it had.' if kept else ''}"
+    )
     _alert(graded, AlertKind.submission_failed, message)
 
 

@@ -20,7 +20,7 @@ TIMEOUT_S = 5.0
 
 
 def grant(broker_url: str, nodes: Iterable[tuple[str, str]]) -> bool:
-    """Let these nodes in, given as name and key; false if the broker cannot be reached.
+    """Let these nodes in, given as name and key, and nobody who came in with another; false if it cannot be reached.
 
     `ladder admin sync-broker` makes up for one that could not be.
     """
@@ -29,6 +29,8 @@ def grant(broker_url: str, nodes: Iterable[tuple[str, str]]) -> bool:
     try:
         with _connect(broker_url) as broker:
             for name, key in nodes:
+                # Who is connected stays so, whatever becomes of the password; with its user a connection ends.
+                broker.acl_deluser(broker_user(name))
                 broker.execute_command("ACL", "SETUSER", *rules(name, key))
             _save(broker)
     except redis.RedisError:

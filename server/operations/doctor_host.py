@@ -15,6 +15,7 @@ from kombu.exceptions import OperationalError
 from kombu.messaging import Producer
 from sqlalchemy import make_url, text
 
+from autograder.assignment import MOST_TOTAL_S
 from broker.app import make_app
 from broker.logs import FORMATS, strike_out
 from server import migrations
@@ -26,6 +27,8 @@ GIB = 2**30
 LITTLE, VERY_LITTLE = 0.15, 0.05
 """Of a disk that is free."""
 LITTLE_BYTES, VERY_LITTLE_BYTES = 5 * GIB, GIB
+BESIDE_S = 240.0
+"""Of an attempt, for what is not the submission's own time: containers, references, compilers, oracles."""
 ANSWER_S = 5.0
 PAUSE_S = 0.02
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -38,6 +41,13 @@ def configuration(config: Config) -> Iterator[Finding]:
             "configuration",
             f"A lease has {config.lease_s:g} s, an attempt's deadline is no longer: {config.attempt_deadline_s:g} s.",
             "Make LADDER_LEASE_S a small part of LADDER_ATTEMPT_DEADLINE_S: a lost node is noticed when a lease ends.",
+        )
+    if config.attempt_deadline_s < MOST_TOTAL_S + BESIDE_S:
+        yield warning(
+            "configuration",
+            f"An attempt's deadline is {config.attempt_deadline_s:g} s, and a submission may use {MOST_TOTAL_S:g} s.",
+            f"Make LADDER_ATTEMPT_DEADLINE_S {MOST_TOTAL_S + BESIDE_S:g} or more: the judge itself takes time too, and "
+            "what it cannot end in time is graded again at nobody's cost.",
         )
     if config.log_format not in FORMATS:
         said = f"LADDER_LOG_FORMAT is {config.log_format!r}."

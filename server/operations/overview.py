@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -15,9 +16,11 @@ from autograder.contract import Calibration
 from server.accounting.checks import Courses
 from server.alerts import service as alerts
 from server.audit import service as audit
+from server.db import after_commit
 from server.errors import NotFoundError
 from server.grading.states import LIVE
 from server.models import Alert, Attempt, Course, Node, Rehearsal, Service, Submission, User
+from server.nodes import access
 from server.nodes import service as nodes
 
 
@@ -68,13 +71,21 @@ _ACTIONS: Mapping[NodeAction, Callable[[Session, str, datetime], Node]] = {
 }
 
 
-def act_on_node(session: Session, name: str, action: NodeAction, *, actor: User | None, now: datetime) -> Node:
+def act_on_node(
+    session: Session, name: str, action: NodeAction, *, actor: User | None, now: datetime, broker_url: str
+) -> Node:
     """Do it, and leave an entry in the trail.
+
+    Args:
+        broker_url: where a node that is put back into service is let in again.
 
     Raises:
         NotFoundError: there is no such node.
     """
     node = _ACTIONS[action](session, name, now)
+    if action is NodeAction.enable:
+        # A sync of the broker's users while it was disabled has removed its own.
+        after_commit(session, partial(access.grant, broker_url, [(node.name, node.key)]))
     audit.record(session, action=f"node.{action}", subject=f"node:{node.name}", actor=actor)
     return node
 

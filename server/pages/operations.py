@@ -17,7 +17,7 @@ from server.courses import service as courses
 from server.db import now
 from server.errors import NotFoundError
 from server.http.identity import Identity, Someone
-from server.http.work import Work, database_of
+from server.http.work import Settings, Work, database_of
 from server.models import AccountsCheck, User
 from server.operations import overview
 from server.operations.overview import NodeAction
@@ -69,11 +69,12 @@ def resolve_alert(alert_id: int, who: Someone, work: Work) -> Response:
 
 
 @router.post("/operations/nodes/{name}/{action}")
-def act_on_node(name: str, action: str, who: Someone, work: Work) -> Response:
+def act_on_node(name: str, action: str, who: Someone, work: Work, config: Settings) -> Response:
     """Drain a node, set it aside, take it out of service, or undo that; admins only."""
     if _scope(work, who) is not None or action not in set(NodeAction):
         raise _nothing()
-    overview.act_on_node(work, name, NodeAction(action), actor=_actor(work, who), now=now(work))
+    actor, url = _actor(work, who), config.broker_url
+    overview.act_on_node(work, name, NodeAction(action), actor=actor, now=now(work), broker_url=url)
     return _back("nodes")
 
 

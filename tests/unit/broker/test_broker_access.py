@@ -18,6 +18,7 @@ from kombu import Connection
 from broker.access import broker_password, broker_user, complete_url, rules
 from broker.app import GRADE, RECORD, RESULTS, grade_queue, make_app, send, unacked_keys
 from broker.envelope import key_of
+from server.nodes import access
 
 pytestmark = pytest.mark.redis
 
@@ -113,6 +114,21 @@ def test_a_node_takes_its_tasks_and_puts_its_results_where_the_recorder_finds_th
     assert admin.llen(RESULTS) == 3, said
     assert worker.returncode == 0, said
     assert admin.exists(*unacked_keys(grade_queue("gpu-1"))[:2]) == 0
+
+
+def test_who_came_in_with_a_key_that_was_replaced_is_put_out(port, nodes):
+    old = redis.Redis.from_url(nodes["gpu-1"])
+    assert old.llen(grade_queue("gpu-1")) == 0
+    other = redis.Redis.from_url(nodes["gpu-10"])
+    assert other.llen(grade_queue("gpu-10")) == 0
+    assert access.grant(f"redis://:server@127.0.0.1:{port}/0", [("gpu-1", key_of("another token"))])
+    with pytest.raises(redis.RedisError):
+        old.llen(grade_queue("gpu-1"))
+    assert other.llen(grade_queue("gpu-10")) == 0
+    new = redis.Redis.from_url(
+        complete_url(f"redis://{broker_user('gpu-1')}@127.0.0.1:{port}/0", key_of("another token"))
+    )
+    assert new.llen(grade_queue("gpu-1")) == 0
 
 
 def test_a_node_cannot_read_another_ones_queue_nor_results_nor_change_who_may(port, nodes):

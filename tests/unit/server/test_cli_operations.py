@@ -24,6 +24,7 @@ from server.models import (
     State,
     Submission,
 )
+from server.nodes import access
 from tests.doubles.world import World, manifest, passed, wrong
 
 
@@ -123,6 +124,45 @@ def test_nodes_are_taken_out_and_put_back(*, admin, world, action, undo, column)
     assert not value()
     assert actions(world)[-2:] == [(f"node.{action}", "node:anvil"), (f"node.{undo}", "node:anvil")]
     assert "no node none" in admin(action, "none", status=1)
+
+
+class Broker:
+    """Redis as far as its users go."""
+
+    def __init__(self):
+        self.users = {"default": ()}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def acl_users(self):
+        return list(self.users)
+
+    def acl_deluser(self, name):
+        self.users.pop(name, None)
+
+    def acl_save(self):
+        pass
+
+    def execute_command(self, *words):
+        assert words[:2] == ("ACL", "SETUSER")
+        self.users[words[2]] = words[3:]
+
+
+def test_a_node_that_is_put_back_is_let_in_at_the_broker_again(admin, monkeypatch):
+    broker, url = Broker(), {"LADDER_BROKER_URL": "redis://broker.example:6379/0"}
+    monkeypatch.setattr(access, "_connect", lambda _url: broker)
+    admin("sync-broker", **url)
+    before = dict(broker.users)
+    assert "node-anvil" in before
+    admin("disable", "anvil", **url)
+    assert "no node" in admin("sync-broker", **url)
+    assert list(broker.users) == ["default"]
+    admin("enable", "anvil", **url)
+    assert broker.users == before
 
 
 def test_alerts_are_listed_and_ended(admin, world):

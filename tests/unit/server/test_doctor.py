@@ -161,6 +161,7 @@ def test_what_waits_for_long_and_what_does_not_add_up(sound):
         ({"public_url": "http://ladder.example.org"}, "public_url", "not https"),
         ({"public_url": "ladder"}, "public_url", "no address"),
         ({"lease_s": "600"}, "configuration", "no longer"),
+        ({"attempt_deadline_s": "300"}, "configuration", "a submission may use 300 s"),
         ({"log_format": "xml"}, "configuration", "'xml'"),
         ({"web": "/nowhere"}, "configuration", "not there"),
         ({"lease_s": "soon"}, "configuration", "has to be float"),

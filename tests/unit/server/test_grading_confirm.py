@@ -307,6 +307,33 @@ def test_a_confirmation_that_no_node_ends_leaves_the_grade(world):
     assert balanced(world)
 
 
+def test_a_confirmation_that_only_nodes_in_trouble_end_leaves_the_grade(world):
+    name = world.grade(passed(2.0), node="forge", **GPU)
+    before = world.submission(name)
+    confirm(world)
+    for _ in range(3):
+        finish(world, dataclasses.replace(passed(2.0), gpu=TROUBLE))
+        world.wait(120)
+    row = world.submission(name)
+    assert (row.state, row.verdict, row.points, row.result_id) == (
+        State.done, Verdict.passed, before.points, before.result_id,
+    )  # fmt: skip
+    assert (row.confirmations, on_board(world)) == (0, [(name, 0)])
+    assert alerts(world) == [AlertKind.submission_failed]
+    assert balanced(world)
+    assert (confirm(world), confirm(world, when=21.0)) == (0, 1)
+
+
+def test_what_has_failed_leaves_its_room_to_others(world, monkeypatch):
+    monkeypatch.setattr("server.grading.confirm.CONFIRM_LIMIT", 1)
+    name = world.grade(passed(2.0), node="forge", **GPU)
+    world.grade(passed(2.0), "Bob", node="forge", **GPU)
+    assert (confirm(world), confirm(world)) == (1, 0)
+    with world.database.transaction() as session:
+        session.execute(update(Submission).where(Submission.public_id == name).values(state=State.failed))
+    assert confirm(world) == 1
+
+
 def test_anybody_else_goes_first(world):
     world.grade(passed(2.0), node="forge", **GPU)
     confirm(world)

@@ -401,7 +401,7 @@ def test_one_poisonous_submission_fails_as_ours_and_makes_no_node_rest(world):
 def test_an_attempt_that_outlives_its_deadline_is_ended_although_it_says_it_is_alive(world):
     submission = world.submit()
     task = world.take()
-    for _ in range(40):
+    for _ in range(100):
         world.wait(world.config.lease_s / 2)
         world.send(Kind.heartbeat, Claim(task.attempt, task.fence, 0.0))
         if world.sweep():

@@ -11,6 +11,7 @@ from server.accounting import service as accounting
 from server.alerts import service as alerts
 from server.courses import service as courses
 from server.models import AccountsCheck, Alert, AlertKind, AuditEntry, Course, Node, Rehearsal, Role, Submission, User
+from server.nodes import access
 from server.nodes import service as nodes
 
 
@@ -134,6 +135,17 @@ def test_an_admin_changes_what_a_node_is_given(*, staffed, database, told, peopl
             .order_by(AuditEntry.id)
         ).all()
     assert trail == [(f"node.{action}", people.admin.id), (f"node.{undo}", people.admin.id)]
+
+
+def test_a_node_that_an_admin_puts_back_is_let_in_at_the_broker_again(staffed, database, told, config, monkeypatch):
+    let_in = []
+    monkeypatch.setattr(access, "grant", lambda url, found: let_in.append((url, list(found))))
+    assert staffed["admin"].post("/operations/nodes/anvil/disable").status_code == 303
+    assert let_in == []
+    assert staffed["admin"].post("/operations/nodes/anvil/enable").status_code == 303
+    with database.reading() as session:
+        key = nodes.find_node(session, name="anvil").key
+    assert let_in == [(config.broker_url, [("anvil", key)])]
 
 
 def test_a_node_or_an_action_that_is_none_is_not_there(staffed, told):

@@ -32,13 +32,13 @@ from autograder.contract import (
 from broker.app import make_app
 from broker.envelope import key_of, unseal
 from tests.doubles.nvml import FakeNvml
-from worker import artefacts, known
+from worker import artefacts, judge, known
 from worker.aftermath import Aftermath
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import load_config
 from worker.disk import Disk, locked
-from worker.errors import BundleError, FolderTakenError, WorkerError
+from worker.errors import BundleError, FolderTakenError, HandedBackError, WorkerError
 from worker.gpulock import GpuLock
 from worker.grade import Around, Grader
 from worker.health import Health
@@ -47,6 +47,7 @@ from worker.known import KnownJobs
 from worker.lanes import Serves
 from worker.life import Device, NodeLife
 from worker.nvml import open_gpu
+from worker.processes import kill_tree
 from worker.reports import Reporter
 from worker.results import Outbox
 from worker.server import Server
@@ -280,6 +281,26 @@ def test_an_attempts_folder_is_private_and_is_kept_on_request(site, bundle, tmp_
     assert codec.loads(GradeRequest, (folder / "request.json").read_text()) == request
 
 
+def test_a_web_tier_that_is_away_costs_no_attempt(node, bundle, monkeypatch):
+    """The broker may be there all the while: the same submission would come back, and fail, which is nobody's fault."""
+    monkeypatch.setattr("worker.bundles.PAUSE_S", 0.01)
+    asked = []
+    real = node.grader._bundles.get
+
+    def get(name, *, patience_s):
+        asked.append(patience_s)
+        return real(name, patience_s=0.05)
+
+    monkeypatch.setattr(node.grader._bundles, "get", get)
+    monkeypatch.setattr(node.grader._bundles, "_url", "http://127.0.0.1:1")
+    work = task(bundle)
+    node.grader.run(codec.dumps(work))
+    kind, failure = node.said()[-1]
+    assert (kind, failure.handed_back) == (Kind.failure, True)
+    assert "did not answer" in failure.reason
+    assert work.deadline_s / 2 < asked[0] < work.deadline_s
+
+
 # --- bundles ---------------------------------------------------------------------------------------------------------
 
 
@@ -310,7 +331,7 @@ def test_a_server_that_does_not_answer_is_asked_again_for_a_while(site, bundle, 
     monkeypatch.setattr("worker.bundles.PAUSE_S", 0.01)
     site.failures = 3
     assert Bundles(tmp_path / "store", site.url, TOKEN).get(bundle, patience_s=60) == site.bundles[bundle]
-    with pytest.raises(BundleError, match="did not answer"):
+    with pytest.raises(HandedBackError, match="did not answer"):
         Bundles(tmp_path / "other", "http://127.0.0.1:1", TOKEN).get(bundle, patience_s=0.05)
 
 
@@ -703,6 +724,26 @@ def test_an_attempt_after_which_the_node_is_ill_comes_back_as_suspect_and_the_ne
     (_, report), (_, after) = node.said()
     assert report.suspect_since <= report.suspect_until
     assert after.handed_back
+
+
+def test_whether_the_node_is_ill_is_asked_also_after_a_judge_that_no_signal_ends(node, bundle, monkeypatch, tmp_path):
+    """A call into a driver that hangs: SIGKILL waits for it."""
+    node.judge.start()
+    stuck = node.judge._process
+    ill = tmp_path / "good.py"
+    ill.write_text("# judge: ours\n")
+    monkeypatch.setattr(known, "KNOWN_GOOD", ill)
+    monkeypatch.setattr(judge, "kill_tree", lambda pid: kill_tree(pid) if pid != stuck.pid else None)
+    monkeypatch.setattr(judge, "EXIT_S", 2.0)
+    node.life.health.sang()
+    node.grader.run(codec.dumps(task(bundle, "silent", deadline_s=1.0)))
+    kill_tree(stuck.pid)
+    stuck.wait(30)
+    failure = node.said()[-1][1]
+    assert failure.suspect
+    assert "deadline" in failure.reason
+    assert "known-good job failed" in failure.reason
+    assert "known-good job failed" in node.life.trouble()
 
 
 def test_a_judge_that_dies_on_a_healthy_node_makes_no_suspect(node, bundle):

@@ -135,6 +135,25 @@ def test_killing_a_judge_kills_what_it_started_even_in_another_session(judge, st
     assert gone(child)
 
 
+def test_a_judge_that_no_signal_ends_is_left_behind_and_replaced(judge, staged, monkeypatch, caplog):
+    """A call into a driver that hangs: SIGKILL waits for it."""
+    events = judge.grade(staged("silent"), deadline_s=600)
+    next(events)
+    process, pidfd = judge._process, judge._pidfd
+    with monkeypatch.context() as hanging:
+        hanging.setattr("worker.judge.kill_tree", lambda _pid: None)
+        hanging.setattr("worker.judge.EXIT_S", 0.1)
+        judge.kill()
+    assert process.poll() is None
+    assert f"process {process.pid}" in caplog.text
+    assert (process.stdin.closed, process.stdout.closed) == (True, True)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(pidfd)
+    assert grade(judge, staged())[-1].result.verdict is Verdict.passed
+    kill_tree(process.pid)
+    process.wait(30)
+
+
 def test_closing_lets_a_judge_end_by_itself(judge, staged):
     grade(judge, staged())
     pid = judge.pid
