@@ -113,9 +113,15 @@ def mark_seen(session: Session, user_id: int, announcement_ids: Sequence[int]) -
     session.execute(made.on_conflict_do_nothing().values(rows))
 
 
-def edits_of(session: Session, announcement: Announcement) -> Sequence[AnnouncementEdit]:
-    """What it said before, the newest first; for everybody who sees it: what was told cannot be untold in silence."""
+def edits_of(session: Session, member: Membership, announcement: Announcement) -> Sequence[AnnouncementEdit]:
+    """What it said before, the newest first: what was told cannot be untold in silence.
+
+    Staff see all of it; students only what it said once it was published.
+    """
     query = select(AnnouncementEdit).where(AnnouncementEdit.announcement_id == announcement.id)
+    if not member.is_staff:
+        # The change that publishes it has the same time: what that one replaced was never public.
+        query = query.where(AnnouncementEdit.at > announcement.publish_at)
     return session.scalars(
         query.options(joinedload(AnnouncementEdit.editor)).order_by(AnnouncementEdit.revision.desc()).limit(100)
     ).all()
@@ -149,7 +155,7 @@ def write(session: Session, member: Membership, draft: Draft) -> Announcement:
 
 
 def edit(session: Session, member: Membership, announcement_id: int, draft: Draft, *, revision: int) -> Announcement:
-    """Change one; what it said stays readable. Who was told of it is not told again.
+    """Change one; what it said stays readable (`edits_of`). Who was told of it is not told again.
 
     Args:
         revision: that the form was made from.

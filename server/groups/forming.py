@@ -42,7 +42,7 @@ def invite(
     """Offer a place in one's group, which is made where there is none; they are told.
 
     Args:
-        who: a handle or an e-mail address of a student of the course.
+        who: the e-mail address of a student of the course.
 
     Raises:
         InvalidInputError: there is no such student, or the assignment is done alone.
@@ -59,7 +59,7 @@ def invite(
         return own
     if own.room == 0:
         raise ConflictError(f"The group is full: it has {own.size} places, those offered included.")
-    _check_free(session, detail, guest)
+    _check_free(session, detail, guest, "They")
     rows.check_nothing_handed_in(session, detail, [*(user.id for user in own.members), guest.id])
     session.add(GroupInvite(group_id=own.id, user_id=guest.id, invited_by_id=member.user.id, created_at=now))
     session.flush()
@@ -133,7 +133,7 @@ def _enter(session: Session, member: Membership, detail: AssignmentDetail, group
     members = rows.member_ids(session, group_id)
     if member.user.id in members:
         return
-    _check_free(session, detail, member.user)
+    _check_free(session, detail, member.user, "You")
     invited = exists().where(GroupInvite.group_id == group_id, GroupInvite.user_id == member.user.id)
     others = select(func.count()).where(GroupInvite.group_id == group_id, GroupInvite.user_id != member.user.id)
     taken = len(members) + (0 if session.scalar(select(invited)) else session.scalar(others) or 0)
@@ -151,9 +151,9 @@ def _check_student(member: Membership, detail: AssignmentDetail) -> None:
         raise InvalidInputError("Staff are in no group.")
 
 
-def _check_free(session: Session, detail: AssignmentDetail, user: User) -> None:
+def _check_free(session: Session, detail: AssignmentDetail, user: User, called: str) -> None:
     if group_of(session, detail.row.id, user.id):
-        raise ConflictError(f"{user.name} is in a group for this assignment already.")
+        raise ConflictError(f"{called} are in a group for this assignment already.")
 
 
 def _offered(detail: AssignmentDetail, group_id: int, user: User) -> Exists:

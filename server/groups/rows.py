@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, exists, or_, select
+from sqlalchemy import delete, exists, false, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -36,8 +36,14 @@ def _settled(session: Session, detail: AssignmentDetail, user_ids: Sequence[int]
 
 
 def student(session: Session, member: Membership, who: str) -> User:
-    """A student of the course by handle or e-mail address."""
+    """A student of the course by their e-mail address; for staff also by their handle.
+
+    Raises:
+        InvalidInputError: there is none.
+    """
     named = who.strip()[:254]
+    # A handle stands on the boards instead of a name: whoever could ask by it would learn whose it is.
+    handle = User.handle == named if member.is_staff else false()
     query = (
         select(User)
         .join(Enrolment, Enrolment.user_id == User.id)
@@ -46,12 +52,13 @@ def student(session: Session, member: Membership, who: str) -> User:
             Enrolment.role == Role.student,
             Enrolment.dropped_at.is_(None),
             User.disabled_at.is_(None),
-            or_(User.email == named.lower(), User.handle == named),
+            or_(User.email == named.lower(), handle),
         )
     )
     found = session.scalars(query).first() if named.isprintable() else None
     if found is None:
-        raise InvalidInputError(f"No student of this course goes by {named!r}.", field="who")
+        said = "goes by" if member.is_staff else "has the e-mail address"
+        raise InvalidInputError(f"No student of this course {said} {named!r}.", field="who")
     return found
 
 

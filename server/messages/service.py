@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from server.errors import NotFoundError
 from server.messages.kinds import KINDS
-from server.models import Course, Mail, Notification, NotificationKind, NotificationSetting, User
+from server.models import Course, Enrolment, Mail, Notification, NotificationKind, NotificationSetting, User
 
 TITLE_CHARS = 200
 URL_CHARS = 500
@@ -40,9 +40,11 @@ def notify(
 ) -> int:
     """Tell these people, in the caller's transaction; how many were told. Mail leaves after the commit.
 
-    Who was told with this key already, in this transaction or another, is not told again. Closed accounts are left out.
+    Who was told with this key already, in this transaction or another, is not told again. Closed accounts are left out,
+    and whoever dropped the course.
 
     Args:
+        course_id: what it is about; `None`: no course.
         title: one sentence without a full stop that says what happened: it is the mail's subject too. It is seen by its
             receiver alone, and must hold nothing that they may not see.
         url: the page where it can be seen, from its first slash on.
@@ -53,7 +55,7 @@ def notify(
     """
     if not url.startswith("/") or url.startswith("//") or len(url) > URL_CHARS or not 0 < len(key) <= KEY_CHARS:
         raise ValueError(f"nobody can be told of {url!r} as {key!r}")
-    wishes = _wishes(session, sorted(set(user_ids)), kind)
+    wishes = _wishes(session, sorted(set(user_ids)), kind, course_id)
     at, title = datetime.now(UTC), one_line(title, TITLE_CHARS)
     told: list[_Wish] = []
     same = {"course_id": course_id, "kind": kind, "title": title, "url": url, "key": key, "created_at": at}
@@ -184,8 +186,12 @@ class _Wish:
     by_mail: bool
 
 
-def _wishes(session: Session, user_ids: Sequence[int], kind: NotificationKind) -> list[_Wish]:
-    """How these people want this kind; who wants it neither way is told nothing."""
+def _wishes(session: Session, user_ids: Sequence[int], kind: NotificationKind, course_id: int | None) -> list[_Wish]:
+    """How these people want this kind; who wants it neither way, or dropped the course, is told nothing."""
+    # Not "is in the course": an admin who is told of one need not be in it.
+    dropped = exists().where(
+        Enrolment.user_id == User.id, Enrolment.course_id == course_id, Enrolment.dropped_at.is_not(None)
+    )
     in_app = func.coalesce(NotificationSetting.in_app, True)
     by_mail = func.coalesce(NotificationSetting.by_mail, KINDS[kind].by_mail)
     found = []
@@ -195,7 +201,7 @@ def _wishes(session: Session, user_ids: Sequence[int], kind: NotificationKind) -
             .outerjoin(
                 NotificationSetting, (NotificationSetting.user_id == User.id) & (NotificationSetting.kind == kind)
             )
-            .where(User.id.in_(some), User.disabled_at.is_(None), in_app | by_mail)
+            .where(User.id.in_(some), User.disabled_at.is_(None), in_app | by_mail, ~dropped)
             .order_by(User.id)
         )
         found += [_Wish(*row) for row in rows]

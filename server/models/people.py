@@ -99,7 +99,10 @@ class PasswordLink(Base):
 
 
 class LinkRequest(Base):
-    """Somebody asked for a new password, for the rate limit; rows older than a day are swept."""
+    """Somebody asked for a new password, or for an account by a join link, for the rate limits.
+
+    Rows older than a day are swept.
+    """
 
     __tablename__ = "link_requests"
     __table_args__ = (
@@ -110,6 +113,7 @@ class LinkRequest(Base):
     id: Mapped[int] = mapped_column(BIG, primary_key=True)
     address: Mapped[str] = mapped_column(String(64))
     email: Mapped[str] = mapped_column(String(254))
+    """Whose password it was about; `""`: an account was asked for."""
     at: Mapped[datetime] = mapped_column(index=True)
 
 

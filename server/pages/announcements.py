@@ -121,7 +121,7 @@ def announcement_page(
         member=member,
         course=member.course,
         item=shown,
-        edits=announcements.edits_of(work, shown.row),
+        edits=announcements.edits_of(work, member, shown.row),
         markdown=handout_html,
         said=done.said(DONE),
     )

@@ -18,7 +18,7 @@ from server.audit import service as audit
 from server.courses.service import Membership, refuse_archived
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
 from server.messages import service as messages
-from server.models import CourseInvite, Enrolment, LinkRequest, Role, User
+from server.models import CourseInvite, Enrolment, LinkRequest, Mail, Role, User
 from server.roster import people
 
 PAGE = "/join"
@@ -27,6 +27,10 @@ _START_CHARS = 8
 _HOUR = timedelta(hours=1)
 _PER_ADDRESS = 60
 """New accounts from one network address in an hour: a campus may have one for everybody."""
+_PER_MAILBOX = 3
+"""Mails in an hour to whoever has an account already, however many links and network addresses ask for them."""
+_JOIN = "Join"
+"""A mail's subject begins so, with which somebody who has an account is led into a course."""
 _GONE = (
     "This invitation is over: it was used up, taken back, or is too old. Ask the staff of your course for a new one."
 )
@@ -149,7 +153,8 @@ def accept(session: Session, user: User, token: str, *, now: datetime) -> Course
 def sign_up(session: Session, token: str, *, email: str, name: str, address: str, now: datetime) -> CourseInvite:
     """Make an account for a stranger and put it into the course; a mail lets whoever reads it choose the password.
 
-    What is answered does not say whether there was an account: its owner gets a mail that says to log in.
+    What is answered does not say whether there was an account: its owner gets a mail that says to log in, or none once
+    they had enough of those.
 
     Raises:
         NotFoundError, ConflictError: as `opened`.
@@ -159,17 +164,18 @@ def sign_up(session: Session, token: str, *, email: str, name: str, address: str
     row = opened(session, token, now=now, locked=True)
     email, name = accounts.checked_email(email), accounts.checked_name(name)
     _refuse_too_many(session, address, now)
-    session.add(LinkRequest(address=address[:64], email=email, at=now))
+    # Without the e-mail address: what somebody else types here must not count as its owner's wish for a new password.
+    session.add(LinkRequest(address=address[:64], email="", at=now))
     user = session.scalar(select(User).where(User.email == email))
     if user is None:
         user = accounts.create_user(session, email=email, name=name, password=None)
         _enrol(session, row, user, now)
         links.invite(session, user, to=row.course.title)
-    elif user.disabled_at is None:
+    elif user.disabled_at is None and not _has_enough_mail(session, user, now):
         messages.send_mail(
             session,
             user,
-            subject=f"Join {row.course.title}",
+            subject=f"{_JOIN} {row.course.title}",
             body="You have an account already. Log in and open this link to join the course. If you did not ask for"
             " this, there is nothing to do.",
             url=f"{PAGE}?token={quote(token)}",
@@ -200,6 +206,16 @@ def _refuse_too_many(session: Session, address: str, now: datetime) -> None:
     query = select(func.count()).where(LinkRequest.address == address[:64], LinkRequest.at > now - _HOUR)
     if session.scalars(query).one() >= _PER_ADDRESS:
         raise TooManyError("Too many accounts were asked for from here. Try again in an hour.", retry_after_s=3600)
+
+
+def _has_enough_mail(session: Session, user: User, now: datetime) -> bool:
+    query = select(func.count()).where(
+        Mail.user_id == user.id,
+        Mail.kind.is_(None),
+        Mail.subject.startswith(f"{_JOIN} "),
+        Mail.created_at > now - _HOUR,
+    )
+    return session.scalars(query).one() >= _PER_MAILBOX
 
 
 def _record(session: Session, member: Membership, row: CourseInvite, action: str, detail: dict[str, object]) -> None:

@@ -36,6 +36,7 @@ from server.models import (
     LoginSession,
     Mail,
     Notification,
+    NotificationKind,
     NotificationSetting,
     OutsideIdentity,
     OutsideLogin,
@@ -43,6 +44,7 @@ from server.models import (
     Preview,
     Role,
     RosterImport,
+    SimilarPair,
     Submission,
     User,
     WriteUp,
@@ -55,6 +57,10 @@ THEIRS: tuple[type[Base], ...] = (
     AnnouncementRead, Draft, DataExport,
 )  # fmt: skip
 """Rows that are about an account alone."""
+_NAMING = (
+    NotificationKind.group_changed, NotificationKind.group_result, NotificationKind.regrade_request_opened,
+)  # fmt: skip
+"""Kinds of messages that name somebody else than who reads them."""
 _TOLD = frozenset({"email", "name", "from", "address", "filename", "handle", "section", "student_id", "student id"})
 """Keys of an audit entry's detail that may tell who somebody is."""
 
@@ -161,6 +167,7 @@ def _erase(session: Session, user: User, now: datetime) -> None:
     session.execute(delete(LoginAttempt).where(LoginAttempt.email == email))
     session.execute(delete(LinkRequest).where(LinkRequest.email == email))
     _forget_imports(session, user)
+    _forget_messages(session, user)
     _erase_work(session, user)
     _erase_reasons(session, user)
     about = update(Enrolment).where(Enrolment.user_id == user.id)
@@ -174,8 +181,17 @@ def _erase(session: Session, user: User, now: datetime) -> None:
 def _forget_imports(session: Session, user: User) -> None:
     """Tables that nobody agreed to yet may name them."""
     courses = select(Enrolment.course_id).where(Enrolment.user_id == user.id)
-    pending = RosterImport.applied_at.is_(None)
-    session.execute(delete(RosterImport).where(RosterImport.course_id.in_(courses), pending))
+    session.execute(delete(RosterImport).where(RosterImport.course_id.in_(courses), RosterImport.applied_at.is_(None)))
+    for row in session.scalars(select(RosterImport).where(RosterImport.course_id.in_(courses))):
+        row.troubles = [one for one in row.troubles if user.email not in str(one).lower()]
+
+
+def _forget_messages(session: Session, user: User) -> None:
+    """What others were told of them by name; beside it stands the page of what is under their new pseudonym."""
+    others = Notification.title.contains(user.name, autoescape=True)
+    session.execute(delete(Notification).where(Notification.kind.in_(_NAMING), others))
+    written = Mail.subject.contains(user.name, autoescape=True)
+    session.execute(delete(Mail).where(Mail.kind.in_(_NAMING), written))
 
 
 def _erase_work(session: Session, user: User) -> None:
@@ -201,6 +217,18 @@ def _erase_reasons(session: Session, user: User) -> None:
     for entry in session.scalars(select(AuditEntry).where(about)):
         entry.detail = _untold(entry.detail)
         entry.reason = ERASED if entry.reason else ""
+    _erase_suspicions(session, user)
+
+
+def _erase_suspicions(session: Session, user: User) -> None:
+    """What staff wrote where this person's code was like another's."""
+    theirs = set(session.scalars(select(Submission.id).where(Submission.user_id == user.id)))
+    sides = or_(SimilarPair.left_id.in_(theirs), SimilarPair.right_id.in_(theirs))
+    session.execute(update(SimilarPair).where(sides, SimilarPair.reason != "").values(reason=ERASED))
+    marked = select(AuditEntry).where(AuditEntry.action == "similarity.marked", AuditEntry.reason != "")
+    for entry in session.scalars(marked):
+        if theirs & {entry.detail.get("left"), entry.detail.get("right")}:
+            entry.reason = ERASED
 
 
 def _untold(detail: dict[str, Any]) -> dict[str, Any]:

@@ -114,12 +114,35 @@ def test_what_it_said_before_stays(database, people):
         announcements.edit(session, as_(session, people.ines), made, draft, revision=1)
     with database.reading() as session:
         shown = announcements.one(session, as_(session, people.alice), made)
-        [before] = announcements.edits_of(session, shown.row)
+        [before] = announcements.edits_of(session, as_(session, people.alice), shown.row)
         assert (shown.row.title, shown.row.revision, shown.row.edited_at is not None) == ("Room change again", 2, True)
         assert (before.title, before.revision, before.editor.name) == ("Room change", 1, "Ines")
         actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == f"announcement:{made}")).all()
     assert sorted(actions) == ["announcement.edited", "announcement.written"]
     assert told(database, people.alice) == ["Room change"], "nobody is told twice"
+
+
+def test_what_it_said_before_it_was_published_is_read_by_staff_only(database, people):
+    made = announce(database, people, text="The draft.", publish_at=later(hours=1))
+    with database.transaction() as session:
+        tom = as_(session, people.tom)
+        announcements.edit(session, tom, made, Draft("Room change", "Still a draft.", later(hours=1)), revision=1)
+    # Published by the change itself: what it said until then nobody was told either.
+    with database.transaction() as session:
+        announcements.edit(session, as_(session, people.tom), made, Draft("Room change", "Room 8."), revision=2)
+    assert _before(database, people.alice, made) == []
+    assert _before(database, people.tom, made) == ["Still a draft.", "The draft."]
+    with database.transaction() as session:
+        announcements.edit(session, as_(session, people.tom), made, Draft("Room change", "Room 9."), revision=3)
+    assert _before(database, people.alice, made) == ["Room 8."]
+    assert _before(database, people.tom, made) == ["Room 8.", "Still a draft.", "The draft."]
+
+
+def _before(database, user, made):
+    with database.reading() as session:
+        member = as_(session, user)
+        shown = announcements.one(session, member, made)
+        return [edit.text for edit in announcements.edits_of(session, member, shown.row)]
 
 
 def test_the_second_of_two_who_edit_is_told(database, people):

@@ -410,7 +410,9 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{COURSE}/announcements"): {"data": _ANNOUNCEMENT},
     ("POST", f"{COURSE}/announcements/{{announcement_id}}"): {"data": _ANNOUNCEMENT},
     ("POST", f"{COURSE}/announcements/{{announcement_id}}/withdraw"): {"data": {"revision": "1"}},
-    ("POST", "/submissions/{public_id}/review"): {"data": {"decision": "cleared", "reason": "Looked at."}},
+    ("POST", "/submissions/{public_id}/review"): {
+        "data": {"decision": "cleared", "seen": "none", "reason": "Looked at."}
+    },
     ("POST", "/account/courses/{course}/name"): {"data": {"shown": "name"}},
     ("PUT", f"{API}{RUNG}/drafts/{{language}}"): {"json": {"text": _SOURCE}},
     ("POST", f"{RUNG}/group/join"): {"data": {"code": "none"}},

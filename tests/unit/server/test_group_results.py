@@ -13,6 +13,7 @@ from server.grading.looks import look_at
 from server.grading.policy import DUE_SOON, in_a_hurry
 from server.models import (
     Assignment,
+    Enrolment,
     Extension,
     Group,
     GroupMember,
@@ -52,6 +53,14 @@ def test_the_others_are_told_the_verdict_and_points_once(world, pair):
     assert told(world)[1:] == [("Alice", "Bob's submission in Vector add: wrong answer, 0 points")]
     world.grade(passed(), mode=Mode.run, line=Line.run)
     assert len(told(world)) == 2
+
+
+def test_who_dropped_the_course_is_told_nothing_of_the_others_results(world, pair):
+    with world.database.transaction() as session:
+        bob = select(Enrolment).join(User, User.id == Enrolment.user_id).where(User.name == "Bob")
+        session.scalars(bob).one().dropped_at = world.now
+    world.grade(passed())
+    assert told(world) == []
 
 
 def test_who_is_on_their_own_is_told_nothing(world):

@@ -100,6 +100,28 @@ def test_a_code_lets_somebody_in_as_they_type_it(do, mine, people):
         do(people.bob, forming.join, code="nothing\0")
 
 
+def test_a_handle_of_a_board_leads_to_nobody(do, people, site, config):
+    """Else whoever offers a place to each handle of a board reads the names behind them, one after the other."""
+    with pytest.raises(InvalidInputError, match="e-mail address"):
+        do(people.alice, forming.invite, who=people.bob.handle)
+    alice = site.logged_in(people.alice, config)
+    answer = alice.post(f"{PATH}/invite", data={"person": people.bob.handle})
+    assert answer.status_code == 422
+    assert "Bob" not in answer.text
+    assert alice.post(f"{PATH}/invite", data={"person": "bob@example.org"}).status_code == 303
+    page = alice.get(PATH).text
+    assert '<span class="soft">Bob</span>' in page
+    assert people.bob.handle not in page
+
+
+def test_whoever_is_in_another_group_is_not_named(do, people):
+    do(people.bob, forming.start)
+    with pytest.raises(ConflictError, match=r"^They are in a group for this assignment already\.$"):
+        do(people.alice, forming.invite, who="bob@example.org")
+    with pytest.raises(ConflictError, match=r"^You are in a group for this assignment already\.$"):
+        do(people.bob, forming.join, code=do(people.alice, forming.start).code)
+
+
 @pytest.mark.parametrize(
     "who", ["", "nobody@example.org", "tom@example.org", "stranger@example.org", "carol@example.org", "%"]
 )
@@ -348,7 +370,7 @@ def test_the_page_says_what_was_refused_beside_what_was_typed(site, people, conf
     client = site.logged_in(people.alice, config)
     answer = client.post(f"{PATH}/invite", data={"person": "<b>nobody</b>"})
     assert answer.status_code == 422
-    assert "No student of this course goes by" in answer.text
+    assert "No student of this course has the e-mail address" in answer.text
     assert "<b>nobody" not in answer.text
     assert 'value="&lt;b&gt;nobody' in answer.text
 

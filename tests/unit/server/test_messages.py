@@ -13,7 +13,7 @@ from server.errors import NotFoundError
 from server.messages import service as messages
 from server.messages.kinds import KINDS
 from server.messages.service import Wanted
-from server.models import Mail, Notification, NotificationKind, User
+from server.models import Enrolment, Mail, Notification, NotificationKind, User
 
 
 def tell(session, *users: User, kind=NotificationKind.comment, key="event:1", title="Something happened", **changes):
@@ -91,6 +91,22 @@ def test_a_closed_account_is_told_nothing(database, people):
         session.get_one(User, people.alice.id).disabled_at = people.alice.created_at
         assert tell(session, people.alice, kind=NotificationKind.announcement) == 0
     assert mails(database) == []
+
+
+def test_who_dropped_a_course_is_told_nothing_of_it(database, people):
+    """And an admin who was never in it is told: only whoever left is left out."""
+    kind, everybody = NotificationKind.announcement, (people.alice, people.admin, people.carol)
+    with database.transaction() as session:
+        assert tell(session, *everybody, kind=kind, course_id=people.course.id) == 2
+        assert [messages.unread(session, user.id) for user in everybody] == [1, 1, 0]
+        # What is about no course, or another one, is theirs as before.
+        assert tell(session, *everybody, kind=kind, key="event:2") == 3
+    with database.transaction() as session:
+        dropped = select(Enrolment).where(Enrolment.user_id == people.carol.id)
+        session.scalars(dropped).one().dropped_at = None
+        assert tell(session, *everybody, kind=kind, course_id=people.course.id) == 1
+    told = [to for to, subject in mails(database) if subject.startswith("[")]
+    assert told == ["admin@example.org", "alice@example.org", "carol@example.org"]
 
 
 def test_a_title_is_one_line_and_has_an_end(database, people):

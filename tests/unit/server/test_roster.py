@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from server.accounts import links
 from server.accounts import service as accounts
 from server.courses import service as courses
 from server.db import now as clock_now
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
-from server.models import AuditEntry, CourseInvite, Enrolment, Mail, PasswordLink, Role, RosterImport, User
+from server.models import AuditEntry, CourseInvite, Enrolment, LinkRequest, Mail, PasswordLink, Role, RosterImport, User
 from server.roster import imports, invites, people
 from server.roster import service as roster
 from server.roster.plan import Step
@@ -359,6 +360,37 @@ def test_one_address_cannot_ask_for_accounts_without_end(invite, database, monke
     with pytest.raises(TooManyError):
         _sign_up(database, token, "d3@example.org")
     _sign_up(database, token, "d4@example.org", address="192.0.2.8")
+
+
+def test_a_link_keeps_nobody_from_a_new_password(invite, database, people):
+    token = invite(most_uses=None, now=datetime.now(UTC))
+    for index in range(links.PER_EMAIL):
+        _sign_up(database, token, "stranger@example.org", address=f"192.0.2.{index}")
+    with database.transaction() as session:
+        links.request_reset(session, email="stranger@example.org", address="192.0.2.99")
+        assert session.scalars(select(PasswordLink.user_id)).all() == [people.stranger.id]
+        # Sign-ups still count for the network address that they came from.
+        assert len(session.scalars(select(LinkRequest).where(LinkRequest.address == "192.0.2.1")).all()) == 1
+
+
+def test_a_link_fills_nobodys_mailbox(invite, database, people):
+    """However many links and network addresses: beyond some mails the answer is the same, and none is sent."""
+    tokens = [invite(most_uses=None, now=datetime.now(UTC)) for _ in range(2)]
+    with database.transaction() as session:
+        links.request_reset(session, email="stranger@example.org", address="192.0.2.99")
+    for index in range(8):
+        _sign_up(database, tokens[index % 2], "stranger@example.org", address=f"192.0.2.{index}")
+    _sign_up(database, tokens[0], "alice@example.org")
+    assert _join_mails(database) == {"stranger@example.org": 3, "alice@example.org": 1}
+    with database.transaction() as session:
+        session.execute(update(Mail).values(created_at=datetime.now(UTC) - timedelta(minutes=61)))
+    _sign_up(database, tokens[0], "stranger@example.org")
+    assert _join_mails(database)["stranger@example.org"] == 4
+
+
+def _join_mails(database):
+    with database.reading() as session:
+        return Counter(session.scalars(select(Mail.to).where(Mail.subject == "Join GPU programming")))
 
 
 def test_the_pages_take_a_table_show_it_and_do_it(site, people, config, database):

@@ -15,6 +15,7 @@ from server.audit import service as audit
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError
 from server.gradebook import extensions
+from server.messages import service as messages
 from server.models import (
     ApiToken,
     Assignment,
@@ -220,7 +221,9 @@ def dora(do, database, people, submit):
     """A student whose every trace can be told; and what she handed in."""
 
     def arrive(session, member):
-        table = f"email,name,section,student id\n{MARKS[0]},{MARKS[1]},{MARKS[3]},{MARKS[2]}\n".encode()
+        line = f"{MARKS[0]},{MARKS[1]},{MARKS[3]},{MARKS[2]}\n"
+        # The second line is refused, with her address.
+        table = f"email,name,section,student id\n{line}{line}".encode()
         row = imports.store(session, member, table, filename="dora.csv", now=NOW)
         digest = imports.look(session, member, row.public_id).plan.digest
         imports.apply(session, member, row.public_id, digest=digest, now=NOW)
@@ -232,6 +235,12 @@ def dora(do, database, people, submit):
         rung.due_at = NOW + timedelta(days=1)
         extensions.give(session, member, assignment_ids=[rung.id], user_ids=[user.id], days=3, reason=MARKS[4], now=NOW)
         extensions.grant_late_days(session, member, user_ids=[user.id], days=1, reason=MARKS[4], now=NOW)
+        messages.want(
+            session, people.bob.id, dict.fromkeys(erasure._NAMING, messages.Wanted(in_app=True, by_mail=True))
+        )
+        for kind in erasure._NAMING:
+            title, url = f"{MARKS[1]}'s submission: passed", "/submissions/x"
+            messages.notify(session, [people.bob.id], kind, course_id=member.course.id, title=title, url=url, key=kind)
         return user
 
     user = do(arrive)
