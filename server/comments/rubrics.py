@@ -7,7 +7,7 @@ is worked out anew in the transaction that changes it. A group is graded as one:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -145,14 +145,20 @@ def apply(
     member.require_staff()
     _require_student(session, assignment, user_id)
     items = _chosen(session, assignment, item_ids)
-    own = _locked_sheet(session, assignment, user_id)
-    if (own.revision if own else 0) != revision:
-        raise ConflictError("Somebody graded this student meanwhile. Look at what applies now, then change it.")
     # In one order everywhere, so that two who grade one group wait for each other and not in a circle.
     people = sorted({user_id, *groups.together(session, assignment.id, user_id)})
+    held = {one: _locked_sheet(session, assignment, one) for one in people}
+    own = held[user_id]
+    if (own.revision if own else 0) != revision:
+        raise ConflictError("Somebody graded this student meanwhile. Look at what applies now, then change it.")
     sheets = {
         one: _write(
-            session, member, assignment, one, items, submission_id=submission_id if one == user_id else None, now=now
+            session,
+            member,
+            held[one] or RubricSheet(assignment_id=assignment.id, user_id=one, revision=0, marks=[]),
+            items,
+            submission_id=submission_id if one == user_id else None,
+            now=now,
         )
         for one in people
     }
@@ -164,17 +170,13 @@ def apply(
 def _write(
     session: Session,
     member: Membership,
-    assignment: Assignment,
-    user_id: int,
+    sheet: RubricSheet,
     items: Sequence[RubricItem],
     *,
     submission_id: int | None,
     now: datetime,
 ) -> RubricSheet:
-    sheet = _locked_sheet(session, assignment, user_id)
-    before = sheet.points if sheet else 0.0
-    if sheet is None:
-        sheet = RubricSheet(assignment_id=assignment.id, user_id=user_id, revision=0, marks=[])
+    before = sheet.points or 0.0
     sheet.points = math.fsum(item.points for item in items)
     sheet.submission_id = submission_id or sheet.submission_id
     sheet.graded_by_id, sheet.graded_at = member.user.id, now
@@ -189,10 +191,10 @@ def _write(
     audit.record(
         session,
         action="rubric.applied",
-        subject=f"user:{user_id}",
+        subject=f"user:{sheet.user_id}",
         actor=member.user,
         detail={
-            "assignment": assignment.id,
+            "assignment": sheet.assignment_id,
             "items": [item.id for item in items],
             "before": before,
             "after": sheet.points,
@@ -202,10 +204,13 @@ def _write(
 
 
 def _chosen(session: Session, assignment: Assignment, item_ids: Collection[int]) -> Sequence[RubricItem]:
+    """What is applied: worth what it is worth until this is committed."""
     found = session.scalars(
         select(RubricItem)
         .where(RubricItem.assignment_id == assignment.id, RubricItem.id.in_(item_ids))
         .order_by(RubricItem.position, RubricItem.id)
+        .with_for_update(read=True)
+        .execution_options(populate_existing=True)
     ).all()
     if len(found) != len(set(item_ids)):
         raise InvalidInputError("One of these items is not in the rubric of this assignment.", field="item")
@@ -253,22 +258,32 @@ def _locked_item(session: Session, member: Membership, item_id: int, revision: i
 def _add_up(session: Session, assignment: Assignment, item: RubricItem) -> None:
     """Work out the sheets that have this item again, and the grades of their students."""
     having = select(RubricMark.sheet_id).where(RubricMark.item_id == item.id)
-    sums = session.execute(
-        select(RubricMark.sheet_id, func.sum(RubricItem.points))
-        .join(RubricItem, RubricItem.id == RubricMark.item_id)
-        .where(RubricMark.sheet_id.in_(having))
-        .group_by(RubricMark.sheet_id)
-    )
-    totals = {sheet_id: float(total) for sheet_id, total in sums}
     sheets = session.scalars(
-        select(RubricSheet).where(RubricSheet.id.in_(having)).order_by(RubricSheet.user_id).with_for_update()
+        select(RubricSheet)
+        .where(RubricSheet.id.in_(having))
+        .order_by(RubricSheet.user_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
     ).all()
+    # Not before they are locked: whoever held one may have given it other items.
+    totals = _totals(session, [sheet.id for sheet in sheets])
     for sheet in sheets:
-        sheet.points = totals[sheet.id]
+        sheet.points = totals.get(sheet.id, 0.0)
         sheet.revision += 1
     session.flush()
     for sheet in sheets:
         gradebook.refresh(session, assignment.course_id, sheet.user_id)
+
+
+def _totals(session: Session, sheet_ids: Sequence[int]) -> Mapping[int, float]:
+    """What each comes to, of those that have any item."""
+    sums = session.execute(
+        select(RubricMark.sheet_id, func.sum(RubricItem.points))
+        .join(RubricItem, RubricItem.id == RubricMark.item_id)
+        .where(RubricMark.sheet_id.in_(sheet_ids))
+        .group_by(RubricMark.sheet_id)
+    )
+    return {sheet_id: float(total) for sheet_id, total in sums}
 
 
 def _line(text: str, most: int, field: str, *, empty: bool = False) -> str:

@@ -38,6 +38,8 @@ def store(session: Session, row: Assignment, found: quiz.Quiz) -> tuple[Quiz, di
     session.add(made)
     session.flush()
     row.quiz_id = made.id
+    # Before the old answers are read: whoever is storing one holds the row, and is waited for here.
+    session.flush()
     return made, _mark_again(session, row, found)
 
 

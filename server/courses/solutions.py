@@ -32,11 +32,20 @@ class Solution:
 
 
 def are_shown(member: Membership, detail: AssignmentDetail, now: datetime) -> bool:
-    """Whether the member may read them: staff always; a student once they are released and their own time is over."""
-    if member.is_staff:
-        return True
-    released, last = detail.row.solutions_released_at, detail.late_until or detail.due_at
-    return released is not None and released <= now and (last is None or now > last)
+    """Whether the member may read them: staff always, a student as `are_released` says."""
+    return member.is_staff or are_released(detail, now)
+
+
+def are_released(detail: AssignmentDetail, now: datetime) -> bool:
+    """Whether students may read them: the day has come, and nothing that the person uploads counts any more.
+
+    Where there is a due date and no end, something always counts; where nothing is ever due, the day alone decides.
+    """
+    released = detail.row.solutions_released_at
+    if released is None or released > now:
+        return False
+    is_ever_due = detail.due_at is not None or detail.late_until is not None
+    return detail.is_closed(now) or not is_ever_due
 
 
 def solutions(session: Session, member: Membership, detail: AssignmentDetail, now: datetime) -> Sequence[Solution]:

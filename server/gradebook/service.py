@@ -24,7 +24,6 @@ __all__ = [
     "Charge",
     "Line",
     "Standing",
-    "as_shown",
     "choose_active",
     "facts_for",
     "grade_of",
@@ -65,7 +64,7 @@ class Standing:
 
     Attributes:
         budget: late days that everybody has; `granted`: what staff gave besides, or took (below 0).
-        used: by the submissions that count now.
+        used: by the submissions that count now, in assignments that are not open any more too.
     """
 
     lines: tuple[Line, ...]
@@ -142,36 +141,31 @@ def choose_active(
     return choices.choose(session, member, assignment, submission, now=at or now(session))
 
 
-def standing(session: Session, course: Course, user_id: int, *, final: bool = False) -> Standing:
-    """A student's grades and late days, as they may read them.
-
-    Args:
-        final: with what staff set, published or not, for staff.
-    """
-    return standing_of(session, facts_for(session, course, user_id, final=final), user_id)
+def standing(session: Session, course: Course, user_id: int) -> Standing:
+    """A student's grades and late days, as they may read them."""
+    return standing_of(session, facts_for(session, course, user_id), user_id)
 
 
-def facts_for(session: Session, course: Course, user_id: int, *, final: bool = False) -> Facts:
-    """What a student's grades follow from, as they may read them.
-
-    Args:
-        final: also assignments that are not open to them, and what staff set where grades are not published.
-    """
-    facts = facts_of.read(session, course.id, [user_id])
-    return facts if final else as_shown(session, facts)
-
-
-def as_shown(session: Session, facts: Facts) -> Facts:
-    """Of what grades follow from, what students may read: nothing that is not open to them or not published."""
-    at = now(session)
-    seen = [detail for detail in facts.details if detail.is_visible(at, staff=False)]
-    return _published(dataclasses.replace(facts, details=seen))
+def facts_for(session: Session, course: Course, user_id: int) -> Facts:
+    """All that a student's grades follow from: also what is not open to them, or not published."""
+    return facts_of.read(session, course.id, [user_id])
 
 
 def standing_of(session: Session, facts: Facts, user_id: int) -> Standing:
-    """What these facts come to for a student: as they are, or as they might be."""
-    found = outcomes(facts, user_id)
-    submissions = _submissions(session, found)
+    """What all these facts come to for a student, as they are or as they might be, and as the student may read it.
+
+    Late days are spent over the whole term. What is published is the grade that staff have, and of days as many are
+    left as the next submission will find, whatever of that staff set where grades are not published.
+    """
+    at = now(session)
+    found, readable = outcomes(facts, user_id), _published(facts)
+    unpublished = found if readable == facts else outcomes(readable, user_id)
+    read = [
+        (detail, outcome if detail.row.grades_published_at is not None else other)
+        for detail, outcome, other in zip(facts.details, found, unpublished, strict=True)
+        if detail.is_visible(at, staff=False)
+    ]
+    submissions = _submissions(session, [outcome for _, outcome in read])
     lines = tuple(
         Line(
             detail,
@@ -180,7 +174,7 @@ def standing_of(session: Session, facts: Facts, user_id: int) -> Standing:
             facts.deadlines(user_id, detail),
             detail.row.grades_published_at is not None,
         )
-        for detail, outcome in zip(facts.details, found, strict=True)
+        for detail, outcome in read
     )
     used = sum(outcome.late_days for outcome in found)
     granted = facts.granted.get(user_id, 0)
@@ -191,7 +185,7 @@ def would_charge(facts: Facts, assignment: Assignment, user_id: int, at: datetim
     """What a submission uploaded at `at` would use, if it came to count with full points; nothing is stored.
 
     Args:
-        facts: all of them (`facts_for`, `final`).
+        facts: all of them (`facts_for`).
     """
     detail = next(one for one in facts.details if one.row.id == assignment.id)
     dates, policy = facts.deadlines(user_id, detail), facts.policy(user_id)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from server.db import now
 from server.errors import InvalidInputError
 from server.gradebook.facts import HandedIn
 from server.gradebook.service import Standing, facts_for, standing_of
@@ -29,11 +30,11 @@ def what_if(session: Session, course: Course, user_id: int, uploads: Mapping[str
     Raises:
         InvalidInputError: no submission there can have so many points; `field` is the assignment's slug.
     """
-    facts = facts_for(session, course, user_id)
+    facts, at = facts_for(session, course, user_id), now(session)
     submissions = dict(facts.submissions)
     for number, detail in enumerate(facts.details, start=1):
         upload = uploads.get(detail.slug)
-        if upload is None:
+        if upload is None or not detail.is_visible(at, staff=False):
             continue
         most = detail.submission_points
         if not 0 <= upload.points <= most:

@@ -159,8 +159,8 @@ def _page(
     now = db.now(session)
     # What somebody has not handed in is theirs alone: who looks as a student does sees no draft.
     stored = {} if request.state.identity.preview else drafts.drafts_of(session, member.user, detail)
-    facts = gradebook.facts_for(session, member.course, member.user.id, final=True)
-    standing = gradebook.standing_of(session, gradebook.as_shown(session, facts), member.user.id)
+    facts = gradebook.facts_for(session, member.course, member.user.id)
+    standing = gradebook.standing_of(session, facts, member.user.id)
     response = render(
         request,
         "assignment.html",

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from server import db
 from server.courses import service as courses
-from server.errors import ConflictError, ForbiddenError, InvalidInputError, LadderError, NotFoundError
+from server.errors import ConflictError, ForbiddenError, InvalidInputError, LadderError
 from server.gradebook.people import checked_reason
 from server.grading import appeals, findings, review_queue
 from server.grading.review import decide
@@ -68,7 +68,7 @@ def decide_page(
     """Decide, with a reason that the student reads; or note that somebody looked."""
 
     def act(session: Session) -> str:
-        submission = _of_staff(session, who.user, public_id)
+        submission = submissions.find_as_staff(session, who.user, public_id)
         # Deciding locks the row and loads it anew, without what stands around it.
         slug = submission.assignment.course.slug
         _act(session, submission, session.get_one(User, who.user.id), action, reason=reason, seen=seen, appeal=appeal)
@@ -118,13 +118,6 @@ def make_appeal(request: Request, public_id: str, who: Someone, text: Annotated[
     return RedirectResponse(f"/submissions/{quote(public_id)}/appeal", status_code=HTTPStatus.SEE_OTHER)
 
 
-def _of_staff(session: Session, user: User, public_id: str) -> Submission:
-    submission = submissions.find(session, user, public_id)
-    if not submissions.is_staff_of(session, user, submission):
-        raise NotFoundError("There is nothing here.")
-    return submission
-
-
 def _evidence(
     request: Request,
     session: Session,
@@ -134,7 +127,7 @@ def _evidence(
     problem: LadderError | None = None,
     reason: str = "",
 ) -> Response:
-    submission = _of_staff(session, user, public_id)
+    submission = submissions.find_as_staff(session, user, public_id)
     member = courses.membership(session, user, submission.assignment.course.slug)
     source = submissions.source_of(session, submission).decode("utf-8", "replace")
     return render(

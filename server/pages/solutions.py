@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from server import db
 from server.courses import service as courses
-from server.courses.solutions import solutions
+from server.courses.solutions import are_released, solutions
 from server.http.identity import Someone
 from server.http.work import Work
 from server.pages.highlight import listing
@@ -23,7 +23,6 @@ def solutions_page(request: Request, course: str, slug: str, who: Someone, work:
     now = db.now(work)
     detail = courses.assignment_of(work, member, slug, now)
     found = solutions(work, member, detail, now)
-    released = detail.row.solutions_released_at
     return render(
         request,
         "solutions.html",
@@ -31,5 +30,5 @@ def solutions_page(request: Request, course: str, slug: str, who: Someone, work:
         course=member.course,
         detail=detail,
         solutions=[(one, listing(one.source, one.language)) for one in found],
-        for_staff_alone=member.is_staff and (released is None or released > now),
+        for_staff_alone=member.is_staff and not are_released(detail, now),
     )

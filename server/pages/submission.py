@@ -58,7 +58,13 @@ def cancel(request: Request, public_id: str, who: Someone) -> Response:
 
 
 def _page(
-    request: Request, session: Session, user: User, public_id: str, *, problem: LadderError | None = None
+    request: Request,
+    session: Session,
+    user: User,
+    public_id: str,
+    *,
+    problem: LadderError | None = None,
+    reason: str = "",
 ) -> Response:
     submission = submissions.find(session, user, public_id)
     wait = wait_of(request, session, submission)
@@ -70,6 +76,7 @@ def _page(
         "submission.html",
         status=problem.status if problem else HTTPStatus.OK,
         problem=problem,
+        reason=reason,
         member=member,
         around=around(session, member, submission),
         sheet=sheet,
@@ -97,28 +104,28 @@ def receipt_file(request: Request, public_id: str, who: Someone, copy: Copy | No
 
 @router.post("/submissions/{public_id}/review", dependencies=[Slot])
 def review(
+    *,
     request: Request,
     public_id: str,
     who: Someone,
     decision: Annotated[Review, Form()],
+    seen: Annotated[Review, Form()],
     reason: Annotated[str, Form(max_length=1000)] = "",
 ) -> Response:
     """Let a submission's speed count, or not, with a reason that its student reads; its course's staff only."""
 
     def act(session: Session) -> None:
-        submission = submissions.find(session, who.user, public_id)
-        if not submissions.is_staff_of(session, who.user, submission):
-            raise NotFoundError("There is nothing here.")
+        submission = submissions.find_as_staff(session, who.user, public_id)
         if decision is Review.none:
             raise InvalidInputError("Clear it, reject it, or hold it.", field="decision")
         actor, why = session.get_one(User, who.user.id), checked_reason(reason)
-        decide(session, submission, decision, actor=actor, reason=why, now=db.now(session), told=True)
+        decide(session, submission, decision, actor=actor, reason=why, now=db.now(session), seen=seen, told=True)
 
     try:
         write(request, act)
     except (ConflictError, InvalidInputError) as error:
         with database_of(request).reading() as session:
-            return _page(request, session, who.user, public_id, problem=error)
+            return _page(request, session, who.user, public_id, problem=error, reason=reason)
     return RedirectResponse(f"/submissions/{quote(public_id)}", status_code=HTTPStatus.SEE_OTHER)
 
 

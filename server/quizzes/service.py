@@ -19,9 +19,10 @@ from autograder import quiz as quizzes
 from autograder.quiz import AnswerError, Key, Question, Response
 from server import stale
 from server.accounts import service as accounts
+from server.courses import service as courses
 from server.courses.service import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.models import Enrolment, Quiz, QuizAnswer, Role, User
+from server.models import Assignment, Enrolment, Quiz, QuizAnswer, Role, User
 
 
 class Standing(StrEnum):
@@ -155,12 +156,13 @@ def answer(
         InvalidInputError: it is no answer to this question, or the assignment is closed.
         ConflictError: it was answered right before, or no try is left.
     """
+    user = accounts.lock_user(session, member.user)
+    detail = _as_it_stays(session, member, detail, now)
     asked = _question(detail, question)
     try:
         response = quizzes.check_response(asked, response)
     except AnswerError as error:
         raise InvalidInputError(str(error), field="answer") from None
-    user = accounts.lock_user(session, member.user)
     given = _given(session, user, detail).get(question, ())
     # Before anything that changes with time: what was accepted stays accepted, however late its request comes again.
     if same := next((row for row in given if codec.from_json(Response, row.response) == response), None):
@@ -208,6 +210,21 @@ def earned(session: Session, details: Sequence[AssignmentDetail], user_id: int |
         for person, assignment_id, question, at in session.execute(query)
         if (assignment_id, question) in worth
     ]
+
+
+def _as_it_stays(session: Session, member: Membership, detail: AssignmentDetail, now: datetime) -> AssignmentDetail:
+    """The assignment with the quiz that it has until this is committed: who corrects a key waits, and finds the answer.
+
+    Raises:
+        NotFoundError: a student may not know of it any more.
+    """
+    query = select(Assignment.quiz_id).where(Assignment.id == detail.row.id).with_for_update(read=True)
+    if session.scalar(query) == detail.row.quiz_id:
+        return detail
+    # Loaded by a query of its own: one that has waited for the row sees of other tables what there was before.
+    slug = detail.slug
+    session.expire(detail.row)
+    return courses.assignment_of(session, member, slug, now)
 
 
 def _question(detail: AssignmentDetail, name: str) -> Question:

@@ -80,7 +80,7 @@ def _done(session: Session, item: RegradeItem, submission: Submission, now: date
     item.state, item.applied_at = RegradeItemState.applied, now
     item.new_points = submission.points
     submission.revision += 1
-    item.after = facts_of(submission, _counting(session, submission))
+    item.after = {**facts_of(submission, _counting(session, submission)), "revision": submission.revision}
 
 
 def _move_to_result(session: Session, item: RegradeItem, submission: Submission, now: datetime) -> None:
@@ -161,6 +161,8 @@ def _not_as_left(session: Session, item: RegradeItem, submission: Submission) ->
     """A confirmation since then is no hindrance: what it measured was added."""
     if submission.state not in FINAL:
         return "It is being graded again now; roll it back when that is over."
+    if (newer := _applied_since(session, item)) is not None:
+        return f"Regrade {newer.regrade_id} was applied to it since."
     if submission.version_id != item.after["version_id"]:
         return "It was regraded by another version since."
     if submission.result_id in {item.after["result_id"], None}:
@@ -169,6 +171,25 @@ def _not_as_left(session: Session, item: RegradeItem, submission: Submission) ->
     if session.scalar(query.where(Result.id == submission.result_id)) is Line.confirm:
         return None
     return "It was graded again since, and something else counts now."
+
+
+def _applied_since(session: Session, item: RegradeItem) -> RegradeItem | None:
+    """The last that another proposal moved it by, later than this one, and that still stands; its row is locked."""
+    query = select(RegradeItem).where(
+        RegradeItem.submission_id == item.submission_id,
+        RegradeItem.id != item.id,
+        RegradeItem.applied_at.is_not(None),
+        # One in conflict was passed over by a roll-back.
+        RegradeItem.state.in_((RegradeItemState.applied, RegradeItemState.conflict)),
+    )
+    newest = max(session.scalars(query.execution_options(populate_existing=True)), key=_turn, default=None)
+    return newest if newest is not None and _turn(newest) > _turn(item) else None
+
+
+def _turn(item: RegradeItem) -> tuple[Any, ...]:
+    """Items of a submission sort as they were applied: its revision only grows, while times may be equal."""
+    # What was applied before its revision was noted came first.
+    return item.after.get("revision", 0), item.applied_at, item.id
 
 
 def _samples_back(session: Session, item: RegradeItem) -> None:

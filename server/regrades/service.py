@@ -3,6 +3,9 @@
     drafted ──> running ⇄ paused ──> ready ──> applying ──> applied ──> rolling_back ──> rolled_back
        └───────────┴─────────┴─────────┴──> discarded
 
+One that is applied goes back to running or ready where what failed is graded again, or what changed since is compared
+again: then it is left as applied instead of discarded.
+
 Everything that a person does names the revision that they saw; who was overtaken is told. `server.regrades.work` does
 what follows, bit by bit.
 """
@@ -11,7 +14,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.orm import Session
 
 from autograder.contract import State
@@ -90,15 +93,22 @@ def withdraw_rest(session: Session, member: Membership, regrade_id: int, *, revi
 
 
 def discard(session: Session, member: Membership, regrade_id: int, *, revision: int, now: datetime) -> Regrade:
-    """Nothing of it will count.
+    """Nothing of it will count; where some of it is applied already, nothing more, and that stays applied.
 
     Raises:
         ConflictError: it is somewhere else by now.
     """
     regrade = _locked(session, member, regrade_id, revision, *_UNTIL_READY)
-    _stop(session, regrade, now)
-    regrade.state, regrade.ended_at = RegradeState.discarded, now
-    note(session, regrade, "discarded", member.user)
+    left = _stop(session, regrade, now)
+    query = select(func.max(RegradeItem.applied_at))
+    ended_at = session.scalar(query.where(_items(regrade, RegradeItemState.applied)))
+    if ended_at is None:
+        regrade.state, regrade.ended_at = RegradeState.discarded, now
+        note(session, regrade, "discarded", member.user)
+    else:
+        left += _leave_out(session, regrade, RegradeItemState.found, now)
+        regrade.state, regrade.ended_at = RegradeState.applied, ended_at
+        note(session, regrade, "left_as_applied", member.user, detail={"submissions": left})
     return regrade
 
 
@@ -109,11 +119,12 @@ def retry_failed(session: Session, member: Membership, regrade_id: int, *, revis
         ConflictError: it is somewhere else by now, or nothing has failed.
     """
     regrade = _locked(session, member, regrade_id, revision, RegradeState.ready, RegradeState.applied)
-    failed = (RegradeItem.regrade_id == regrade.id, RegradeItem.state == RegradeItemState.failed)
-    again = update(RegradeItem).where(*failed).values(state=RegradeItemState.waiting, note="", found_at=None)
-    count = len(session.scalars(again.returning(RegradeItem.id)).all())
+    again = update(RegradeItem).where(_items(regrade, RegradeItemState.failed))
+    values = {"state": RegradeItemState.waiting, "note": "", "found_at": None}
+    count = len(session.scalars(again.values(values).returning(RegradeItem.id)).all())
     if not count:
         raise ConflictError("None of its submissions has failed on our side.")
+    _reopen(session, regrade, now)
     regrade.state, regrade.ready_at = RegradeState.running, None
     note(session, regrade, "failed_retried", member.user, detail={"submissions": count})
     work.step(session, regrade, now=now)
@@ -127,12 +138,11 @@ def recheck(session: Session, member: Membership, regrade_id: int, *, revision: 
         ConflictError: it is somewhere else by now, or nothing is in conflict.
     """
     regrade = _locked(session, member, regrade_id, revision, RegradeState.ready, RegradeState.applied)
-    query = select(RegradeItem).where(
-        RegradeItem.regrade_id == regrade.id, RegradeItem.state == RegradeItemState.conflict
-    )
+    query = select(RegradeItem).where(_items(regrade, RegradeItemState.conflict))
     items = session.scalars(query.order_by(RegradeItem.submission_id)).all()
     if not items:
         raise ConflictError("None of its submissions is in conflict.")
+    _reopen(session, regrade, now)
     for item in items:
         _compare_again(session, item)
     note(session, regrade, "rechecked", member.user, detail={"submissions": len(items)})
@@ -140,8 +150,15 @@ def recheck(session: Session, member: Membership, regrade_id: int, *, revision: 
         regrade.state = RegradeState.running
         work.step(session, regrade, now=now)
     else:
-        regrade.state, regrade.ended_at = RegradeState.ready, None
+        regrade.state = RegradeState.ready
     return regrade
+
+
+def _reopen(session: Session, regrade: Regrade, now: datetime) -> None:
+    """Of one that is applied what ran when its rest was left out is known by now, and stays left out."""
+    if regrade.state is RegradeState.applied:
+        _leave_out(session, regrade, RegradeItemState.found, now)
+    regrade.ended_at = None
 
 
 def _compare_again(session: Session, item: RegradeItem) -> None:
@@ -200,9 +217,7 @@ def _locked(session: Session, member: Membership, regrade_id: int, revision: int
 
 def _take_out(session: Session, regrade: Regrade, now: datetime, *, last: bool) -> list[RegradeItem]:
     """Take out of the queue what has not begun; with `last`, nothing further is tried for what runs."""
-    query = select(RegradeItem).where(
-        RegradeItem.regrade_id == regrade.id, RegradeItem.state == RegradeItemState.queued
-    )
+    query = select(RegradeItem).where(_items(regrade, RegradeItemState.queued))
     taken = []
     for item in session.scalars(query.order_by(RegradeItem.submission_id)).all():
         submission = lock_submission(session, item.submission_id)
@@ -220,8 +235,15 @@ def _take_out(session: Session, regrade: Regrade, now: datetime, *, last: bool) 
 def _stop(session: Session, regrade: Regrade, now: datetime) -> int:
     """Withdraw what waits or has not begun, and let what runs be the last; how many were withdrawn."""
     taken = len(_take_out(session, regrade, now, last=True))
-    own = RegradeItem.regrade_id == regrade.id
-    waiting = update(RegradeItem).where(own, RegradeItem.state == RegradeItemState.waiting)
-    values = {"state": RegradeItemState.withdrawn, "found_at": now}
-    count = len(session.scalars(waiting.values(values).returning(RegradeItem.id)).all())
-    return taken + count
+    return taken + _leave_out(session, regrade, RegradeItemState.waiting, now)
+
+
+def _leave_out(session: Session, regrade: Regrade, state: RegradeItemState, now: datetime) -> int:
+    """Withdraw its items in this state, and forget why they would differ; how many."""
+    values = {"state": RegradeItemState.withdrawn, "found_at": now, "why": None, "moves": False}
+    left_out = update(RegradeItem).where(_items(regrade, state)).values(values).returning(RegradeItem.id)
+    return len(session.scalars(left_out).all())
+
+
+def _items(regrade: Regrade, state: RegradeItemState) -> ColumnElement[bool]:
+    return and_(RegradeItem.regrade_id == regrade.id, RegradeItem.state == state)

@@ -27,6 +27,7 @@ class Step(StrEnum):
     """Compare with what counts now whatever changed since."""
     apply = "apply"
     discard = "discard"
+    """What is applied already stays applied."""
     roll_back = "roll-back"
 
 

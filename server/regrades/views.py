@@ -72,6 +72,11 @@ class Counts:
         """Not any more what they were compared with."""
         return self.by_state.get(RegradeItemState.conflict, 0)
 
+    @property
+    def applied(self) -> int:
+        """What was found of them counts."""
+        return self.by_state.get(RegradeItemState.applied, 0)
+
 
 @dataclass(frozen=True)
 class Listed:

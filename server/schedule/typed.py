@@ -87,7 +87,6 @@ def read(
 def _out_of_order(decided: Decided) -> dict[str, str]:
     opens, due, closes = decided.open_at, decided.due_at, decided.late_until
     freezes, solutions = decided.leaderboard_freeze_at, decided.solutions_released_at
-    last = closes or due
     return {
         field: why
         for field, is_wrong, why in (
@@ -99,7 +98,12 @@ def _out_of_order(decided: Decided) -> dict[str, str]:
             ("leaderboard_freeze_at", bool(freezes and opens and freezes <= opens), "It would freeze before it opens."),
             (
                 "solutions_released_at",
-                bool(solutions and last and solutions < last),
+                bool(solutions and due and not closes),
+                "Late submissions would count for ever: say under “Late until” when they end.",
+            ),
+            (
+                "solutions_released_at",
+                bool(solutions and closes and solutions < closes),
                 "Submissions would still be taken: solutions are shown when it is over.",
             ),
         )

@@ -22,6 +22,7 @@ from server.grading.requeue import first_work
 from server.grading.states import submission_moves
 from server.grading.supersede import give_back, supersede_older
 from server.grading.suspects import is_known_suspect
+from server.grading.trials import open_item
 from server.groups import service as groups
 from server.models import Assignment, Enrolment, Lane, Language, Line, Mode, Role, State, Submission, User
 from server.submissions import prerequisites, sources
@@ -34,6 +35,7 @@ __all__ = [
     "SubmissionView",
     "cancel",
     "find",
+    "find_as_staff",
     "history",
     "is_staff_of",
     "source_of",
@@ -139,7 +141,7 @@ def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Su
     Raises:
         NotFoundError: there is none, or `user` may not know of it.
         ForbiddenError: it is somebody else's.
-        ConflictError: it runs, is over, or has its verdict already.
+        ConflictError: it runs, is over, has its verdict already, or stands in the queue for a proposal of staff.
     """
     found = find(session, user, public_id)
     if found.user_id != user.id:
@@ -150,6 +152,8 @@ def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Su
         raise ConflictError(f"There is nothing to cancel: this {_noun(found)} {_WHERE[found.state]}.")
     if row.result_id is not None:
         raise ConflictError(f"This {_noun(row)} has its verdict already; there is nothing left to cancel.")
+    if open_item(session, row) is not None:
+        raise ConflictError(f"Staff are having this {_noun(row)} graded again; it cannot be cancelled meanwhile.")
     row.state = submission_moves(row.state, State.cancelled)
     row.finished_at = now
     row.revision += 1
@@ -184,6 +188,18 @@ def find(session: Session, user: User, public_id: str) -> Submission:
         raise NotFoundError("There is no such submission.")
     found: Submission = row[0]
     courses.refuse_archived(session, found.assignment.course)
+    return found
+
+
+def find_as_staff(session: Session, user: User, public_id: str) -> Submission:
+    """A submission for its course's staff.
+
+    Raises:
+        NotFoundError: there is none, or the user is no staff of its course.
+    """
+    found = find(session, user, public_id)
+    if not is_staff_of(session, user, found):
+        raise NotFoundError("There is nothing here.")
     return found
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -23,6 +26,7 @@ from server.models import (
     Notification,
     NotificationKind,
     Role,
+    RubricItem,
     SavedComment,
     Showing,
     Submission,
@@ -30,6 +34,7 @@ from server.models import (
     WriteUp,
     WriteUpFormat,
 )
+from tests.doubles.meanwhile import meanwhile
 from tests.doubles.world import START, World, passed
 
 NASTY = "<script>alert(1)</script>"
@@ -305,6 +310,72 @@ def test_an_item_that_is_worth_something_else_changes_every_sheet_that_has_it(wo
     with pytest.raises(ConflictError):
         act("Uma", lambda session, member: rubrics.change_item(
             session, member, rubric[0], revision=1, group="", text="Clear", points=1.0, position=1))  # fmt: skip
+
+
+def worth(session, member, item_id, points):
+    return rubrics.change_item(
+        session, member, item_id, revision=1, group="Writing", text="Clear", points=points, position=1
+    )
+
+
+def adds_up(world, student="Alice"):
+    """Whether the sheet comes to what its items are worth."""
+    with world.database.reading() as session:
+        user = session.scalars(select(User).where(User.name == student)).one()
+        sheet = rubrics.sheet_of(session, 1, user.id)
+        return sheet.points == sum(session.get_one(RubricItem, mark.item_id).points for mark in sheet.marks)
+
+
+def test_an_item_is_applied_for_what_it_is_worth_when_two_work_at_once(world, rubric, grade):
+    with ExitStack() as later, world.database.transaction() as session:
+        tom = session.scalars(select(User).where(User.name == "Tom")).one()
+        worth(session, courses.membership(session, tom, "gpu"), rubric[0], 5.0)
+        session.flush()
+        # Left when the transaction is over.
+        later.enter_context(meanwhile(lambda: grade(rubric, person="Uma")))
+    assert adds_up(world)
+    assert points_of(world)[1] == 4.0
+
+
+def test_a_sheet_that_is_changed_while_an_item_is_keeps_what_it_has_then(world, rubric, grade, act):
+    grade(rubric)
+    with ExitStack() as later, world.database.transaction() as session:
+        uma, alice = (session.scalars(select(User).where(User.name == one)).one() for one in ("Uma", "Alice"))
+        rubrics.apply(
+            session, courses.membership(session, uma, "gpu"), session.get_one(Assignment, 1), alice.id,
+            item_ids=rubric[1:], revision=1, submission_id=None, now=world.now,
+        )  # fmt: skip
+        session.flush()
+        changed = lambda: act("Tom", lambda other, member: worth(other, member, rubric[0], 5.0).id)  # noqa: E731
+        later.enter_context(meanwhile(changed))
+    assert adds_up(world)
+    assert points_of(world)[1] == -1.0
+
+
+def test_two_who_grade_one_group_do_not_wait_in_a_circle(world, rubric, grade, monkeypatch):
+    with world.database.reading() as session:
+        ids = {user.name: user.id for user in session.scalars(select(User))}
+    pair = tuple(sorted((ids["Alice"], ids["Bob"])))
+    monkeypatch.setattr(rubrics.groups, "together", lambda _session, _assignment_id, _user_id: pair)
+    grade(rubric)
+    both, real = threading.Barrier(2), rubrics.groups.together
+
+    def together(session, assignment_id, user_id):
+        with suppress(threading.BrokenBarrierError):  # On SQLite one waits for the other from the start.
+            both.wait(0.5)
+        return real(session, assignment_id, user_id)
+
+    monkeypatch.setattr(rubrics.groups, "together", together)
+
+    def graded(person, student):
+        try:
+            return grade(rubric[:1], revision=1, person=person, student=student)
+        except ConflictError:
+            return "told"
+
+    with ThreadPoolExecutor(2) as pool:
+        said = [pool.submit(graded, *one) for one in (("Tom", "Alice"), ("Uma", "Bob"))]
+    assert sorted(map(str, (one.result() for one in said))) == ["(3.0, 2)", "told"]
 
 
 def test_a_retired_item_stays_where_it_was_applied(world, rubric, grade, act):

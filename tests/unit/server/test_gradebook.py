@@ -17,6 +17,7 @@ from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, NotFoundError
 from server.gradebook import extensions, overrides, policy, publishing, service, settling
 from server.gradebook.deadlines import deadlines_in, deadlines_of
+from server.gradebook.whatif import Upload, what_if
 from server.models import (
     AuditEntry,
     Course,
@@ -295,6 +296,50 @@ def test_what_staff_set_is_the_grade_and_uses_no_late_day(term, people, override
         staff(undo)
 
 
+def test_what_a_student_reads_as_final_is_the_grade_that_staff_have(term, people, override, database):
+    """Late days are spent over the whole term: on what they may not read, or not any more, too."""
+    term.policy(late_days=2)
+    term.add_rung("second")
+    term.hand_in(people.alice, 90, late=2)
+    term.hand_in(people.alice, 50, late=2, slug="second")
+    assert term.grade(people.alice, "second").points == pytest.approx(30)
+
+    def read(work=service.standing, *more):
+        with database.reading() as session:
+            found = work(session, people.course, people.alice.id, *more)
+            return {line.detail.slug: (line.outcome.points, line.published) for line in found.lines}, found.left
+
+    def change(slug, **fields):
+        with database.transaction() as session:
+            row = term.rung(session, slug)
+            for name, value in fields.items():
+                setattr(row, name, value)
+
+    override(people.alice, 12)  # It uses no late day then.
+    change("second", grades_published_at=DUE)
+    assert term.grade(people.alice, "second").points == 50
+    assert read() == ({"add_one": (90, False), "second": (50, True)}, 0)
+    change("", published=False)
+    assert read() == ({"second": (50, True)}, 0)
+    assert read(what_if, {"add_one": Upload(DUE, 100)}) == read()
+
+
+def test_late_days_that_were_used_where_nothing_is_open_any_more_are_used(term, people, database):
+    term.policy(late_days=2)
+    term.add_rung("second")
+    term.hand_in(people.alice, 90, late=2)
+    term.hand_in(people.alice, 50, late=2, slug="second")
+    with database.transaction() as session:
+        term.rung(session).published = False
+    with database.reading() as session:
+        found = service.standing(session, people.course, people.alice.id)
+        (line,) = found.lines
+        facts = service.facts_for(session, people.course, people.alice.id)
+        charge = service.would_charge(facts, term.rung(session, "second"), people.alice.id, DUE)
+    assert line.outcome.points == pytest.approx(term.grade(people.alice, "second").points)
+    assert (found.left, charge.left) == (0, 0)
+
+
 def test_the_second_one_to_decide_is_told(term, people, override):
     seen = term.grade(people.alice).revision
     override(people.alice, 10, revision=seen)
@@ -436,8 +481,7 @@ def test_grades_are_published_once_and_withdrawn(term, people, staff, override, 
             return [row.user_id for row in session.scalars(query.order_by(Notification.user_id))]
 
     assert seen() == (False, 0)
-    with database.reading() as session:
-        assert service.standing(session, people.course, people.alice.id, final=True).lines[0].outcome.points == 99
+    assert term.grade(people.alice).points == 99
     with database.reading() as session:
         row = term.rung(session)
         session.expunge(row)
@@ -466,7 +510,7 @@ def test_the_page_says_what_an_upload_would_use(term, people, extend, database):
 
     def charge(at):
         with database.reading() as session:
-            facts = service.facts_for(session, people.course, people.alice.id, final=True)
+            facts = service.facts_for(session, people.course, people.alice.id)
             return service.would_charge(facts, term.rung(session), people.alice.id, at)
 
     assert (charge(DUE).charged, charge(DUE).left) == (0, 2)

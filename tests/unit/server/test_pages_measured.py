@@ -172,13 +172,14 @@ def test_what_was_compiled_is_a_table_and_what_ran_is_for_staff(world, page):
 
 def test_staff_decide_by_the_page_and_nobody_else_does(world, page):
     name = graded(world, dataclasses.replace(passed(1.0), held=True))
-    path = f"/submissions/{name}/review"
+    path, decision = f"/submissions/{name}/review", {"decision": "cleared", "seen": "held"}
     for person in ("Alice", "Bob"):
-        assert page(person, path, {"decision": "cleared"}) == 404
-    assert page("Tom", path, {"decision": "none"}) == 422
-    assert page("Tom", path, {"decision": "cleared", "reason": " "}) == 422
-    assert page("Tom", path, {"decision": "cleared", "reason": "read it"}) == 303
-    assert page("Tom", path, {"decision": "cleared", "reason": "again"}) == 409
+        assert page(person, path, decision) == 404
+    assert page("Tom", path, {**decision, "decision": "none"}) == 422
+    assert page("Tom", path, {**decision, "reason": " "}) == 422
+    assert page("Tom", path, {"decision": "cleared", "reason": "What was seen?"}) == 422
+    assert page("Tom", path, {**decision, "reason": "read it"}) == 303
+    assert page("Tom", path, {**decision, "reason": "again"}) == 409
     row = world.submission(name)
     assert (row.review, row.points) == (Review.cleared, 100)
 
@@ -196,11 +197,12 @@ def test_whose_points_a_regrade_changed_reads_why(world, visit):
 def test_a_decision_leads_students_to_an_appeal_and_staff_to_the_evidence(world, page, visit):
     name = graded(world, dataclasses.replace(passed(1.0), held=True))
     appeal, evidence = f'href="/submissions/{name}/appeal"', f'href="/submissions/{name}/evidence"'
-    for decision in ("rejected", "held"):
+    for seen, decision in (("held", "rejected"), ("rejected", "held")):
         alice, tom = (visit(person, f"/submissions/{name}").html for person in ("Alice", "Tom"))
         assert (appeal in alice, evidence in alice) == (True, False)
         assert evidence in tom
-        assert page("Tom", f"/submissions/{name}/review", {"decision": decision, "reason": "Looked."}) == 303
+        given = {"decision": decision, "seen": seen, "reason": "Looked."}
+        assert page("Tom", f"/submissions/{name}/review", given) == 303
 
 
 def test_the_leaderboard_says_how_often_an_entry_was_confirmed(world, page):

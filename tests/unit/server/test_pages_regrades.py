@@ -9,7 +9,20 @@ import pytest
 from sqlalchemy import select
 
 from server.grading.results import write_result
-from server.models import Attempt, AttemptState, Lane, Line, RegradeRequest, State, Submission, Work
+from server.models import (
+    Attempt,
+    AttemptState,
+    Lane,
+    Line,
+    Regrade,
+    RegradeItem,
+    RegradeItemState,
+    RegradeRequest,
+    RegradeState,
+    State,
+    Submission,
+    Work,
+)
 from server.nodes import service as nodes
 from server.regrades import work
 from tests.doubles.world import case, wrong
@@ -84,6 +97,25 @@ def test_a_proposal_is_drafted_started_and_discarded_in_pages(site, people, conf
     with database.reading() as session:
         assert session.scalars(select(Submission.state)).one() is State.done
         assert work.active_ids(session) == []
+
+
+def test_a_proposal_that_is_applied_in_part_is_left_as_applied_in_pages(site, people, config, graded, database):
+    tom = site.logged_in(people.tom, config)
+    made = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": graded, "reason": "x"})
+    here = made.headers["location"]
+    page = tom.get(here).text
+    assert ("Discard</button>" in page, "Leave it as applied" in page) == (True, False)
+    for state in (RegradeState.running, RegradeState.paused, RegradeState.ready):
+        with database.transaction() as session:
+            item = session.scalars(select(RegradeItem)).one()
+            item.state, item.applied_at = RegradeItemState.applied, datetime.now(UTC)
+            session.scalars(select(Regrade)).one().state = state
+        page = tom.get(here).text
+        assert ("Discard</button>" in page, "Leave it as applied</button>" in page) == (False, True)
+        assert "What is applied goes on to count" in page
+    assert tom.post(f"{here}/discard", data=form(page)).status_code == 303
+    page = tom.get(here).text
+    assert ("Discarded" in page, "Leave it as applied" in page, "Roll back…" in page) == (False, False, True)
 
 
 def test_a_request_is_asked_answered_and_reopened_in_pages(site, people, config, graded, database):

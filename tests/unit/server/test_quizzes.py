@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from server.models import Assignment, AuditEntry, Bundle, Quiz, QuizAnswer
 from server.pages.progress import climb
 from server.quizzes import service as quizzes
 from server.quizzes.service import Standing
+from tests.doubles.meanwhile import meanwhile
 
 COURSE, RUNG, SECRET = "gpu", "add_one", "SECRET-OF-THE-STAFF"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -192,6 +194,58 @@ def test_a_corrected_key_marks_old_answers_again_and_takes_nothing_away(answer, 
         assert session.scalars(marked).all() == [people.alice.id]
     assert view(people.alice)["waves"].standing is Standing.right
     assert view(people.bob)["waves"].standing is Standing.right
+
+
+@pytest.fixture
+def corrected(people, config):
+    """Sync a key by which 6 waves are right."""
+    _edit(config, "reference", "answer_key.toml", "value = 7", "value = 6")
+    return lambda session: sync.sync_assignments(session, config, people.course)
+
+
+def test_an_answer_while_a_corrected_key_is_synced_is_marked_by_the_new_key(answer, people, database, corrected):
+    with ExitStack() as later, database.transaction() as session:
+        assert corrected(session)
+        session.flush()
+        # Left when the transaction is over.
+        later.enter_context(meanwhile(lambda: answer(people.alice, "waves", 6.0)))
+    assert answer(people.alice, "waves", 6.0) == (1, True, False)
+    with database.reading() as session:
+        assert session.scalars(select(QuizAnswer)).one().quiz_id == session.scalar(select(Assignment.quiz_id))
+
+
+def test_a_corrected_key_waits_for_answers_that_are_being_stored(answer, people, database, corrected):
+    def work():
+        with database.transaction() as session:
+            corrected(session)
+
+    with ExitStack() as later, database.transaction() as session:
+        member = courses.membership(session, people.alice, COURSE)
+        detail = courses.assignment_of(session, member, RUNG, NOW)
+        row, is_new = quizzes.answer(
+            session, member=member, detail=detail, question="waves", response=Response(6.0), now=NOW, trace="0" * 32
+        )
+        assert (row.right, is_new) == (False, True)
+        later.enter_context(meanwhile(work))
+    assert answer(people.alice, "waves", 6.0) == (1, True, False)
+
+
+def test_an_answer_to_a_question_that_a_sync_takes_away_is_refused(answer, people, database, config):
+    _edit(config, "assignments", "quiz.toml", 'name = "waves"', 'name = "waves_again"')
+    _edit(config, "reference", "answer_key.toml", 'question = "waves"', 'question = "waves_again"')
+    said = []
+
+    def work():
+        with pytest.raises(NotFoundError) as caught:
+            answer(people.alice, "waves", 7.0)
+        said.append(caught.value)
+
+    with ExitStack() as later, database.transaction() as session:
+        sync.sync_assignments(session, config, people.course)
+        session.flush()
+        later.enter_context(meanwhile(work))
+    assert said
+    assert answer(people.alice, "waves_again", 7.0) == (1, True, True)
 
 
 def test_a_question_that_is_no_longer_asked_counts_for_nothing(answer, people, database, config):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, update
 
-from autograder.contract import AttemptFailure, Kind, Lane, Mode, Review, Verdict
+from autograder.contract import AttemptFailure, GpuFacts, Kind, Lane, Mode, Review, Verdict
 from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.grading.retimes import retime_of
@@ -126,6 +127,20 @@ def test_a_re_time_that_fails_on_our_side_leaves_the_request_to_a_person(world):
     for _ in range(world.config.max_attempts):
         task = world.take("smithy")
         world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "broken"), "smithy")
+    row, found = world.submission(name), read(world, request)
+    assert (row.state, row.points, row.result_id) == (State.done, before.points, before.result_id)
+    assert (found.state, found.retiming) == (RequestState.open, False)
+    assert "ours" in retime_of(found).why_not
+
+
+def test_a_re_time_that_only_a_node_in_trouble_ends_leaves_the_grade_and_the_request_to_a_person(world):
+    name = world.grade(passed(2.0), **GPU)
+    before = world.submission(name)
+    request = ask(world, name)
+    trouble = GpuFacts("NVIDIA H200", "GPU-1", "580", trouble="it was throttled: hardware_thermal")
+    for _ in range(world.config.max_attempts):
+        node, task = next((node, task) for node in ("smithy", "forge") if (task := world.claim(node)))
+        world.finish(task, dataclasses.replace(passed(2.0), gpu=trouble), node)
     row, found = world.submission(name), read(world, request)
     assert (row.state, row.points, row.result_id) == (State.done, before.points, before.result_id)
     assert (found.state, found.retiming) == (RequestState.open, False)

@@ -38,8 +38,9 @@ from server.models import (
     User,
     Why,
 )
-from server.regrades import proposing, service, work
+from server.regrades import proposing, service, views, work
 from server.regrades.selection import Selection, Which
+from server.submissions import service as submissions
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
 STRICTER = (*manifest().cases, Case("odd", {"n": 7}, "float32"))
@@ -567,6 +568,29 @@ def test_what_fails_on_our_side_is_told_touches_nothing_and_can_be_tried_again(w
         staff.do(service.retry_failed, regrade)
 
 
+def cancel(world, name):
+    with world.database.transaction() as session:
+        alice = session.scalars(select(User).where(User.name == "Alice")).one()
+        submissions.cancel(session, alice, name, now=world.now)
+
+
+def test_a_student_does_not_cancel_what_is_graded_again_for_a_proposal(world, staff):
+    failed = {"state": State.failed, "verdict": Verdict.grader_error, "lane": Lane.h200}
+    names = [world.submit(**failed) for _ in range(2)]
+    before = stands(world, names[1])
+    regrade = staff.propose()
+    staff.do(service.start, regrade)
+    for name in names:
+        with pytest.raises(ConflictError, match="Staff are having this submission graded again"):
+            cancel(world, name)
+    assert states(staff, regrade, names) == [RegradeItemState.queued] * 2
+    staff.grade(passed(1.25), "forge")
+    staff.do(service.withdraw_rest, regrade)
+    assert staff.regrade(regrade).state is RegradeState.ready
+    assert states(staff, regrade, names) == [RegradeItemState.found, RegradeItemState.withdrawn]
+    assert stands(world, names[1]) == before
+
+
 def test_a_version_without_the_lane_cannot_grade_it(world, staff):
     name = world.grade(passed(2.0), **GPU)
     staff.publish(lanes={"cpu": LanePolicy()})
@@ -636,6 +660,107 @@ def test_a_lost_attempt_of_a_discarded_proposal_is_not_tried_again(world, staff)
     assert stands(world, name) == before
 
 
+def broken(world, staff):
+    """The next that waits fails on our side, in all its attempts."""
+    for _ in range(world.config.max_attempts):
+        task = world.take("forge")
+        world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "broken"), "forge")
+    staff.work()
+
+
+def review(world, name, decision):
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        decide_review(session, row, decision, actor=None, reason="x", now=world.now)
+
+
+def applied_in_part(world, staff):
+    """A rerun of three: the first is applied, the second has failed, the third has changed since; an hour ago."""
+    names = [world.grade(passed(2.0), **GPU) for _ in range(3)]
+    before = stands(world, names[0])
+    regrade = staff.propose()
+    staff.run(regrade, passed(1.25), node="forge")
+    broken(world, staff)
+    staff.grade(passed(1.25), "forge")
+    review(world, names[2], Review.held)
+    staff.do(service.apply, regrade)
+    ended = staff.regrade(regrade).ended_at
+    world.wait(3600)
+    return regrade, names, before, ended
+
+
+def states(staff, regrade, names):
+    return [staff.item(regrade, name).state for name in names]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_what_failed_is_graded_again_and_left_out_and_what_was_applied_stays_applied(world, staff, paused):
+    regrade, names, before, ended = applied_in_part(world, staff)
+    after = [stands(world, name) for name in names]
+    staff.do(service.retry_failed, regrade)
+    assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.running, None)
+    if paused:
+        staff.do(service.pause, regrade)
+    staff.do(service.discard, regrade)
+    row = staff.regrade(regrade)
+    assert (row.state, row.ended_at) == (RegradeState.applied, ended)
+    found = [RegradeItemState.applied, RegradeItemState.withdrawn, RegradeItemState.conflict]
+    assert states(staff, regrade, names) == found
+    assert [stands(world, name) for name in names] == after
+    assert world.claim("forge") is None
+    entry = staff.one(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(1))
+    assert (entry.action, entry.detail) == ("regrade.left_as_applied", {"regrade": regrade, "submissions": 1})
+    staff.do(service.roll_back, regrade, reason="x")
+    assert stands(world, names[0]) == before
+
+
+def test_what_changed_since_is_compared_and_left_out_and_what_was_applied_stays_applied(world, staff):
+    regrade, names, before, ended = applied_in_part(world, staff)
+    staff.do(service.recheck, regrade)
+    assert staff.item(regrade, names[2]).state is RegradeItemState.found
+    staff.do(service.discard, regrade)
+    row = staff.regrade(regrade)
+    assert (row.state, row.ended_at) == (RegradeState.applied, ended)
+    found = [RegradeItemState.applied, RegradeItemState.failed, RegradeItemState.withdrawn]
+    assert states(staff, regrade, names) == found
+    with world.database.reading() as session:
+        counts = views.one(session, session.get_one(Regrade, regrade)).counts
+    assert (counts.applied, counts.by_show[views.Show.raised]) == (1, 1)
+    staff.do(service.roll_back, regrade, reason="x")
+    assert stands(world, names[0]) == before
+
+
+def test_a_rescore_that_is_compared_again_is_left_as_applied(world, staff):
+    names = [world.grade(passed(2.0), **GPU) for _ in range(2)]
+    staff.publish(points=Points(correctness=60, speed=80))
+    regrade = staff.propose(kind=RegradeKind.rescore)
+    staff.run(regrade)
+    review(world, names[1], Review.held)
+    staff.do(service.apply, regrade)
+    ended = staff.regrade(regrade).ended_at
+    world.wait(3600)
+    staff.do(service.recheck, regrade)
+    assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.ready, None)
+    staff.do(service.discard, regrade)
+    assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.applied, ended)
+    assert states(staff, regrade, names) == [RegradeItemState.applied, RegradeItemState.withdrawn]
+
+
+def test_what_ran_when_the_rest_was_left_out_is_not_applied_later(world, staff):
+    regrade, names, _before, _ended = applied_in_part(world, staff)
+    after = stands(world, names[1])
+    staff.do(service.retry_failed, regrade)
+    task = world.take("forge")
+    staff.do(service.discard, regrade)
+    assert staff.regrade(regrade).state is RegradeState.applied
+    world.finish(task, passed(1.25), "forge")
+    staff.do(service.recheck, regrade)
+    staff.do(service.apply, regrade)
+    found = [RegradeItemState.applied, RegradeItemState.withdrawn, RegradeItemState.applied]
+    assert states(staff, regrade, names) == found
+    assert stands(world, names[1]) == after
+
+
 # --- conflicts and races ---------------------------------------------------------------------------------------------
 
 
@@ -693,6 +818,111 @@ def test_a_roll_back_passes_over_what_was_regraded_since(world, staff):
     staff.do(service.roll_back, first, reason="x")
     assert staff.item(first, name).state is RegradeItemState.conflict
     assert stands(world, name) == after
+
+
+def rescored(staff, speed):
+    """A rescore by a version that gives this for speed, applied."""
+    staff.publish(points=Points(correctness=60, speed=speed))
+    regrade = staff.propose(kind=RegradeKind.rescore)
+    staff.run(regrade)
+    staff.do(service.apply, regrade)
+    return regrade
+
+
+def rerun(staff, result):
+    """A rerun that found this, applied."""
+    regrade = staff.propose()
+    staff.run(regrade, result, node="forge")
+    staff.do(service.apply, regrade)
+    return regrade
+
+
+def counts(world, name):
+    """What counts, and what it is worth."""
+    row = world.submission(name)
+    result = next(one for one in world.results(name) if one.id == row.result_id)
+    return stands(world, name), result.speed_points, result.speed_floor, result.scored_version_id
+
+
+TWO = {
+    "rescore, rescore": (lambda staff: rescored(staff, 60), lambda staff: rescored(staff, 80)),
+    "rescore, rerun": (lambda staff: rescored(staff, 60), lambda staff: rerun(staff, passed(1.25))),
+    "rerun, rescore": (lambda staff: rerun(staff, passed(1.5)), lambda staff: rescored(staff, 80)),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), TWO.values(), ids=TWO)
+def test_an_older_regrade_is_not_rolled_back_under_a_newer_one(world, staff, one, other):
+    name = world.grade(passed(2.0), **GPU)
+    first = one(staff)
+    between = counts(world, name)
+    second = other(staff)
+    after = counts(world, name)
+    assert after != between
+    staff.do(service.roll_back, first, reason="x")
+    item = staff.item(first, name)
+    assert (item.state, item.note) == (RegradeItemState.conflict, f"Regrade {second} was applied to it since.")
+    assert counts(world, name) == after
+    staff.do(service.roll_back, second, reason="x")
+    assert staff.item(second, name).state is RegradeItemState.rolled_back
+    assert counts(world, name) == between
+
+
+@pytest.mark.parametrize(("one", "other"), TWO.values(), ids=TWO)
+def test_two_regrades_are_rolled_back_the_newest_first(world, staff, one, other):
+    name = world.grade(passed(2.0), **GPU)
+    before = counts(world, name)
+    regrades = (one(staff), other(staff))
+    for regrade in reversed(regrades):
+        staff.do(service.roll_back, regrade, reason="x")
+        assert staff.item(regrade, name).state is RegradeItemState.rolled_back
+    assert counts(world, name) == before
+
+
+def test_a_rescore_is_not_rolled_back_under_a_rerun_that_was_confirmed(world, staff):
+    name = world.grade(passed(2.0), **GPU)
+    first, second = rescored(staff, 60), rerun(staff, passed(1.25))
+    with world.database.transaction() as session:
+        assert _confirm(session, world.submission(name).id, world.now, check_too=True)
+    world.finish(world.take("forge"), passed(1.25), "forge")
+    after = counts(world, name)
+    staff.do(service.roll_back, first, reason="x")
+    assert staff.item(first, name).note == f"Regrade {second} was applied to it since."
+    assert counts(world, name) == after
+
+
+def test_the_newest_is_the_one_applied_last_at_whatever_time_and_under_whatever_number(world, staff):
+    name = world.grade(passed(2.0), **GPU)
+    staff.publish(points=Points(correctness=60, speed=60))
+    first = staff.propose(kind=RegradeKind.rescore, may_lower=True)
+    staff.run(first)
+    second = rescored(staff, 80)
+    between = counts(world, name)
+    staff.do(service.apply, first)
+    assert staff.item(first, name).state is RegradeItemState.conflict
+    staff.do(service.recheck, first)
+    staff.do(service.apply, first)
+    after = counts(world, name)
+    assert staff.item(first, name).applied_at == staff.item(second, name).applied_at
+    assert after != between
+    staff.do(service.roll_back, second, reason="x")
+    assert staff.item(second, name).note == f"Regrade {first} was applied to it since."
+    assert counts(world, name) == after
+    staff.do(service.roll_back, first, reason="x")
+    assert counts(world, name) == between
+
+
+def test_what_a_roll_back_passed_over_still_stands_in_the_way_of_older_ones(world, staff):
+    name = world.grade(passed(2.0), **GPU)
+    first, second = rescored(staff, 60), rescored(staff, 80)
+    between = counts(world, name)
+    third = rescored(staff, 90)
+    for regrade in (second, third):
+        staff.do(service.roll_back, regrade, reason="x")
+    assert counts(world, name) == between
+    staff.do(service.roll_back, first, reason="x")
+    assert staff.item(first, name).note == f"Regrade {second} was applied to it since."
+    assert counts(world, name) == between
 
 
 def test_who_saw_an_older_revision_is_told(world, staff):

@@ -20,6 +20,7 @@ from server.schedule.service import Edit, ScheduleRefusedError
 COURSE, RUNG, BERLIN = "gpu", "add_one", "Europe/Berlin"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PATH = f"/courses/{COURSE}/schedule"
+CLOSES = {"due_at": "2026-12-01T10:00", "late_until": "2026-12-02T10:00"}
 
 
 @pytest.fixture
@@ -112,6 +113,11 @@ def test_what_stands_in_an_hour_that_comes_twice_is_kept_by_a_form_that_did_not_
         ({"leaderboard_freeze_at": "2026-11-30T10:00"}, "leaderboard_freeze_at"),
         ({"due_at": "2026-12-01T10:00", "leaderboard_freeze_at": "2026-12-01T10:00"}, "leaderboard_freeze_at"),
         ({"due_at": "2026-12-01T10:00", "solutions_released_at": "2026-11-30T10:00"}, "solutions_released_at"),
+        ({"due_at": "2026-12-01T10:00", "solutions_released_at": "2026-12-02T10:00"}, "solutions_released_at"),
+        (
+            {**CLOSES, "late_until": "2026-12-03T10:00", "solutions_released_at": "2026-12-02T10:00"},
+            "solutions_released_at",
+        ),
         ({"weight": "-1"}, "weight"),
         ({"weight": "nan"}, "weight"),
         ({"weight": "1e9"}, "weight"),
@@ -127,6 +133,15 @@ def test_what_cannot_be_is_refused_beside_its_field(texts, field):
     decided, problems = _read(**texts)
     assert decided is None
     assert set(problems) == {field}
+
+
+def test_solutions_are_released_where_submissions_are_over_some_day():
+    released = {"solutions_released_at": "2026-12-02T10:00"}
+    assert "Late until" in _read(due_at="2026-12-01T10:00", **released)[1]["solutions_released_at"]
+    for texts in ({}, CLOSES):
+        decided, problems = _read(**texts, **released)
+        assert not problems
+        assert decided.solutions_released_at == datetime(2026, 12, 2, 10, tzinfo=UTC)
 
 
 def test_where_one_field_is_refused_nothing_is_saved(change, database):

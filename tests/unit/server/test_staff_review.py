@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from sqlalchemy import select
@@ -271,6 +272,24 @@ def test_the_evidence_has_what_there_is_to_decide_by(world, visit):
     assert visit("Uma", path, given)[0] == 303
     assert "looked again" in visit("Alice", appeal)[1]
     assert "Nobody waits for you." in visit("Tom", "/courses/gpu/review")[1]
+
+
+@pytest.mark.usefixtures("sqlite_only")
+def test_who_decides_second_on_a_page_that_is_old_is_told(world, visit):
+    name = held(world)
+    path = f"/submissions/{name}"
+    form = visit("Uma", path).html.partition(f'action="{path}/review"')[2].partition("</form>")[0]
+    seen = dict(re.findall(r'name="(seen)" value="(\w+)"', form))
+    forged = {"action": "rejected", "seen": "held", "reason": "It is forged."}
+    assert visit("Tom", f"{path}/evidence", forged).status == 303
+    stale = {"decision": "cleared", "reason": "It looks real.", **seen}
+    told = visit("Uma", f"{path}/review", stale)
+    assert told.status == 409
+    assert "Somebody decided meanwhile" in told.html
+    assert 'name="seen" value="rejected"' in told.html
+    assert 'value="It looks real."' in told.html
+    assert world.submission(name).review is Review.rejected
+    assert visit("Uma", f"{path}/review", {**stale, "seen": "rejected"}).status == 303
 
 
 @pytest.mark.usefixtures("sqlite_only")
