@@ -14,6 +14,17 @@ secret() { # NAME: 32 random bytes as hex, once
     [ -s "$site/$1" ] || openssl rand -hex 32 >"$site/$1"
 }
 
+# A network that no route of this machine leads to: of two with the same addresses, one would not be reached.
+front_subnet() {
+    for third in 251 250 249 248; do
+        subnet=172.31.$third.0/28
+        within=$(ip -4 route show to root "$subnet" 2>/dev/null) || within=""
+        around=$(ip -4 route show to match "$subnet" 2>/dev/null | grep -v ^default) || around=""
+        [ -n "$within$around" ] || break
+    done
+    echo "$subnet"
+}
+
 secret database_password
 secret redis_password
 # The prefix says to the server that it is a node's.
@@ -31,7 +42,7 @@ LADDER_PUBLIC_URL=$url
 LADDER_HTTPS_PORT=$https
 LADDER_HTTP_PORT=${LADDER_HTTP_PORT:-80}
 LADDER_BROKER_PORT=${LADDER_BROKER_PORT:-6380}
-LADDER_FRONT_SUBNET=${LADDER_FRONT_SUBNET:-172.31.251.0/28}
+LADDER_FRONT_SUBNET=${LADDER_FRONT_SUBNET:-$(front_subnet)}
 LADDER_WEB_PROCESSES=${LADDER_WEB_PROCESSES:-2}
 LADDER_IMAGES=${LADDER_IMAGES:-official}
 LADDER_TAG=${LADDER_TAG:-local}

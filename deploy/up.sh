@@ -36,6 +36,22 @@ sys.exit('cpu' not in json.load(r.urlopen('http://web:8000/healthz', timeout=4))
     sleep 1
 done
 
+# Through the published port, as a browser on this machine: where another network has the proxy's addresses, nothing comes.
+answers() {
+    "${PYTHON:-python3}" -c "import ssl, sys, urllib.request as r
+r.urlopen(sys.argv[1], timeout=5, context=ssl._create_unverified_context())" "$1" 2>/dev/null
+}
+attempts=0
+until answers "https://127.0.0.1:$LADDER_HTTPS_PORT/healthz"; do
+    attempts=$((attempts + 1))
+    [ "$attempts" -lt 15 ] || {
+        echo "the containers run, but nothing answers at port $LADDER_HTTPS_PORT of this machine." \
+            "Is $LADDER_FRONT_SUBNET (LADDER_FRONT_SUBNET in $LADDER_SITE/settings) a network of yours?" >&2
+        exit 1
+    }
+    sleep 2
+done
+
 if [ ! -s "$LADDER_SITE/admin_password" ]; then
     (umask 077 && openssl rand -base64 15 >"$LADDER_SITE/admin_password")
     sh deploy/admin.sh create-user "${LADDER_ADMIN:-admin@example.org}" Administrator --admin --password-stdin \

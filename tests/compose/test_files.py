@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
 import shutil
 import subprocess
@@ -35,6 +37,20 @@ def test_a_site_is_made_once_and_is_its_owners(site: dict[str, str]) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert folder.stat().st_mode & 0o077 == 0
     assert re.fullmatch(rb"kn_[0-9a-f]{64}\n", before["worker_token"])
+
+
+@pytest.mark.parametrize("known", ["172.31.251.8/30", "172.31.251.0/28", "172.31.250.0/23"])
+def test_the_proxys_network_is_none_of_the_machines(compose_programs: None, tmp_path: Path, known: str) -> None:
+    """On a machine of its own that has a route to this network."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes networks")
+    environ = site_environ({"PATH": os.environ["PATH"]}, tmp_path / "site")
+    made = f"ip link add known type bridge && ip link set known up && ip route add {known} dev known"
+    run("unshare", "--net", "sh", "-c", f"{made} && sh deploy/make_site.sh", env=environ)
+    settings = (tmp_path / "site" / "settings").read_text()
+    subnet = re.search(r"^LADDER_FRONT_SUBNET=(\S+)$", settings, re.MULTILINE)
+    assert subnet
+    assert not ipaddress.ip_network(subnet[1]).overlaps(ipaddress.ip_network(known))
 
 
 def test_every_image_is_pinned_and_no_frontend_is_fetched() -> None:
