@@ -135,6 +135,17 @@ def test_what_was_not_checked_and_ranked_cannot_be_measured(name):
         merged(checked(), measured(cases=(case(name),)))
 
 
+def test_a_check_whose_measurement_cannot_be_sent_has_failed_and_keeps_its_verdict(world):
+    name = submit(world)
+    finish(world, checked())
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        row.source = b"\xff no text any more"
+    assert world.claim("forge") is None
+    row = world.submission(name)
+    assert (row.state, row.verdict) == (State.failed, Verdict.passed)
+
+
 @pytest.mark.parametrize(
     ("lane", "mode", "work"),
     [

@@ -114,6 +114,15 @@ def test_a_handle_of_a_board_leads_to_nobody(do, people, site, config):
     assert people.bob.handle not in page
 
 
+def test_partners_learn_names_and_no_handles(do, people, site, config):
+    """A handle stands on the boards instead of a name, on those of other assignments too."""
+    made = do(people.alice, forming.start)
+    do(people.bob, forming.join, code=made.code)
+    page = site.logged_in(people.alice, config).get(PATH).text
+    assert people.bob.name in page
+    assert people.bob.handle not in page
+
+
 def test_whoever_is_in_another_group_is_not_named(do, people):
     do(people.bob, forming.start)
     with pytest.raises(ConflictError, match=r"^They are in a group for this assignment already\.$"):
