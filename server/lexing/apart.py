@@ -23,8 +23,8 @@ _KNOWN = 1000
 """Of sources that took too long."""
 
 
-class TooLongError(Exception):
-    """It was not lexed in the time that it may take."""
+class NotLexedError(Exception):
+    """It was not lexed in the time that it may take, or there is no process to do it."""
 
 
 class Lexing:
@@ -39,16 +39,21 @@ class Lexing:
         """Every character of the code, in order.
 
         Raises:
-            TooLongError: it takes more than so many seconds of processor time, or there was no turn for it.
+            NotLexedError: it takes more than so many seconds of processor time, there was no turn for it, or the
+                process could not be begun or has died.
         """
         key = hashlib.blake2b(f"{language}\n{code}".encode(errors="surrogatepass"), digest_size=16).digest()
         if key in self._too_long or not self._lock.acquire(timeout=_WAIT_S):
-            raise TooLongError
+            raise NotLexedError
         try:
             found = self._asked(json.dumps([code, language, seconds]).encode(), seconds + _WAIT_S)
             if found is None:
                 self._remember(key)
-                raise TooLongError
+                raise NotLexedError
+        except (OSError, EOFError, ValueError) as error:
+            # Perhaps the machine's fault and not the source's: it may ask again.
+            self.close()
+            raise NotLexedError from error
         finally:
             self._lock.release()
         return [(string_to_tokentype(kind.removeprefix("Token.")), value) for kind, value in found]
@@ -60,13 +65,13 @@ class Lexing:
             child.end()
 
     def _asked(self, asked: bytes, seconds: float) -> list[tuple[str, str]] | None:
-        """The answer; `None` where there is none in time, or the process has died of it."""
+        """The answer; `None` where there is none in time."""
         if self._child is None or not self._child.is_alive():
             self.close()
             self._child = _Child()
         try:
             answer: list[tuple[str, str]] | None = json.loads(self._child.answer(asked, seconds))
-        except (OSError, EOFError, ValueError):
+        except TimeoutError:
             self.close()
             return None
         return answer

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from pygments.token import STANDARD_TYPES, Text, _TokenType
 
 from server.http.templates import visible
-from server.lexing.apart import LEXING, TooLongError
+from server.lexing.apart import LEXING, NotLexedError
 
 MAX_COLOURED_CHARS = 100_000
 """Longer sources are shown plain: colouring takes time that the reader would wait for."""
@@ -79,7 +79,7 @@ def _tokens(code: str, language: str) -> Sequence[tuple[_TokenType, str]]:
         return plain
     try:
         return LEXING.tokens(code, language, seconds=LEXED_S)
-    except TooLongError:
+    except NotLexedError:
         return plain
 
 

@@ -13,7 +13,7 @@ from pygments.token import Name
 
 from autograder.contract import Language
 from server.lexing import lexers
-from server.lexing.apart import Lexing, TooLongError
+from server.lexing.apart import Lexing, NotLexedError
 from server.pages.commented import _sections
 from server.pages.highlight import highlight, listing
 from server.similarity.reduced import reduce
@@ -42,14 +42,14 @@ def test_comments_that_go_on_are_read_once(language: str) -> None:
 
 
 def test_what_takes_too_long_is_given_up_and_asked_no_second_time(lexing: Lexing) -> None:
-    with pytest.raises(TooLongError):
+    with pytest.raises(NotLexedError):
         lexing.tokens(ENDLESS, "c", seconds=0.3)  # Pygments' own lexer of C.
     first = lexing._child
     assert first.is_alive()
     assert "".join(value for _, value in lexing.tokens("x = 1\n", "triton", seconds=1)) == "x = 1\n"
     assert lexing._child is first
     lexing.close()
-    with pytest.raises(TooLongError):
+    with pytest.raises(NotLexedError):
         lexing.tokens(ENDLESS, "c", seconds=0.3)
     assert lexing._child is None
 
@@ -61,10 +61,22 @@ def test_a_process_that_died_is_begun_again(lexing: Lexing) -> None:
     assert [value for _, value in lexing.tokens("x", "triton", seconds=1)] == ["x"]
 
 
+@pytest.mark.parametrize("command", [("/nowhere/python",), (sys.executable, "-c", "")])
+def test_where_there_is_no_process_the_source_is_asked_for_again(
+    lexing: Lexing, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """A machine that has no room for a process now may have it later, and the page is shown without colours meanwhile."""
+    with monkeypatch.context() as patched:
+        patched.setattr("server.lexing.apart._COMMAND", command)
+        with pytest.raises(NotLexedError):
+            lexing.tokens("x", "triton", seconds=1)
+    assert [value for _, value in lexing.tokens("x", "triton", seconds=1)] == ["x"]
+
+
 def test_one_that_says_nothing_is_ended(lexing: Lexing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("server.lexing.apart._COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
     monkeypatch.setattr("server.lexing.apart._WAIT_S", 0.2)
-    with pytest.raises(TooLongError):
+    with pytest.raises(NotLexedError):
         lexing.tokens("x", "triton", seconds=0.1)
     assert lexing._child is None
 
@@ -107,7 +119,7 @@ def test_functions_are_named_and_control_is_not() -> None:
 
 def test_a_comparison_reads_it_too(lexing: Lexing) -> None:
     assert reduce(ENDLESS, "cuda").text.startswith("VV")
-    with pytest.raises(TooLongError):
+    with pytest.raises(NotLexedError):
         reduce(ENDLESS, "c", lambda source, language: lexing.tokens(source, language, seconds=0.3))
 
 
