@@ -65,7 +65,7 @@ def test_a_process_that_died_is_begun_again(lexing: Lexing) -> None:
 def test_where_there_is_no_process_the_source_is_asked_for_again(
     lexing: Lexing, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    """A machine that has no room for a process now may have it later, and the page is shown without colours meanwhile."""
+    """A machine that has no room for a process now may have it later; the page is without colours meanwhile."""
     with monkeypatch.context() as patched:
         patched.setattr("server.lexing.apart._COMMAND", command)
         with pytest.raises(NotLexedError):
