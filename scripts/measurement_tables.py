@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import random
 import statistics
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from autograder import codec
-from autograder.contract import GradeResult, Measurement, Work
+from autograder.contract import GradeResult, Measurement, Pair, Work
 from autograder.judge.clocks import DISAGREE
 from tests.redteam.decide import judged
 
 SELF = ("self", "warm")
 """Parts whose measurements are of the rungs as they are, by a warm judge."""
+RESAMPLES = 400
+"""Of the pairs of each grading."""
 
 
 def tables(folder: Path, *, anew: bool = False) -> str:
@@ -29,8 +32,10 @@ def tables(folder: Path, *, anew: bool = False) -> str:
     if anew:
         warm, cold, short = (_anew(entries) for entries in (warm, cold, short))
     bench = {f"{e['slug']} `{e['case']}`": statistics.median(e["do_bench_us"]) for e in entries_of(folder, "bench")}
+    first = by_case(one for one in warm if not one["remeasured"])
     blocks = [
-        _spread_table(by_case(one for one in warm if not one["remeasured"]), bench),
+        _spread_table(first, bench),
+        _sampling_table(first),
         _bound_table(by_case(warm)),
         _seconds_table(warm),
     ]
@@ -99,6 +104,32 @@ def _spread_table(cases: dict[str, list[Measurement]], bench: dict[str, float]) 
             f"{min(ratios):.4f} – {max(ratios):.4f} |"
         )
     return rows
+
+
+def _sampling_table(cases: dict[str, list[Measurement]]) -> list[str]:
+    """Do gradings differ by more than the calls that each of them took?"""
+    heads = ("ranked case", "gradings", "pairs, median", "standard deviation of the medians",
+             "… that their own pairs let expect")  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|"]
+    for name, found in cases.items():
+        ratios = [[by_event(pair) for pair in one.pairs] for one in found]
+        if not ratios[1:]:
+            continue
+        between = statistics.stdev(statistics.median(each) for each in ratios)
+        within = statistics.mean(_variance_of_median(each) for each in ratios) ** 0.5
+        pairs = statistics.median(len(each) for each in ratios)
+        rows.append(f"| {name} | {len(found)} | {pairs:g} | {100 * between:.2f} % | {100 * within:.2f} % |")
+    return rows
+
+
+def by_event(pair: Pair) -> float:
+    """The ratio of one pair by the event clock, whatever ranked."""
+    return pair.submission_event_us / pair.reference_event_us
+
+
+def _variance_of_median(samples: list[float]) -> float:
+    draw = random.Random(0)  # noqa: S311 -- tables are the same every time.
+    return statistics.variance(statistics.median(draw.choices(samples, k=len(samples))) for _ in range(RESAMPLES))
 
 
 def _bound_table(cases: dict[str, list[Measurement]]) -> list[str]:

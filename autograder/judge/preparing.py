@@ -43,6 +43,7 @@ class Prepared:
         null_us: the shortest exchanges.
         alone: batches of the reference.
         limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
+        reference_us: of one call of the reference by the event clock; the median.
     """
 
     calls: int
@@ -50,6 +51,7 @@ class Prepared:
     null_us: tuple[float, ...]
     alone: tuple[Batch, ...]
     limit: float
+    reference_us: float
 
     def fitting(self, call_us: float, rules: Rules) -> Prepared:
         """The same for a submission whose call takes so long: where a batch would take more than a second, fewer calls.
@@ -94,8 +96,9 @@ class Preparing:
         calls, together = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
         null_us = self._exchanges.microseconds(assignment, case, turns.inputs, calls, together)
         alone = turns.reference_batches(calls, together, self._rules.most_batches)
-        limit = clocks.widened(statistics.median(times[1:]), clocks.Batches(calls, null_us, (), alone), self._rules)
-        return Prepared(calls, together, null_us, alone, limit)
+        call_us = statistics.median(times[1:])
+        limit = clocks.widened(call_us, clocks.Batches(calls, null_us, (), alone), self._rules)
+        return Prepared(calls, together, null_us, alone, limit, call_us)
 
 
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:

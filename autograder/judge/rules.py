@@ -1,8 +1,8 @@
 """How a lane measures, and at which thresholds; `docs/measurement.md` publishes what they let through.
 
 Every number here is one that a submission knows. None of them can be steered by it to its gain: how many samples are
-taken follows from n and one fixed second stage, a batch more only makes the bound tighter, and a slow submission's
-shorter batch has nothing taken off.
+taken follows from n, the reference's time and one fixed second stage, a batch more only makes the bound tighter, and a
+slow submission's shorter batch has nothing taken off.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Rules:
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
+        brief_us, brief_pairs: where a call of the reference takes less, the first stage has so many times the pairs:
+            what differs from call to call is a larger part of it, and nothing else makes two gradings differ.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         least_calls, most_calls: of one batch.
@@ -54,6 +56,8 @@ class Rules:
     short_us: float = 100.0
     tolerance: float = 0.02
     widest: float = 0.02
+    brief_us: float = 150.0
+    brief_pairs: int = 3
     second_stage: int = 4
     batch_us: float = 10000.0
     least_calls: int = 8
@@ -67,6 +71,10 @@ class Rules:
     memory_share: float = 0.6
     null_exchanges: int = 8
     soft_floor: float = 0.9
+
+    def first_stage(self, pairs: int, call_us: float) -> int:
+        """How many pairs are taken first, where the lane asks for `pairs` and a call of the reference takes so long."""
+        return pairs * self.brief_pairs if call_us < self.brief_us else pairs
 
     def least(self, call_us: float) -> float:
         """The excess that is allowed whatever the reference shows, where a call of it takes so long."""

@@ -78,22 +78,23 @@ class Stopwatch:
         last = dataclasses.replace(timed.last, message=f"In a timed call: {timed.last.message}")
         return dataclasses.replace(timed, last=last)
 
-    def _shared(self, case: Case, first: int, prepared: Prepared | None) -> Timed:
+    def _shared(self, case: Case, pairs: int, prepared: Prepared | None) -> Timed:
         """Each side's calls on the same inputs, in two stages at most; then the batches."""
+        first = self._rules.first_stage(pairs, prepared.reference_us) if prepared else pairs
         turns = Turns(self._checker, case, self._ours, self._theirs, self._device)
-        last, pairs = timed_pairs(turns.submission, turns.reference, first)
-        stages = [len(pairs)]
-        if last.passed and too_wide(pairs, self._device.clock, self._rules.widest):
+        last, taken = timed_pairs(turns.submission, turns.reference, first)
+        stages = [len(taken)]
+        if last.passed and too_wide(taken, self._device.clock, self._rules.widest):
             more = (self._rules.second_stage - 1) * first
             last, added = timed_pairs(turns.submission, turns.reference, more, warm=True)
-            pairs += added
+            taken += added
             stages.append(len(added))
         if not last.passed:
-            return Timed(case, last, pairs)
+            return Timed(case, last, taken)
         turns.finish()
-        fitting = prepared and prepared.fitting(call_us(pairs, self._device.clock), self._rules)
-        batches = self._batches(turns, pairs, fitting) if fitting else ()
-        return Timed(case, last, pairs, tuple(stages), batches, fitting, turns.inputs, turns.expected)
+        fitting = prepared and prepared.fitting(call_us(taken, self._device.clock), self._rules)
+        batches = self._batches(turns, taken, fitting) if fitting else ()
+        return Timed(case, last, taken, tuple(stages), batches, fitting, turns.inputs, turns.expected)
 
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""

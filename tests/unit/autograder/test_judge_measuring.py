@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native n
 
 LENIENT = Rules(
     epsilon=50.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2, control_pairs=2,
-    null_exchanges=2,
+    null_exchanges=2, brief_us=0.0,
 )  # fmt: skip
 
 
@@ -56,6 +56,14 @@ def host(monkeypatch: pytest.MonkeyPatch, bench: Bench, request: pytest.FixtureR
 
 def measure(bench: Bench, source: str = GOOD, **more: object) -> GradeResult:
     return bench.grade(source, work=Work.measure, **more)  # type: ignore[arg-type]
+
+
+def test_brief_calls_have_more_pairs_by_the_references_time(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, brief_us=1e9, brief_pairs=2))
+    (found,) = measure(bench).measurements
+    assert (len(found.pairs), found.stages) == (6, (6,))
 
 
 def test_a_measurement_has_pairs_batches_null_and_control(bench: Bench, host: EventHost) -> None:
@@ -352,7 +360,7 @@ def test_a_batch_that_only_just_bounds_the_event_clock_is_not_the_last(first: fl
         cast("Checker", None), cast("Conversation", None), cast("Conversation", None),
         reference=Reference("staff", "", right=True), device=EventHost(), rules=rules,
     )  # fmt: skip
-    prepared = Prepared(calls=10, together=1, null_us=(0.0,), alone=(), limit=0.07)
+    prepared = Prepared(calls=10, together=1, null_us=(0.0,), alone=(), limit=0.07, reference_us=100.0)
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
     taken = watch._batches(cast("Turns", BatchesOnly(first, 108.0, 108.0)), pairs, prepared)
     assert len(taken) == expected
@@ -393,7 +401,9 @@ def test_a_slow_submission_has_fewer_calls_in_a_batch_and_nothing_taken_off(
 def test_a_batch_takes_a_second_at_most_or_is_one_call(
     call_us: float, calls: int, together: int, null_us: tuple[float, ...]
 ) -> None:
-    prepared = Prepared(calls=28, together=2, null_us=(600.0,), alone=(Batch(11000.0, 10500.0),), limit=0.07)
+    prepared = Prepared(
+        calls=28, together=2, null_us=(600.0,), alone=(Batch(11000.0, 10500.0),), limit=0.07, reference_us=375.0
+    )
     fitting = prepared.fitting(call_us, Rules())
     assert (fitting.calls, fitting.together, fitting.null_us) == (calls, together, null_us)
     assert fitting.limit == prepared.limit
