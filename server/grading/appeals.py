@@ -16,15 +16,22 @@ from server.grading.lock import lock_submission
 from server.grading.review import decide
 from server.groups import service as groups
 from server.messages import service as messages
-from server.models import Appeal, AuditEntry, NotificationKind, Review, Submission, User
+from server.models import Appeal, Assignment, AuditEntry, NotificationKind, Review, Submission, User
 
 MAX_CHARS = 4_000
 _APPEALABLE = (Review.held, Review.rejected)
+_ANSWERS = (Review.cleared, Review.rejected)
 
 
 def of_submission(session: Session, submission: Submission) -> Appeal | None:
     """What was said about this submission, and what came of it."""
     return session.scalar(select(Appeal).where(Appeal.submission_id == submission.id))
+
+
+def open_appeal(session: Session, submission: Submission) -> Appeal | None:
+    """What was said about it and is not answered yet."""
+    appeal = of_submission(session, submission)
+    return appeal if appeal is not None and appeal.decided_at is None else None
 
 
 def may_appeal(submission: Submission, user: User, appeal: Appeal | None) -> bool:
@@ -59,22 +66,55 @@ def say(session: Session, user: User, submission: Submission, text: str, *, now:
     return appeal
 
 
+def settle(
+    session: Session,
+    submission: Submission,
+    review: Review,
+    *,
+    actor: User,
+    reason: str,
+    now: datetime,
+    seen: Review,
+    read: bool,
+) -> None:
+    """Decide with a reason that the student reads; where an appeal is open, that is its answer.
+
+    Args:
+        seen: what was decided when `actor` looked.
+        read: an open appeal was shown to them.
+
+    Raises:
+        InvalidInputError: no reason, or what answers no appeal.
+        ConflictError: somebody decided, answered or appealed meanwhile.
+    """
+    # An appeal is made under this lock: none comes in after the look.
+    lock_submission(session, submission.id)
+    if read:
+        answer(session, submission, review, actor=actor, reason=reason, now=now, seen=seen)
+    elif open_appeal(session, submission) is not None:
+        raise ConflictError("The student has appealed meanwhile. Read what they say, then decide.")
+    else:
+        decide(session, submission, review, actor=actor, reason=reason, now=now, seen=seen, told=True)
+
+
 def answer(
     session: Session, submission: Submission, review: Review, *, actor: User, reason: str, now: datetime, seen: Review
 ) -> Appeal:
     """Decide again, with a reason that the student reads; it may come to what it was.
 
     Raises:
-        InvalidInputError: no reason.
+        InvalidInputError: no reason, or what is no answer.
         ConflictError: there is no open appeal, or somebody decided meanwhile.
     """
     reason = checked_reason(reason, most=MAX_CHARS)
+    if review not in _ANSWERS:
+        raise InvalidInputError("Its student has appealed: let its speed count, or reject it.", field="decision")
     row = lock_submission(session, submission.id)
     appeal = session.scalar(select(Appeal).where(Appeal.submission_id == submission.id).with_for_update())
     if row is None or appeal is None or appeal.decided_at is not None or row.review is not seen:
         raise ConflictError("Somebody answered this appeal meanwhile.")
     if row.review is not review:
-        decide(session, row, review, actor=actor, reason=reason, now=now, seen=seen, told=True)
+        decide(session, row, review, actor=actor, reason=reason, now=now, seen=seen, told=True, tell=False)
     appeal.decided_at, appeal.decided_by_id = now, actor.id
     appeal.decision, appeal.reason = review, reason
     audit.record(
@@ -85,15 +125,7 @@ def answer(
         detail={"before": seen.value, "after": review.value},
         reason=reason,
     )
-    messages.notify(
-        session,
-        groups.together(session, row.assignment_id, row.user_id),
-        NotificationKind.held_decided,
-        course_id=row.course_id,
-        title=f"Your appeal about submission {row.number} was answered",
-        url=f"/submissions/{row.public_id}/appeal",
-        key=f"appeal:{appeal.id}",
-    )
+    _tell_student(session, row, appeal)
     return appeal
 
 
@@ -107,6 +139,20 @@ def told_reason(session: Session, submission: Submission) -> str:
     )
     entry = session.scalar(query)
     return str(entry.detail.get("told", "")) if entry else ""
+
+
+def _tell_student(session: Session, submission: Submission, appeal: Appeal) -> None:
+    title = session.get_one(Assignment, submission.assignment_id).title
+    counts = "counts" if submission.review is Review.cleared else "does not count"
+    messages.notify(
+        session,
+        groups.together(session, submission.assignment_id, submission.user_id),
+        NotificationKind.held_decided,
+        course_id=submission.course_id,
+        title=f"Your appeal about submission {submission.number} in {title} was answered: its speed {counts}",
+        url=f"/submissions/{submission.public_id}/appeal",
+        key=f"appeal:{appeal.id}",
+    )
 
 
 def _tell_staff(session: Session, submission: Submission) -> None:

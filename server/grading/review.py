@@ -44,14 +44,16 @@ def decide(
     now: datetime,
     seen: Review | None = None,
     told: bool = False,
+    tell: bool = True,
 ) -> Submission:
     """Hold a submission, clear it or reject its speed, with an entry in the trail and one in its grade's.
 
-    Its student and their group are told. What there was to look at counts as looked at.
+    What there was to look at counts as looked at.
 
     Args:
         seen: what it was when `actor` looked; somebody else may have decided since.
         told: the student reads the reason.
+        tell: its student and their group get a message.
 
     Raises:
         ConflictError: it is so already, has no result, or is not what was `seen`.
@@ -76,7 +78,8 @@ def decide(
             alerts.resolve(session, kind, subject, now, by=actor)
         looked_at(session, row, actor=actor, reason=reason, now=now)
     session.flush()
-    _tell(session, row, entry.id)
+    if tell:
+        _tell(session, row, entry.id)
     return row
 
 

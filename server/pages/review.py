@@ -17,7 +17,6 @@ from server.courses import service as courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, LadderError
 from server.gradebook.people import checked_reason
 from server.grading import appeals, findings, review_queue
-from server.grading.review import decide
 from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.models import Review, Submission, User
@@ -88,10 +87,9 @@ def _act(
     reason, now = checked_reason(reason, most=REASON_CHARS), db.now(session)
     if action is Action.looked_at:
         findings.look(session, submission, actor=actor, reason=reason, now=now)
-    elif appeal:
-        appeals.answer(session, submission, Review(action.value), actor=actor, reason=reason, now=now, seen=seen)
     else:
-        decide(session, submission, Review(action.value), actor=actor, reason=reason, now=now, seen=seen, told=True)
+        review = Review(action.value)
+        appeals.settle(session, submission, review, actor=actor, reason=reason, now=now, seen=seen, read=appeal)
 
 
 @router.get("/submissions/{public_id}/appeal")

@@ -13,6 +13,7 @@ from autograder.assignment import Assignment
 from autograder.contract import CaseResult, Measurement, Mode, Phase, State, StudentError, Verdict, Visibility
 from autograder.scores import NextPoint, next_point
 from server.courses import service as courses
+from server.grading import appeals
 from server.grading.forecast import Wait
 from server.leaderboard.milestones import baselines
 from server.models import (
@@ -79,6 +80,14 @@ class PointsChange:
 
 
 @dataclass(frozen=True)
+class Said:
+    """An appeal that nobody has answered yet."""
+
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Sheet:
     """What the templates of a submission print.
 
@@ -95,6 +104,7 @@ class Sheet:
         advice: what to try next; `None` where nothing was measured against limits.
         section: of the handout, that helps with what went wrong.
         changes: of its points, in order.
+        appeal: against what was decided about its speed, while it is open; for staff.
     """
 
     view: SubmissionView
@@ -117,6 +127,7 @@ class Sheet:
     advice: Advice | None
     section: Section | None
     changes: tuple[PointsChange, ...]
+    appeal: Said | None
 
     @property
     def pairs(self) -> int:
@@ -180,6 +191,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         advice=advise(limits, view.compiled, spec.techniques) if limits and not view.withholds_speed else None,
         section=_section(version, view),
         changes=_changes(session, submission),
+        appeal=_appeal(session, submission) if staff else None,
     )
 
 
@@ -199,6 +211,12 @@ def _changes(session: Session, submission: Submission) -> tuple[PointsChange, ..
         .order_by(row.id)
     )
     return tuple(PointsChange(*found) for found in session.execute(query))
+
+
+def _appeal(session: Session, submission: Submission) -> Said | None:
+    """As a value, for the same reason."""
+    appeal = appeals.open_appeal(session, submission)
+    return Said(appeal.text, appeal.created_at) if appeal else None
 
 
 _BY_REGRADE = (ChangeReason.regraded, ChangeReason.rescored)

@@ -17,7 +17,7 @@ from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.gradebook.people import checked_reason
-from server.grading.review import decide
+from server.grading import appeals
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.receipts import receipt_for
@@ -111,15 +111,19 @@ def review(
     decision: Annotated[Review, Form()],
     seen: Annotated[Review, Form()],
     reason: Annotated[str, Form(max_length=1000)] = "",
+    appeal: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Let a submission's speed count, or not, with a reason that its student reads; its course's staff only."""
+    """Let a submission's speed count, or not, with a reason that its student reads; its course's staff only.
+
+    Where the form showed an open appeal, this answers it.
+    """
 
     def act(session: Session) -> None:
         submission = submissions.find_as_staff(session, who.user, public_id)
         if decision is Review.none:
             raise InvalidInputError("Clear it, reject it, or hold it.", field="decision")
-        actor, why = session.get_one(User, who.user.id), checked_reason(reason)
-        decide(session, submission, decision, actor=actor, reason=why, now=db.now(session), seen=seen, told=True)
+        actor, why, now = session.get_one(User, who.user.id), checked_reason(reason), db.now(session)
+        appeals.settle(session, submission, decision, actor=actor, reason=why, now=now, seen=seen, read=appeal)
 
     try:
         write(request, act)

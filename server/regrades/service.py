@@ -4,7 +4,8 @@
        └───────────┴─────────┴─────────┴──> discarded
 
 One that is applied goes back to running or ready where what failed is graded again, or what changed since is compared
-again: then it is left as applied instead of discarded.
+again: then it is left as applied instead of discarded. One that is rolled back goes back to rolling back for what the
+roll-back passed over.
 
 Everything that a person does names the revision that they saw; who was overtaken is told. `server.regrades.work` does
 what follows, bit by bit.
@@ -197,6 +198,25 @@ def roll_back(
     regrade = _locked(session, member, regrade_id, revision, RegradeState.applied)
     regrade.state = RegradeState.rolling_back
     note(session, regrade, "rolled_back", member.user, reason=reason)
+    work.step(session, regrade, now=now)
+    return regrade
+
+
+def roll_back_again(session: Session, member: Membership, regrade_id: int, *, revision: int, now: datetime) -> Regrade:
+    """Give back what counted before where a roll-back passed over it; what is still in the way is told again.
+
+    Raises:
+        ConflictError: it is somewhere else by now, or nothing was passed over.
+    """
+    regrade = _locked(session, member, regrade_id, revision, RegradeState.rolled_back)
+    # What applying passed over is in conflict too, and has nothing to give back.
+    passed_over = and_(_items(regrade, RegradeItemState.conflict), RegradeItem.applied_at.is_not(None))
+    again = update(RegradeItem).where(passed_over).values(state=RegradeItemState.applied, note="")
+    count = len(session.scalars(again.returning(RegradeItem.id)).all())
+    if not count:
+        raise ConflictError("Its roll-back has passed over none of its submissions.")
+    regrade.state = RegradeState.rolling_back
+    note(session, regrade, "rolled_back_again", member.user, detail={"submissions": count})
     work.step(session, regrade, now=now)
     return regrade
 

@@ -29,6 +29,8 @@ class Step(StrEnum):
     discard = "discard"
     """What is applied already stays applied."""
     roll_back = "roll-back"
+    roll_back_again = "roll-back-again"
+    """For what a roll-back passed over."""
 
 
 _STEPS: Mapping[Step, Callable[..., Regrade]] = {
@@ -40,6 +42,7 @@ _STEPS: Mapping[Step, Callable[..., Regrade]] = {
     Step.apply: service.apply,
     Step.discard: service.discard,
     Step.roll_back: service.roll_back,
+    Step.roll_back_again: service.roll_back_again,
 }
 
 
@@ -53,7 +56,7 @@ def take(
     now: datetime,
     reason: str = "",
 ) -> Regrade:
-    """Do it; only a roll-back has a reason of its own.
+    """Do it; only a roll-back has a reason of its own, and the same again has that one.
 
     Raises:
         ConflictError: the proposal is not any more as the person saw it.

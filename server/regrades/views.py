@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from autograder import codec
@@ -52,12 +52,17 @@ class Show(StrEnum):
 
 @dataclass(frozen=True)
 class Counts:
-    """How many submissions of a proposal are where, and what would become of them."""
+    """How many submissions of a proposal are where, and what would become of them.
+
+    Attributes:
+        passed_over: by a roll-back: they were applied, and are in conflict now.
+    """
 
     total: int
     done: int
     queued: int
     waiting: int
+    passed_over: int
     by_show: Mapping[Show, int]
     by_why: Mapping[Why, int]
     by_state: Mapping[RegradeItemState, int]
@@ -184,7 +189,7 @@ def _shown(show: Show) -> ColumnElement[bool]:
 def _counts(session: Session, ids: Sequence[int]) -> Mapping[int, Counts]:
     """Of several proposals, in two queries."""
     mine = RegradeItem.regrade_id.in_(ids)
-    grouped = (RegradeItem.regrade_id, RegradeItem.state, RegradeItem.why)
+    grouped = (RegradeItem.regrade_id, RegradeItem.state, RegradeItem.why, RegradeItem.applied_at.is_not(None))
     rows = session.execute(select(*grouped, func.count()).where(mine).group_by(*grouped)).all()
     sums = [func.sum(case((_shown(show), 1), else_=0)) for show in Show]
     shown = {
@@ -194,10 +199,10 @@ def _counts(session: Session, ids: Sequence[int]) -> Mapping[int, Counts]:
     return {one: _count([row for row in rows if row[0] == one], shown.get(one, {})) for one in ids}
 
 
-def _count(rows: Sequence[tuple[int, RegradeItemState, Why | None, int]], shown: Mapping[Show, int]) -> Counts:
+def _count(rows: Sequence[tuple[int, RegradeItemState, Why | None, bool, int]], shown: Mapping[Show, int]) -> Counts:
     by_state: dict[RegradeItemState, int] = {}
     by_why: dict[Why, int] = {}
-    for _, state, why, count in rows:
+    for _, state, why, _, count in rows:
         by_state[state] = by_state.get(state, 0) + count
         if why is not None:
             by_why[why] = by_why.get(why, 0) + count
@@ -206,22 +211,8 @@ def _count(rows: Sequence[tuple[int, RegradeItemState, Why | None, int]], shown:
         done=sum(by_state.get(state, 0) for state in _DONE),
         queued=by_state.get(RegradeItemState.queued, 0),
         waiting=by_state.get(RegradeItemState.waiting, 0),
+        passed_over=sum(row[-1] for row in rows if row[1] is RegradeItemState.conflict and row[3]),
         by_show=shown,
         by_why=by_why,
         by_state=by_state,
     )
-
-
-def of_submission(session: Session, submission_id: int) -> list[RegradeItem]:
-    """The applied regrades that moved a submission, the newest first: why its points are other ones."""
-    query = (
-        select(RegradeItem)
-        .where(
-            RegradeItem.submission_id == submission_id,
-            RegradeItem.applied_at.is_not(None),
-            or_(RegradeItem.state == RegradeItemState.applied, RegradeItem.state == RegradeItemState.rolled_back),
-        )
-        .options(joinedload(RegradeItem.regrade))
-        .order_by(RegradeItem.applied_at.desc(), RegradeItem.id.desc())
-    )
-    return list(session.scalars(query))

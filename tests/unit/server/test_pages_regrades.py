@@ -118,6 +118,25 @@ def test_a_proposal_that_is_applied_in_part_is_left_as_applied_in_pages(site, pe
     assert ("Discarded" in page, "Leave it as applied" in page, "Roll back…" in page) == (False, False, True)
 
 
+def test_what_a_roll_back_passed_over_is_rolled_back_again_in_pages(site, people, config, graded, database):
+    tom = site.logged_in(people.tom, config)
+    made = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": graded, "reason": "x"})
+    here, button = made.headers["location"], "Roll back what was passed over"
+    for applied_at, shown in ((None, False), (datetime.now(UTC), True)):
+        with database.transaction() as session:
+            item = session.scalars(select(RegradeItem)).one()
+            submission = session.get_one(Submission, item.submission_id)
+            item.state, item.applied_at = RegradeItemState.conflict, applied_at
+            item.after = {"version_id": submission.version_id + 1}
+            session.scalars(select(Regrade)).one().state = RegradeState.rolled_back
+        page = tom.get(here).text
+        assert (button in page, "1 submission was passed over" in page) == (shown, shown)
+    assert tom.post(f"{here}/roll-back-again", data={**form(page), "revision": "99"}).status_code == 409
+    assert tom.post(f"{here}/roll-back-again", data=form(page)).status_code == 303
+    page = tom.get(here).text
+    assert ("It was regraded by another version since." in page, button in page) == (True, True)
+
+
 def test_a_request_is_asked_answered_and_reopened_in_pages(site, people, config, graded, database):
     alice, tom, bob = (site.logged_in(one, config) for one in (people.alice, people.tom, people.bob))
     about = f"/submissions/{graded}/regrade-request"

@@ -914,6 +914,7 @@ def test_the_newest_is_the_one_applied_last_at_whatever_time_and_under_whatever_
 
 def test_what_a_roll_back_passed_over_still_stands_in_the_way_of_older_ones(world, staff):
     name = world.grade(passed(2.0), **GPU)
+    before = counts(world, name)
     first, second = rescored(staff, 60), rescored(staff, 80)
     between = counts(world, name)
     third = rescored(staff, 90)
@@ -923,6 +924,76 @@ def test_what_a_roll_back_passed_over_still_stands_in_the_way_of_older_ones(worl
     staff.do(service.roll_back, first, reason="x")
     assert staff.item(first, name).note == f"Regrade {second} was applied to it since."
     assert counts(world, name) == between
+    for regrade in (second, first):
+        staff.do(service.roll_back_again, regrade)
+    assert counts(world, name) == before
+
+
+def passed_over(staff, regrade):
+    """How many its page offers to roll back again."""
+    with staff.world.database.reading() as session:
+        return views.one(session, session.get_one(Regrade, regrade)).counts.passed_over
+
+
+@pytest.mark.parametrize(("one", "other"), TWO.values(), ids=TWO)
+def test_what_a_roll_back_passed_over_is_rolled_back_once_the_newer_one_is(world, staff, one, other):
+    name = world.grade(passed(2.0), **GPU)
+    before = counts(world, name)
+    first, second = one(staff), other(staff)
+    after = counts(world, name)
+    assert passed_over(staff, first) == 0
+    for act, given in ((service.roll_back, {"reason": "x"}), (service.roll_back_again, {})):
+        staff.do(act, first, **given)
+        item = staff.item(first, name)
+        assert (item.state, item.note) == (RegradeItemState.conflict, f"Regrade {second} was applied to it since.")
+        assert (staff.regrade(first).state, passed_over(staff, first)) == (RegradeState.rolled_back, 1)
+        assert counts(world, name) == after
+    staff.do(service.roll_back, second, reason="x")
+    staff.do(service.roll_back_again, first)
+    item = staff.item(first, name)
+    assert (item.state, item.note, passed_over(staff, first)) == (RegradeItemState.rolled_back, "", 0)
+    assert counts(world, name) == before
+    entry = staff.one(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(1))
+    assert (entry.action, entry.detail) == ("regrade.rolled_back_again", {"regrade": first, "submissions": 1})
+    with pytest.raises(ConflictError, match="passed over none"):
+        staff.do(service.roll_back_again, first)
+
+
+def test_what_was_never_applied_is_not_rolled_back_again(world, staff):
+    regrade, names, _before, _ended = applied_in_part(world, staff)
+    with pytest.raises(ConflictError, match="is applied by now"):
+        staff.do(service.roll_back_again, regrade)
+    staff.do(service.roll_back, regrade, reason="x")
+    after = states(staff, regrade, names)
+    assert (after[2], passed_over(staff, regrade)) == (RegradeItemState.conflict, 0)
+    with pytest.raises(ConflictError, match="passed over none"):
+        staff.do(service.roll_back_again, regrade)
+    assert states(staff, regrade, names) == after
+
+
+def test_a_roll_back_again_is_by_who_saw_it_as_it_is_and_goes_on_bit_by_bit(world, staff, monkeypatch):
+    names = [world.grade(passed(2.0), **GPU) for _ in range(3)]
+    before = [counts(world, name) for name in names]
+    first, second = rescored(staff, 60), rescored(staff, 80)
+    for regrade in (first, second):
+        staff.do(service.roll_back, regrade, reason="x")
+    told = len(_told(world))
+    monkeypatch.setattr(work, "BATCH", 2)
+    with pytest.raises(ConflictError, match="Somebody else"):
+        staff.do(service.roll_back_again, first, revision=1)
+    staff.do(service.roll_back_again, first)
+    assert staff.regrade(first).state is RegradeState.rolling_back
+    with pytest.raises(ConflictError, match="rolling back by now"):
+        staff.do(service.roll_back_again, first)
+    staff.work()
+    assert staff.regrade(first).state is RegradeState.rolled_back
+    assert [counts(world, name) for name in names] == before
+    assert len(_told(world)) == told + len(names)
+
+
+def _told(world):
+    with world.database.reading() as session:
+        return session.scalars(select(Notification.id)).all()
 
 
 def test_who_saw_an_older_revision_is_told(world, staff):

@@ -14,6 +14,7 @@ from server.errors import ConflictError, ForbiddenError, InvalidInputError
 from server.grading import appeals, findings, review_queue
 from server.grading.review import decide
 from server.models import (
+    Appeal,
     Attempt,
     AuditEntry,
     FindingLook,
@@ -93,6 +94,10 @@ def say(session, user, row, text="It is real."):
 
 def answer(session, user, row, review=Review.rejected, *, reason="It is not.", seen=Review.rejected):
     return appeals.answer(session, row, review, actor=user, reason=reason, now=START, seen=seen).decision
+
+
+def settle(session, user, row, review=Review.cleared, *, seen=Review.held, read=True):
+    appeals.settle(session, row, review, actor=user, reason="I looked.", now=START, seen=seen, read=read)
 
 
 def test_what_is_held_waits_and_what_is_only_found_waits_apart(world, queue, act):
@@ -210,6 +215,45 @@ def test_an_appeal_may_come_to_what_it_was_and_everybody_is_told(world, act):
         assert actions[-2:] == ["submission.appealed", "submission.appeal_answered"]
 
 
+@pytest.mark.parametrize(("review", "said"), [(Review.cleared, "counts"), (Review.rejected, "does not count")])
+def test_a_decision_answers_the_appeal_that_was_read_and_the_student_is_told_once(world, queue, act, review, said):
+    name = held(world)
+    act("Alice", name, say)
+    act("Tom", name, lambda s, u, r: settle(s, u, r, review))
+    assert queue() == ([], [], [])
+    assert world.submission(name).review is review
+    with world.database.reading() as session:
+        appeal = session.scalars(select(Appeal)).one()
+        assert (appeal.decision, appeal.reason, appeal.decided_at) == (review, "I looked.", START)
+        told = session.scalars(select(Notification).where(Notification.kind == NotificationKind.held_decided)).one()
+        assert told.title == f"Your appeal about submission 1 in Vector add was answered: its speed {said}"
+        actions = session.scalars(select(AuditEntry.action).order_by(AuditEntry.id)).all()
+        assert actions[-2:] == ["submission.reviewed", "submission.appeal_answered"]
+    with pytest.raises(ConflictError, match="answered this appeal meanwhile"):
+        act("Uma", name, settle)
+
+
+def test_an_appeal_is_answered_by_who_read_it_and_for_good(world, queue, act):
+    name = held(world)
+    act("Alice", name, say)
+    with pytest.raises(ConflictError, match="appealed meanwhile"):
+        act("Tom", name, lambda s, u, r: settle(s, u, r, read=False))
+    with pytest.raises(InvalidInputError, match="let its speed count, or reject it"):
+        act("Tom", name, lambda s, u, r: settle(s, u, r, Review.held))
+    assert (world.submission(name).review, queue()) == (Review.held, ([name], [], []))
+
+
+def test_a_decision_where_nobody_appealed_is_a_decision(world, act):
+    name = held(world)
+    act("Tom", name, lambda s, u, r: settle(s, u, r, Review.rejected, read=False))
+    assert world.submission(name).review is Review.rejected
+    act("Alice", name, say)
+    act("Uma", name, lambda s, u, r: settle(s, u, r, seen=Review.rejected))
+    # What was answered is in nobody's way.
+    act("Uma", name, lambda s, u, r: settle(s, u, r, Review.rejected, seen=Review.cleared, read=False))
+    assert world.submission(name).review is Review.rejected
+
+
 def test_what_counts_cannot_be_appealed_against(world, act):
     name = graded(world, passed(1.0))
     with pytest.raises(ConflictError):
@@ -290,6 +334,53 @@ def test_who_decides_second_on_a_page_that_is_old_is_told(world, visit):
     assert 'value="It looks real."' in told.html
     assert world.submission(name).review is Review.rejected
     assert visit("Uma", f"{path}/review", {**stale, "seen": "rejected"}).status == 303
+
+
+def fields(shown, action):
+    """What the page's form for this sends without being typed."""
+    form = shown.html.partition(f'action="{action}"')[2].partition("</form>")[0]
+    return dict(re.findall(r'name="(seen|appeal)" value="(\w+)"', form))
+
+
+@pytest.mark.usefixtures("sqlite_only")
+@pytest.mark.parametrize("rejected", [False, True])
+def test_the_page_of_a_submission_shows_the_open_appeal_and_its_decision_answers_it(world, act, visit, rejected):
+    name = held(world)
+    if rejected:
+        act("Tom", name, lambda s, u, r: clear(s, u, r, Review.rejected))
+    path = f"/submissions/{name}"
+    assert visit("Alice", f"{path}/appeal", {"text": f"real {NASTY}"}).status == 303
+    page = visit("Tom", path)
+    assert f"real {NASTY}" in page.text
+    assert ("It stays rejected" in page.text, "Hold it" in page.text) == (rejected, False)
+    assert f"real {NASTY}" not in visit("Alice", path).text
+    given = {"decision": "rejected", "reason": "The clock is forged.", **fields(page, f"{path}/review")}
+    assert given["appeal"] == "true"
+    assert visit("Tom", f"{path}/review", {**given, "decision": "held"}).status == 422
+    assert visit("Tom", f"{path}/review", given).status == 303
+    assert "Staff decided twice now" in visit("Alice", f"{path}/appeal").text
+    assert "The clock is forged." in visit("Alice", f"{path}/appeal").text
+    assert "Nobody waits for you." in visit("Tom", "/courses/gpu/review").text
+    page = visit("Tom", path)
+    assert ("appeal" in fields(page, f"{path}/review"), f"real {NASTY}" in page.text) == (False, False)
+
+
+@pytest.mark.usefixtures("sqlite_only")
+@pytest.mark.parametrize(("page", "field"), [("", "decision"), ("/evidence", "action")])
+def test_who_decides_without_having_read_the_appeal_is_shown_it(world, visit, page, field):
+    name = held(world)
+    path = f"/submissions/{name}"
+    action = f"{path}{page or '/review'}"
+    given = {field: "rejected", "reason": "It is forged.", **fields(visit("Tom", f"{path}{page}"), action)}
+    assert visit("Alice", f"{path}/appeal", {"text": "It is real."}).status == 303
+    told = visit("Tom", action, given)
+    assert told.status == 409
+    for said in ("appealed meanwhile", "It is real."):
+        assert said in told.text
+    assert "It is forged." in told.html
+    assert world.submission(name).review is Review.held
+    assert visit("Tom", action, {**given, **fields(told, action)}).status == 303
+    assert world.submission(name).review is Review.rejected
 
 
 @pytest.mark.usefixtures("sqlite_only")
