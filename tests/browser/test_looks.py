@@ -100,6 +100,27 @@ def test_every_page_is_accessible_and_fits_the_screen(
     assert "\n".join(f"{name}: {item}" for name, found in problems.items() for item in found) == ""
 
 
+BEHIND = """() => [...document.querySelectorAll("main [id], main a, main button, main input, main summary")]
+  .filter((one) => one.getClientRects().length)
+  .filter((one) => {
+    one.scrollIntoView({ block: "start", behavior: "instant" });
+    return one.getBoundingClientRect().top < document.querySelector(".topbar").getBoundingClientRect().bottom - 1;
+  })
+  .map((one) => one.id || one.textContent.trim().slice(0, 40))"""
+"""What is jumped to, or focused from below, and then stands behind the bar that stays: WCAG 2.4.11."""
+
+
+@pytest.mark.parametrize("variant", ["light", "phone"])
+def test_nothing_that_is_jumped_to_is_behind_the_bar(watched: Watched, addresses: dict[str, str], variant: str) -> None:
+    page = watched.page(login="alice", **VARIANTS[variant])
+    watched.expected.append("404 (Not Found)")
+    found: dict[str, list[str]] = {}
+    for name, address in addresses.items():
+        page.goto(address)
+        found[name] = page.evaluate(BEHIND)
+    assert {name: some for name, some in found.items() if some} == {}
+
+
 def test_the_theme_is_chosen_by_hand_and_kept(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice", color_scheme="light")
     colour = "getComputedStyle(document.body).color"
