@@ -1,8 +1,11 @@
 // The machine behind the headers: fibers, blocks, barriers, the launches of one call, and who may touch which memory.
 // Compiled once, without the checks that a student's file is compiled with, and linked to every library.
+#include <unwind.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -86,7 +89,7 @@ void fail(const char* kind, int line, const char* format, ...) {
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   machine.failed = true;
-  machine.trouble = {kind, text, line, 0};
+  machine.trouble = {kind, text, line};
 }
 
 std::string at(uint3 where) {
@@ -343,23 +346,64 @@ bool run_grid() {
 
 // --- launching -------------------------------------------------------------------------------------------------------
 
-bool check(const Configuration& c, const char* kernel, int line) {
-  const std::uint64_t threads = std::uint64_t{c.block.x} * c.block.y * c.block.z;
+// What each kernel asked for, by its address. In a function, as a file may ask while it is loaded.
+std::map<const void*, size_t>& shared_limits() {
+  static std::map<const void*, size_t> limits;
+  return limits;
+}
+
+void may_share(const void* kernel, size_t bytes) { shared_limits()[kernel] = std::max(bytes, max_static_shared_bytes); }
+
+size_t shared_limit_of(const void* kernel) {
+  const auto found = shared_limits().find(kernel);
+  return found == shared_limits().end() ? max_static_shared_bytes : found->second;
+}
+
+size_t largest_shared_limit() {
+  size_t largest = max_static_shared_bytes;
+  for (const auto& [kernel, bytes] : shared_limits()) largest = std::max(largest, bytes);
+  return largest;
+}
+
+void refuse_launch(cudaError_t error, const std::string& why) {
+  const dim3 grid = machine.grid_dim, block = machine.block_dim;
+  fail("LaunchError", machine.launch_line, "%s<<<(%u,%u,%u), (%u,%u,%u), %zu>>> cannot be launched: %s.", machine.kernel, grid.x,
+       grid.y, grid.z, block.x, block.y, block.z, machine.dynamic_bytes, why.c_str());
+  machine.trouble.error = error;
+}
+
+void check_sizes() {
+  const dim3 grid = machine.grid_dim, block = machine.block_dim;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
   const char* wrong = nullptr;
-  if (threads == 0 || std::uint64_t{c.grid.x} * c.grid.y * c.grid.z == 0) wrong = "grid and block need at least one of each";
+  if (threads == 0 || std::uint64_t{grid.x} * grid.y * grid.z == 0) wrong = "grid and block need at least one of each";
   if (threads > max_block_threads) wrong = "a block has at most 1024 threads";
-  if (c.block.z > 64) wrong = "a block is at most 64 deep in z";
-  if (c.grid.x > 2147483647u || c.grid.y > 65535 || c.grid.z > 65535) wrong = "a grid is at most 2147483647 x 65535 x 65535";
-  if (c.shared_bytes > machine.dynamic_limit) {
-    wrong = c.shared_bytes > max_shared_bytes
-                ? "a block has at most 227 KiB of shared memory"
-                : "more than 48 KiB of shared memory have to be asked for with cudaFuncSetAttribute";
-  }
-  if (wrong != nullptr) {
-    fail("LaunchError", line, "%s<<<(%u,%u,%u), (%u,%u,%u), %zu>>> cannot be launched: %s.", kernel, c.grid.x, c.grid.y,
-         c.grid.z, c.block.x, c.block.y, c.block.z, c.shared_bytes, wrong);
-  }
-  return wrong == nullptr;
+  if (block.z > 64) wrong = "a block is at most 64 deep in z";
+  if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) wrong = "a grid is at most 2147483647 x 65535 x 65535";
+  if (wrong != nullptr) refuse_launch(cudaErrorInvalidConfiguration, wrong);
+}
+
+void check_dynamic_shared() {
+  if (machine.dynamic_bytes <= machine.dynamic_limit) return;
+  refuse_launch(cudaErrorInvalidValue,
+                machine.dynamic_bytes > max_shared_bytes
+                    ? "a block has at most 227 KiB of shared memory"
+                    : "more than 48 KiB of shared memory have to be asked for with cudaFuncSetAttribute: all of them, for this kernel");
+}
+
+void check_launch_bounds(long long most_threads) {
+  if (most_threads <= 0 || machine.count <= most_threads) return;
+  refuse_launch(cudaErrorInvalidValue, "its __launch_bounds__ allow " + std::to_string(most_threads) + " threads in a block");
+}
+
+// Which kernel was launched is known only here: a launch may leave a template's arguments to the compiler.
+void kernel_begins(long long most_threads, long long, long long) {
+  if (machine.current == nullptr || machine.kernel_began) return;
+  machine.kernel_began = true;
+  machine.dynamic_limit = shared_limit_of(_Unwind_FindEnclosingFunction(__builtin_return_address(0)));
+  check_launch_bounds(most_threads);
+  if (!machine.failed) check_dynamic_shared();
+  if (machine.failed) stop_thread();
 }
 
 void record(const char* kernel, dim3 grid) {
@@ -376,15 +420,21 @@ void run_launch(const char* kernel, int line, const Configuration& configuration
     fail("LaunchError", line, "a kernel launches a kernel; dynamic parallelism is not emulated.");
     stop_thread();
   }
-  if (machine.failed || !check(configuration, kernel, line)) return;
-  record(kernel, configuration.grid);
-  if (machine.ghost) return;
+  if (machine.failed) return;
   machine.body = body;
   machine.arguments = arguments;
   machine.kernel = kernel;
+  machine.launch_line = line;
+  machine.kernel_began = false;
   machine.grid_dim = configuration.grid;
   machine.block_dim = configuration.block;
   machine.dynamic_bytes = configuration.shared_bytes;
+  machine.dynamic_limit = largest_shared_limit();
+  check_sizes();
+  if (!machine.failed) check_dynamic_shared();
+  if (machine.failed) return;
+  record(kernel, configuration.grid);
+  if (machine.ghost) return;
   machine.count = configuration.block.x * configuration.block.y * configuration.block.z;
   for (unsigned i = 0; i < machine.count; ++i) {
     if (machine.threads[i].stack == nullptr) machine.threads[i].stack = new_stack(stack_bytes);
@@ -408,6 +458,7 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
          "with %s, %s has %zu bytes of __shared__ variables beside the %zu that the launch asks for; a block has %zu%s.",
          name, machine.kernel, machine.static_shared_bytes, machine.dynamic_bytes, most,
          most == max_shared_bytes ? "" : ", more only after cudaFuncSetAttribute");
+    machine.trouble.error = cudaErrorInvalidValue;
     stop_thread();
   }
   std::memset(variable, poison, bytes);

@@ -4,6 +4,8 @@ A tokenizer, not a parser: it knows comments, strings, preprocessor lines and br
 
     kernel<T><<<grid, block, bytes, stream>>>(a, b);     a call of `launch`, each argument evaluated once
                                                          (`kernel` may be a variable that points to one)
+    __global__ void __launch_bounds__(256) kernel() {    what follows is a call first, which tells the emulator what
+                                                         was launched, and for how many threads it was written
     __shared__ float tile[32][33];                       a static variable that is poisoned when a block begins
     extern __shared__ float tile[];                      a pointer to the launch's dynamic shared memory
 
@@ -169,6 +171,10 @@ class _Rewriter:
         self._depth = 0
         """Of braces; those of a namespace or an `extern "C"` block do not count."""
         self._transparent: list[bool] = []
+        self._head_ends = 0
+        """Where the last `__global__` function's body begins, or its declaration ends."""
+        self._calls: dict[int, str] = {}
+        """What has to follow some of the tokens, by their index."""
 
     def rewritten(self) -> list[str]:
         while self._at < len(self._tokens):
@@ -179,13 +185,15 @@ class _Rewriter:
                 self._launch()
             else:
                 self._follow(token)
-                self._out.append(token.text)
+                self._out.append(token.text + self._calls.get(self._at, ""))
                 self._at += 1
         return self._out
 
     def _follow(self, token: Token) -> None:
-        """Know whether what comes next stands inside of a function."""
-        if token.text == "{":
+        """Know whether what comes next stands inside of a function, and where a kernel begins."""
+        if token.text == "__global__" and self._at >= self._head_ends:
+            self._kernel()
+        elif token.text == "{":
             self._transparent.append(self._opens_a_namespace())
             self._depth += not self._transparent[-1]
         elif token.text == "}" and self._transparent:
@@ -199,6 +207,24 @@ class _Rewriter:
             if token.kind not in _SILENT:
                 words.append(token.text)
         return "namespace" in words or (len(words) == 2 and words[1] == "extern")  # noqa: PLR2004  (extern "C")
+
+    # --- kernels -----------------------------------------------------------------------------------------------------
+
+    def _kernel(self) -> None:
+        begin = end = self._at
+        while begin > 0 and not self._ends_a_declaration(self._tokens[begin - 1]):
+            begin -= 1
+        depth = 0
+        while end < len(self._tokens) and (depth or self._tokens[end].text not in {"{", ";"}):
+            depth += (self._tokens[end].text in _OPEN) - (self._tokens[end].text in _CLOSE)
+            end += 1
+        self._head_ends = end
+        if end < len(self._tokens) and self._tokens[end].text == "{":
+            bounds = _launch_bounds(self._tokens[begin:end])
+            self._calls[end] = f" ::cuda_emulator::kernel_begins({bounds});"
+
+    def _ends_a_declaration(self, token: Token) -> bool:
+        return token.text in {";", "{", "}"} or token.kind == "directive"
 
     # --- shared memory -----------------------------------------------------------------------------------------------
 
@@ -341,6 +367,33 @@ class _Rewriter:
             gap += self._tokens[self._at].text
             self._at += 1
         return gap
+
+
+def _launch_bounds(head: list[Token]) -> str:
+    """The arguments of `__launch_bounds__`; nothing where they may be other ones in the body, or may not be there."""
+    groups = list(_in_parentheses(head))
+    bounds = [inside for before, inside in groups if before == "__launch_bounds__"]
+    if len(bounds) != 1 or any(token.kind == "directive" for token in head):
+        return ""
+    parameters = {name for before, inside in groups if before != "__launch_bounds__" for name in _declared(inside)}
+    if any(token.text in parameters for token in bounds[0]):
+        return ""
+    return "".join(" " if token.kind in _SILENT else token.text for token in bounds[0])
+
+
+def _in_parentheses(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
+    """What stands in each pair of outer parentheses, behind the word or sign that stands before them."""
+    before, inside, depth = "", list[Token](), 0
+    for token in tokens:
+        depth -= token.text == ")"
+        if depth > 0:
+            inside.append(token)
+        elif token.text == ")":
+            yield before, inside
+            inside = []
+        elif token.text != "(" and token.kind not in _SILENT:
+            before = token.text
+        depth += token.text == "("
 
 
 def _declared(declaration: list[Token]) -> Iterator[str]:

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#define __global__
+// The address of its code says which kernel a thread runs: none may become a part of its launch, or two of itself.
+#define __global__ __attribute__((noinline, noclone))
 #define __device__
 #define __host__
 #define __constant__
@@ -15,7 +16,7 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define __launch_bounds__(...)
+#define __launch_bounds__(...)  // translate.py has the kernel tell its bounds.
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900
 #define CUDA_EMULATOR 1

@@ -171,8 +171,10 @@ def test_shared_memory_is_aligned_as_asked_for(kernel):
           __shared__ char before;
           __shared__ alignas(128) half a[8], b[8];
           __shared__ __align__(64) half c[8];
+          extern __shared__ __align__(1024) half d[];
           before = 0;
           out[0] = (unsigned long long)a % 128 + (unsigned long long)b % 128 + (unsigned long long)c % 64 + before;
+          out[0] += (unsigned long long)d % 1024;
         }
         extern "C" void go(int* out) { k<<<1, 1>>>(out); }""")
     out = torch.ones(1, dtype=torch.int32)
@@ -429,6 +431,7 @@ def test_tensor_cores_ignore_what_tf32_has_no_room_for(kernel, rounds):
         """.replace("ROUNDS", str(rounds).lower())
     )
     a, b, c = torch.randn(16, 8), torch.randn(8, 16), torch.zeros(16, 16)
+    a[0] = 1 + 2.0**-11  # In the middle: away from zero, and not to the even one.
     assert wmma(a, b, c) == ""
     up = 0x1000 if rounds else 0
     narrow = [((one.view(torch.int32) + up) & ~0x1FFF).view(torch.float32) for one in (a, b)]
@@ -597,6 +600,172 @@ def test_more_shared_memory_can_be_asked_for(kernel):
     out = torch.zeros(1, dtype=torch.int32)
     assert large(out) == ""
     assert out.item() == 7
+
+
+LARGE = """
+    template <int FACTOR> __global__ void k(int* out) {
+      extern __shared__ int all[];
+      *out = all[0] = FACTOR;
+    }
+    template <class T> __global__ void found_by_its_argument(T* out) {
+      extern __shared__ int all[];
+      *out = all[0] = sizeof(T);
+    }
+    template <class Kernel> void run(Kernel kernel, int* out, int bytes) { kernel<<<1, 1, bytes>>>(out); }
+    extern "C" void go(int* out, int other, int bytes) {
+      const auto asks = cudaFuncAttributeMaxDynamicSharedMemorySize;
+      BODY
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    "kernel_that_asks",
+    [
+        "k<1>",
+        "&k<1>",
+        "(const void*)k<1>",
+        "(void*)&k<1>",
+        "reinterpret_cast<const void*>(&k<1>)",
+        "pointer",
+        "(const void*)pointer",
+        "*pointer",
+    ],
+)
+def test_every_kernel_asks_for_its_own_shared_memory(kernel, kernel_that_asks):
+    large = kernel(
+        LARGE.replace(
+            "BODY",
+            f"""void (*pointer)(int*) = k<1>;
+            cudaFuncSetAttribute({kernel_that_asks}, asks, 50000);
+            if (other == 0) k<1><<<1, 1, bytes>>>(out);
+            if (other == 1) pointer<<<1, 1, bytes>>>(out);
+            if (other == 2) k<2><<<1, 1, bytes>>>(out);
+            if (other == 3) run(k<2>, out, bytes);
+            if (other == 4) found_by_its_argument<<<1, 1, bytes>>>(out);""",
+        )
+    )
+    out = torch.zeros(1, dtype=torch.int32)
+    for same in (0, 1):
+        assert large(out.zero_(), same, 50000) == ""
+        assert out.item() == 1
+    for other in (2, 3, 4):
+        assert "have to be asked for with cudaFuncSetAttribute" in large(out.zero_(), other, 50000)
+        assert large.kind == "LaunchError"
+        assert out.item() == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "bytes_", "right"),
+    [
+        ("cudaFuncSetAttribute(found_by_its_argument<int>, asks, 50000);", 50000, True),
+        ("cudaFuncSetAttribute(found_by_its_argument<char>, asks, 50000);", 50000, False),
+        ("cudaFuncSetAttribute(found_by_its_argument<int>, asks, 50000);", 50004, False),
+        # What was said last counts; nobody has to ask for 48 KiB.
+        ("for (int n : {90000, 50000}) cudaFuncSetAttribute(found_by_its_argument<int>, asks, n);", 50004, False),
+        ("for (int n : {90000, 4}) cudaFuncSetAttribute(found_by_its_argument<int>, asks, n);", 49152, True),
+        ("if (cudaFuncSetAttribute(k<1>, asks, 232449) != cudaErrorInvalidValue) return;", 50000, False),
+    ],
+)
+def test_a_kernel_has_the_shared_memory_that_it_asked_for(kernel, asked, bytes_, right):
+    large = kernel(LARGE.replace("BODY", f"{asked} found_by_its_argument<<<1, 1, bytes>>>(out);"))
+    trouble = large(torch.zeros(1, dtype=torch.int32), 0, bytes_)
+    assert (trouble == "") is right
+    assert ("have to be asked for with cudaFuncSetAttribute" in trouble) is not right
+
+
+def test_a_kernel_of_a_macro_has_what_any_kernel_asked_for(kernel):
+    """It does not say which one it is: what a GPU takes is never refused."""
+    large = kernel("""extern __shared__ int all[];
+        #define KERNEL(name) __global__ void __launch_bounds__(32) name(int* out) { *out = all[0] = 7; }
+        KERNEL(k)
+        extern "C" void go(int* out) {
+          cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, 50000);
+          k<<<1, 1, 50000>>>(out);
+        }""")
+    out = torch.zeros(1, dtype=torch.int32)
+    assert large(out) == ""
+    assert out.item() == 7
+
+
+BOUNDED = [
+    "__global__ void __launch_bounds__(96) k(int* out)",
+    "__global__ __launch_bounds__(96) void k(int* out)",
+    "__launch_bounds__(96, 2) __global__ void k(int* out)",
+    "static void __global__ __launch_bounds__(WARPS * 32) k(int* out)",
+    'extern "C" __global__ void __launch_bounds__(int{larger<32, 96>()}, 1, 1) k(int* out)',
+    "__global__ void __launch_bounds__(96) k(int* out);\n__global__ void __launch_bounds__(96) k(int* out)",
+    "template <int N = 96> __global__ void __launch_bounds__(N) k(int* out)",
+    "template <class T>\n__global__ void\n__launch_bounds__(24 * sizeof(T), /* ( */ 1)\nk(T* out)",
+    "namespace { __global__ void __launch_bounds__(96) k(int* out, int = int{3}) { out[threadIdx.x] = 1; } }\nvoid f()",
+]
+
+
+@pytest.mark.parametrize("head", BOUNDED)
+def test_a_block_has_no_more_threads_than_the_launch_bounds_allow(kernel, head):
+    bounded = kernel(f"""constexpr int WARPS = 3;
+        template <int A, int B> constexpr int larger() {{ return A > B ? A : B; }}
+        {head} {{
+          {"" if head.endswith("f()") else "out[threadIdx.x] = 1;"}
+        }}
+        extern "C" void go(int* out, int x, int y) {{
+          k<<<1, dim3(x, y)>>>(out{", 3" if "int = int" in head else ""});
+          if (cudaGetLastError() == cudaErrorInvalidValue) out[200] = 1;
+        }}""")
+    out = torch.zeros(201, dtype=torch.int32)
+    assert bounded(out, 48, 2) == ""
+    assert out.tolist() == [1] * 48 + [0] * 153
+    trouble = bounded(out.zero_(), 97, 1)
+    assert trouble.startswith("k<<<(1,1,1), (97,1,1), 0>>> cannot be launched: ")
+    assert "its __launch_bounds__ allow 96 threads" in trouble
+    assert bounded.kind == "LaunchError"
+    assert out.tolist() == [0] * 200 + [1]
+    assert "allow 96 threads" in bounded(out, 64, 2)
+
+
+def test_every_instantiation_has_launch_bounds_of_its_own(kernel):
+    bounded = kernel("""template <int N> __global__ void __launch_bounds__(N) k(int* out) { out[threadIdx.x] = N; }
+        __global__ void unbounded(int* out) { out[threadIdx.x] = 1; }
+        extern "C" void go(int* out, int which, int n) {
+          auto kernel = which == 0 ? k<32> : which == 1 ? &k<64> : unbounded;
+          kernel<<<1, n>>>(out);
+        }""")
+    out = torch.zeros(1024, dtype=torch.int32)
+    for which, most in enumerate((32, 64, 1024)):
+        assert bounded(out, which, most) == ""
+        assert "cannot be launched" in bounded(out, which, most + 1)
+
+
+def test_launch_bounds_that_a_parameter_hides_do_not_count(kernel):
+    """In the kernel's body the name means something else."""
+    bounded = kernel("""constexpr int n = 64;
+        __global__ void __launch_bounds__(n) k(int* out, const int n) { out[threadIdx.x] = n; }
+        extern "C" void go(int* out) { k<<<1, 64>>>(out, 5); }""")
+    out = torch.zeros(64, dtype=torch.int32)
+    assert bounded(out) == ""
+    assert out.tolist() == [5] * 64
+
+
+@pytest.mark.parametrize(
+    ("launch", "error"),
+    [
+        ("k<<<1, 1, 50000>>>()", "cudaErrorInvalidValue"),
+        ("k<<<1, 1, 48000>>>()", "cudaErrorInvalidValue"),
+        ("k<<<1, 65>>>()", "cudaErrorInvalidValue"),
+        ("k<<<1, 1025>>>()", "cudaErrorInvalidConfiguration"),
+        ("k<<<0, 1>>>()", "cudaErrorInvalidConfiguration"),
+        ("k<<<1, 64>>>()", "cudaErrorLaunchFailure"),
+    ],
+)
+def test_a_launch_answers_as_cuda_does(kernel, launch, error):
+    bad = kernel(f"""__global__ void __launch_bounds__(64) k() {{ __shared__ float used[512]; __trap(); }}
+        extern "C" void go(int* out) {{
+          {launch};
+          *out = cudaPeekAtLastError() == {error} && cudaGetErrorString({error}) != std::string("an error");
+        }}""")
+    out = torch.zeros(1, dtype=torch.int32)
+    assert bad(out)
+    assert out.item() == 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@
 #include <string>
 #include <type_traits>
 
+#include "cuda_emulator/errors.h"
 #include "cuda_emulator/fiber.h"
 #include "cuda_emulator/vectors.h"
 
@@ -62,6 +63,7 @@ struct Trouble {
   std::string kind, text;
   int line = 0;
   std::uintptr_t code = 0;
+  cudaError_t error = cudaErrorLaunchFailure;
 };
 
 // Everything there is one of, because one launch runs at a time. Kernels read it: no part that they need is on the heap.
@@ -78,11 +80,13 @@ struct Machine {
   void (*body)(void*) = nullptr;
   void* arguments = nullptr;
   const char* kernel = "";
-  alignas(16) unsigned char dynamic_shared[max_shared_bytes];
+  int launch_line = 0;
+  bool kernel_began = false;  // A thread of this launch has come to its kernel's first line.
+  alignas(1024) unsigned char dynamic_shared[max_shared_bytes];  // Its declaration may say as much.
   size_t dynamic_bytes = 0;
   std::uint64_t block_number = 0;  // Counts all blocks of all launches: says whose content shared memory holds.
   size_t static_shared_bytes = 0;
-  size_t dynamic_limit = max_static_shared_bytes;
+  size_t dynamic_limit = max_static_shared_bytes;  // Of this launch.
   bool wrote = false;  // Some thread changed memory that others see.
   Order order = Order::forward;
   bool ghost = false;  // Launches are recorded and nothing else.
@@ -126,6 +130,12 @@ struct Configuration {
 
 // Check, record and run `body(arguments)` for every thread of the grid.
 void run_launch(const char* kernel, int line, const Configuration& configuration, void (*body)(void*), void* arguments);
+
+// What every kernel calls first, with what its __launch_bounds__ say; 0 are none.
+void kernel_begins(long long most_threads = 0, long long least_blocks = 0, long long most_blocks_of_a_cluster = 0);
+
+// Launches of the kernel at this address may have as many bytes of dynamic shared memory.
+void may_share(const void* kernel, size_t bytes);
 
 // kernel<<<configuration>>>(arguments…). After something went wrong nothing is launched any more, as on a GPU.
 template <class Kernel, class... Arguments>

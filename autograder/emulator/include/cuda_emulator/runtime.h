@@ -1,19 +1,11 @@
 // The part of the runtime's host API that launchers use. There is one device, and everything is done when a call returns.
 #pragma once
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "cuda_emulator/memory.h"
 
-enum cudaError_t {
-  cudaSuccess = 0,
-  cudaErrorInvalidValue = 1,
-  cudaErrorMemoryAllocation = 2,
-  cudaErrorInvalidConfiguration = 9,
-  cudaErrorLaunchFailure = 719,
-};
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost,
   cudaMemcpyHostToDevice,
@@ -45,7 +37,7 @@ struct cudaDeviceProp {
 namespace cuda_emulator {
 constexpr int multiprocessors = 8;  // Few, so that persistent kernels meet several tiles per block.
 
-inline cudaError_t state() { return machine.failed ? cudaErrorLaunchFailure : cudaSuccess; }
+inline cudaError_t state() { return machine.failed ? machine.trouble.error : cudaSuccess; }
 }  // namespace cuda_emulator
 
 inline cudaError_t cudaGetLastError() { return cuda_emulator::state(); }
@@ -53,7 +45,8 @@ inline cudaError_t cudaPeekAtLastError() { return cuda_emulator::state(); }
 inline cudaError_t cudaDeviceSynchronize() { return cuda_emulator::state(); }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cuda_emulator::state(); }
 inline const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess ? "no error" : error == cudaErrorLaunchFailure ? cuda_emulator::machine.trouble.text.c_str() : "an error";
+  if (error == cudaSuccess) return "no error";
+  return error == cuda_emulator::state() ? cuda_emulator::machine.trouble.text.c_str() : "an error";
 }
 inline const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaError"; }
 
@@ -117,11 +110,10 @@ cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t
 }
 
 template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
   if (value < 0 || static_cast<size_t>(value) > cuda_emulator::max_shared_bytes) return cudaErrorInvalidValue;
-  cuda_emulator::machine.dynamic_limit = std::max(cuda_emulator::machine.dynamic_limit, static_cast<size_t>(value));
-  return cudaSuccess;
+  return cuda_emulator::may_share(reinterpret_cast<const void*>(kernel), static_cast<size_t>(value)), cudaSuccess;
 }
 template <class Kernel>
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, Kernel, int, size_t) {

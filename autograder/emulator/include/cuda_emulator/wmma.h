@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cuda_emulator/half.h"
+#include "cuda_emulator/math.h"
 #include "cuda_emulator/warp.h"
 
 namespace nvcuda::wmma {
@@ -19,21 +20,14 @@ namespace precision {
 struct tf32;
 }
 
-inline float __float_to_tf32(float value) {
-  unsigned bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
-}
-
 // Of what was not rounded they ignore the last thirteen bits.
-inline float as_tensor_cores_read(float value) {
-  unsigned bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  bits &= ~0x1fffu;
-  std::memcpy(&value, &bits, sizeof bits);
-  return value;
+inline float as_tensor_cores_read(float value) { return __uint_as_float(__float_as_uint(value) & ~0x1fffu); }
+
+// To the nearest, and from the middle away from zero: cvt.rna.tf32.f32.
+inline float __float_to_tf32(float value) {
+  const unsigned bits = __float_as_uint(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return value;
+  return as_tensor_cores_read(__uint_as_float(bits + 0x1000u));
 }
 
 template <class T>
