@@ -38,10 +38,11 @@ done
 
 # Through the published port, as a browser on this machine: where another network has the proxy's addresses, nothing comes.
 answers() {
-    "${PYTHON:-python3}" -c "import ssl, sys, urllib.request
+    "${PYTHON:-python3}" -c "import ssl, sys
+from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 anyone = ssl.create_default_context()
 anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
-urllib.request.urlopen(sys.argv[1], timeout=5, context=anyone)" "$1" 2>/dev/null
+build_opener(ProxyHandler({}), HTTPSHandler(context=anyone)).open(sys.argv[1], timeout=5)" "$1" 2>/dev/null
 }
 attempts=0
 until answers "https://127.0.0.1:$LADDER_HTTPS_PORT/healthz"; do
