@@ -60,14 +60,22 @@ class Attempts:
 
     def finished(self, attempt: str) -> None:
         """Its result is on its way: after a restart there is nothing to say about it."""
-        (self._claims / attempt).write_text("", encoding="utf-8")
+        try:
+            (self._claims / attempt).write_text("", encoding="utf-8")
+        except OSError as error:
+            # What is then said about it changes nothing: it ended.
+            logger.error("the end of attempt %s could not be noted: %s", attempt, error)  # noqa: TRY400  (the trace says nothing more)
 
     def unfinished(self) -> list[tuple[str, int]]:
         """Attempt and fence of what a worker that was killed left unfinished; their folders are removed."""
         found = []
         for path in sorted(self._claims.iterdir()):
-            if fence := path.read_text(encoding="utf-8"):
-                found.append((path.name, int(fence)))
+            if fence := path.read_bytes():
+                # A power cut may have left anything; without its fence nothing can be said of it, and its lease ends.
+                if fence.isdigit():
+                    found.append((path.name, int(fence)))
+                else:
+                    self.finished(path.name)
                 self._remove(self._folders / path.name)
             elif time.time() - path.stat().st_mtime > KEPT_CLAIMS_S:
                 path.unlink()

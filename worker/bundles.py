@@ -87,8 +87,12 @@ class Bundles:
 
     def _keep(self, path: Path, data: bytes) -> None:
         unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_bytes(data)
-        unfinished.rename(path)
+        try:
+            unfinished.write_bytes(data)
+            unfinished.rename(path)
+        finally:
+            # A disk that was full must not stay so because of what was begun.
+            unfinished.unlink(missing_ok=True)
         by_use = sorted(self._folder.glob("*.tar"), key=lambda kept: kept.stat().st_mtime, reverse=True)
         for old in by_use[KEPT:]:
             old.unlink(missing_ok=True)

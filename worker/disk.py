@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,9 @@ from pathlib import Path
 from worker.errors import FolderTakenError, HandedBackError
 
 MEBIBYTE = 2**20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+MIN_FILES = 1000
+"""So many files have to be left: a disk can be full of them while it has bytes."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Disk:
@@ -26,9 +27,15 @@ class Disk:
     def trouble(self) -> str:
         """Why nothing can be taken now; empty if there is room."""
         try:
-            free_mb = shutil.disk_usage(self._folder).free // MEBIBYTE
+            found = os.statvfs(self._folder)
         except OSError as error:
             return f"its folder cannot be used: {error}"
+        if found.f_flag & os.ST_RDONLY:
+            # What a kernel makes of a disk that fails.
+            return "its folder cannot be used: the file system is read-only"
+        if found.f_files and found.f_favail < MIN_FILES:
+            return f"disk full: {found.f_favail} files can still be made, {MIN_FILES} are needed"
+        free_mb = found.f_bavail * found.f_frsize // MEBIBYTE
         if free_mb >= self._min_free_mb:
             return ""
         return f"disk full: {free_mb} MB are free, {self._min_free_mb} are needed"
@@ -45,12 +52,12 @@ class Disk:
 
 @contextmanager
 def handing_back_without_room() -> Iterator[None]:
-    """Turn a disk that is full in the middle of our own writing into an attempt that is given back: it is ours."""
+    """Turn a disk that is full, or read-only, while we write into an attempt that is given back: it is ours."""
     try:
         yield
     except OSError as error:
         if error.errno in _NO_ROOM:
-            raise HandedBackError(f"disk full: {error}") from error
+            raise HandedBackError(f"the node's disk: {error}") from error
         raise
 
 

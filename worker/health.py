@@ -13,12 +13,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
+
+HIDDEN_S = 3600.0
+"""So far back is suspect where a clock that was set back hides when it last sang; the canary is due more often."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,18 @@ class Health:
     Args:
         path: where it is remembered.
         cool_down_s: between the canary's failure and its second chance.
-        now: the time, as seconds since the epoch.
+        now: the time, as seconds since the epoch; it may be set.
+        ticks: seconds that nobody sets, by which the node measures how long something is ago.
     """
 
-    def __init__(self, path: Path, cool_down_s: float, now: Callable[[], float]) -> None:
+    def __init__(
+        self, path: Path, cool_down_s: float, now: Callable[[], float], ticks: Callable[[], float] = time.monotonic
+    ) -> None:
         self._path = path
         self._cool_down_s = cool_down_s
         self._now = now
+        self._ticks = ticks
+        self._sang_at: float | None = None
         self._lock = threading.Lock()
         self._kept = _read(path)
         self._unfit = ""
@@ -63,7 +72,7 @@ class Health:
     @property
     def cooled(self) -> bool:
         """It failed once, and may try again now."""
-        return bool(self._cooling) and not self._unfit and self._now() >= self._ready_at
+        return bool(self._cooling) and not self._unfit and self._ticks() >= self._ready_at
 
     @property
     def disturbed(self) -> bool:
@@ -78,6 +87,7 @@ class Health:
         """The golden kernel was what it has to be."""
         with self._lock:
             self._cooling = ""
+            self._sang_at = self._ticks()
             self._remember(good_at=self._now())
 
     def failed(self, why: str) -> None:
@@ -88,7 +98,7 @@ class Health:
             else:
                 logger.warning("the golden kernel failed: %s", why)
                 self._cooling = f"its golden kernel failed, and it cools down: {why}"
-                self._ready_at = self._now() + self._cool_down_s
+                self._ready_at = self._ticks() + self._cool_down_s
 
     def quarantine(self, why: str) -> None:
         """It is out of service, and what it measured since it last sang is suspect."""
@@ -112,8 +122,14 @@ class Health:
         logger.error("this node takes no more work: %s", why)
         now = self._now()
         if not self._unfit and self._kept.good_at is not None:
-            self._remember(suspect_since=self._kept.good_at, suspect_until=now)
+            self._remember(suspect_since=self._good_until(self._kept.good_at, now), suspect_until=now)
         self._unfit = self._unfit or why
+
+    def _good_until(self, good_at: float, now: float) -> float:
+        """When it last sang, on the clock as it is now: it may have been set since."""
+        if self._sang_at is not None:
+            return now - (self._ticks() - self._sang_at)
+        return good_at if good_at <= now else now - HIDDEN_S
 
     def _remember(self, **changes: float) -> None:
         self._kept = Remembered(**{**asdict(self._kept), **changes})

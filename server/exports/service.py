@@ -44,6 +44,7 @@ account.json             your account, where you are logged in, your tokens' nam
 courses.json             the courses that you are or were in
 grades.json              your grades as you may read them
 comments.json            what staff wrote on your work, as far as you may read it
+requests.json            what you appealed or asked to be graded again, and the answers
 *.csv                    every table that has a line about you, one file each
 submissions/             what you handed in: the source, the result as you see it, the signed receipt of its grade
 drafts/                  what you wrote and did not hand in
@@ -95,6 +96,7 @@ def files(look: Look, user_id: int, sign: Sign) -> Iterator[File]:
         yield File("courses.json", _json(tables.enrolments(session, user)))
         yield File("grades.json", _json(_grades(session, user)))
         yield File("comments.json", _json(tables.comments(session, user)))
+        yield File("requests.json", _json(tables.requests(session, user)))
     for table in tables.ABOUT_PEOPLE:
         with look() as session:
             rows = tables.lines(session, table, user_id)

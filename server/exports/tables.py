@@ -14,12 +14,15 @@ from sqlalchemy.orm import Session, joinedload
 
 from server.models import (
     ApiToken,
+    Appeal,
     Assignment,
     Base,
     Comment,
     Course,
     Enrolment,
     LoginSession,
+    RegradeMessage,
+    RegradeRequest,
     Submission,
     User,
 )
@@ -136,6 +139,33 @@ def comments(session: Session, user: User) -> list[dict[str, Any]]:
         for row, course, assignment, submission in session.execute(query)
         if row.is_visible(published=assignment.grades_published_at is not None)
     ]
+
+
+def requests(session: Session, user: User) -> dict[str, list[dict[str, Any]]]:
+    """What they said against a decision or asked to be looked at again, and what they were answered."""
+    appeals = (
+        select(Submission.public_id, Appeal)
+        .join(Submission, Submission.id == Appeal.submission_id)
+        .where(Submission.user_id == user.id)
+        .order_by(Appeal.id)
+        .limit(MOST_LINES)
+    )
+    asked = (
+        select(Submission.public_id, RegradeMessage)
+        .join(RegradeRequest, RegradeRequest.id == RegradeMessage.request_id)
+        .join(Submission, Submission.id == RegradeRequest.submission_id)
+        .where(RegradeRequest.user_id == user.id)
+        .order_by(RegradeMessage.id)
+        .limit(MOST_LINES)
+    )
+    answered = ("text", "created_at", "decided_at", "decision", "reason")
+    return {
+        "appeals": [{"submission": name, **_some(row, *answered)} for name, row in session.execute(appeals)],
+        "regrade_requests": [
+            {"submission": name, **_some(row, "text", "at", "by_staff", "outcome")}
+            for name, row in session.execute(asked)
+        ],
+    }
 
 
 def _some(row: Any, *names: str) -> dict[str, Any]:

@@ -96,8 +96,6 @@ class SmtpPost:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        has_ca = config.mail_ca != Path()
-        self._tls = ssl.create_default_context(cafile=str(config.mail_ca) if has_ca else None)
 
     @contextmanager
     def opened(self) -> Iterator[Deliver]:
@@ -119,16 +117,16 @@ class SmtpPost:
     def _connected(self) -> smtplib.SMTP:
         config = self._config
         port = config.mail_port or _PORTS[config.mail_tls]
+        # Read for each connection: a file that is not there keeps mail waiting and nothing else, and a new one counts.
+        tls = _authorities(config.mail_ca)
         if config.mail_tls == "tls":
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
-                config.mail_host, port, timeout=config.mail_timeout_s, context=self._tls
-            )
+            server: smtplib.SMTP = smtplib.SMTP_SSL(config.mail_host, port, timeout=config.mail_timeout_s, context=tls)
         else:
             server = smtplib.SMTP(config.mail_host, port, timeout=config.mail_timeout_s)
         try:
             if config.mail_tls == "starttls":
                 # Raises where the server offers none: a password must not go in clear because somebody cut it out.
-                server.starttls(context=self._tls)
+                server.starttls(context=tls)
             if config.mail_user:
                 server.login(config.mail_user, config.mail_password)
         except BaseException:
@@ -172,6 +170,14 @@ def _address(text: str) -> Address:
 
 def _domain(config: Config) -> str:
     return urlsplit(config.public_url).hostname or "localhost"
+
+
+def _authorities(path: Path) -> ssl.SSLContext:
+    """Whom a mail server's certificate is checked against."""
+    try:
+        return ssl.create_default_context(cafile=None if path == Path() else str(path))
+    except OSError as error:
+        raise OSError(f"LADDER_MAIL_CA names {path}, which cannot be read: {error.strerror or error}") from None
 
 
 def _said(error: Exception) -> str:

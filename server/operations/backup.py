@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -34,6 +36,9 @@ from server.errors import LadderError
 from server.models import Base
 
 FORMAT = 1
+UNFINISHED = ".backup-"
+LEFT_S = 86_400.0
+"""A folder of a backup that is so old was left by one that was killed."""
 MANIFEST, DATABASE, SECRETS = "manifest.json", "database", "SECRETS.txt"
 KEPT_OUT = """Not in this backup, because a stolen one should open nothing:
 
@@ -75,22 +80,38 @@ def backup(database: Database, url: str, path: Path, *, version: str, keep: int 
     """Write a backup to `path`, and where `keep` is given remove all but the newest so many beside it.
 
     Raises:
-        BackupError: there is such a file already, the database is empty, or its tools are not there.
+        BackupError: there is such a file already, the database is empty, its tools are not there, or the disk is full.
     """
     if path.exists():
         raise BackupError(f"{path} is there already; nothing was overwritten.")
     _check_source(url)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".backup-", dir=path.parent) as folder:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left(path.parent)
+        manifest = _write(database, url, path, version)
+        if keep is not None:
+            _rotate(path, keep)
+    except (OSError, sqlite3.Error) as error:
+        raise BackupError(f"No backup could be written to {path}: {error}") from error
+    return manifest
+
+
+def _write(database: Database, url: str, path: Path, version: str) -> Manifest:
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent) as folder:
         dump = Path(folder) / DATABASE
         take = _snapshot_postgresql if _is_postgresql(url) else _snapshot_sqlite
         manifest = take(database, url, dump, version)
         unfinished = Path(folder) / path.name
         _pack(unfinished, dump, manifest)
         unfinished.rename(path)
-    if keep is not None:
-        _rotate(path, keep)
     return manifest
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove what backups that were killed left: a whole dump each, in a folder that nobody sees."""
+    for left in folder.glob(f"{UNFINISHED}*"):
+        if left.is_dir() and time.time() - left.stat().st_mtime > LEFT_S:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def describe(session: Session, *, version: str, backend: str, revision: str) -> Manifest:

@@ -31,6 +31,8 @@ BESIDE_S = 240.0
 """Of an attempt, for what is not the submission's own time: containers, references, compilers, oracles."""
 ANSWER_S = 5.0
 PAUSE_S = 0.02
+MOUNTED = Path("/run/secrets")
+"""Where a container's engine puts secrets: open to all of its users, and guarded by their folder on the host."""
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -113,7 +115,8 @@ def secret_files(config: Config, environ: Mapping[str, str]) -> Iterator[Finding
 
 
 def _secret_files(config: Config, environ: Mapping[str, str]) -> set[Path]:
-    found = {Path(value) for name, value in environ.items() if name.startswith("LADDER_") and name.endswith("_FILE")}
+    named = (Path(value) for name, value in environ.items() if name.startswith("LADDER_") and name.endswith("_FILE"))
+    found = {path for path in named if MOUNTED not in path.parents} | {config.receipt_key}
     for pattern in ("*.token", "*password*", "*secret*", "*.key"):
         found.update(config.home.glob(pattern))
     url = make_url(config.database_url)

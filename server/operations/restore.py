@@ -5,6 +5,7 @@ Counts of every table, every submission's checksum and the accounts are compared
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 import tarfile
@@ -28,6 +29,8 @@ from server.operations.backup import (
     read_manifest,
     run_tool,
 )
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ def restore(path: Path, url: str) -> Restored:
             try:
                 shutil.copyfileobj(member(archive, DATABASE), file)
             except (OSError, tarfile.TarError) as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    said = f"There is no room in {folder} for the dump inside {path}; name another folder in TMPDIR."
+                    raise BackupError(said) from None
                 raise BackupError(f"{path} is no whole backup: {error}") from None
         put = _put_postgresql if manifest.backend == "postgresql" else _put_sqlite
         put(dump, url)

@@ -2,11 +2,12 @@
 
 What stays is under a pseudonym that was never shown before: points, results and measurements, because others' grades
 and boards stand on them; and sources, where the course keeps the work of those who leave. Whatever tells who somebody
-is goes, the reasons of their extensions too, which may speak of their health.
+is goes, the reasons of their extensions too, which may speak of their health, and so may what they appealed or asked.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,8 +19,10 @@ from server.accounts import handles
 from server.audit import service as audit
 from server.errors import ConflictError, InvalidInputError
 from server.models import (
+    Alert,
     AnnouncementRead,
     ApiToken,
+    Appeal,
     Artefact,
     Attempt,
     AuditEntry,
@@ -29,6 +32,7 @@ from server.models import (
     Draft,
     Enrolment,
     Extension,
+    FindingLook,
     GradeOverride,
     LateDayGrant,
     LinkRequest,
@@ -42,6 +46,9 @@ from server.models import (
     OutsideLogin,
     PasswordLink,
     Preview,
+    Regrade,
+    RegradeMessage,
+    RegradeRequest,
     Role,
     RosterImport,
     SimilarPair,
@@ -61,8 +68,10 @@ _NAMING = (
     NotificationKind.group_changed, NotificationKind.group_result, NotificationKind.regrade_request_opened,
 )  # fmt: skip
 """Kinds of messages that name somebody else than who reads them."""
-_TOLD = frozenset({"email", "name", "from", "address", "filename", "handle", "section", "student_id", "student id"})
-"""Keys of an audit entry's detail that may tell who somebody is."""
+_TOLD = frozenset(
+    {"email", "name", "from", "address", "filename", "handle", "section", "student_id", "student id", "told"}
+)
+"""Keys of an audit entry's detail that may tell who somebody is, or what they were told of themselves."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +179,7 @@ def _erase(session: Session, user: User, now: datetime) -> None:
     _forget_messages(session, user)
     _erase_work(session, user)
     _erase_reasons(session, user)
+    _erase_words(session, user)
     about = update(Enrolment).where(Enrolment.user_id == user.id)
     session.execute(about.values(section="", student_number="", show_name=False))
     user.handle = handles.new_handle(session)
@@ -192,6 +202,9 @@ def _forget_messages(session: Session, user: User) -> None:
     session.execute(delete(Notification).where(Notification.kind.in_(_NAMING), others))
     written = Mail.subject.contains(user.name, autoescape=True)
     session.execute(delete(Mail).where(Mail.kind.in_(_NAMING), written))
+    # What a mail server said when it refused a mail names its address.
+    for alert in session.scalars(select(Alert).where(Alert.message.icontains(user.email, autoescape=True))):
+        alert.message = re.sub(re.escape(user.email), ERASED, alert.message, flags=re.IGNORECASE)
 
 
 def _erase_work(session: Session, user: User) -> None:
@@ -218,6 +231,22 @@ def _erase_reasons(session: Session, user: User) -> None:
         entry.detail = _untold(entry.detail)
         entry.reason = ERASED if entry.reason else ""
     _erase_suspicions(session, user)
+
+
+def _erase_words(session: Session, user: User) -> None:
+    """What they wrote to staff about a grade, and what staff wrote of that."""
+    work = select(Submission.id).where(Submission.user_id == user.id)
+    appeals = update(Appeal).where(Appeal.submission_id.in_(work))
+    session.execute(appeals.values(text=ERASED))
+    session.execute(appeals.where(Appeal.reason != "").values(reason=ERASED))
+    looks = update(FindingLook).where(FindingLook.submission_id.in_(work), FindingLook.reason != "")
+    session.execute(looks.values(reason=ERASED))
+    asked = select(RegradeRequest.id).where(RegradeRequest.user_id == user.id)
+    said = or_(RegradeMessage.request_id.in_(asked), RegradeMessage.author_id == user.id)
+    session.execute(update(RegradeMessage).where(said).values(text=ERASED))
+    # A proposal that accepting a request made has the answer as its reason.
+    made = select(RegradeRequest.regrade_id).where(RegradeRequest.user_id == user.id)
+    session.execute(update(Regrade).where(Regrade.id.in_(made)).values(reason=ERASED))
 
 
 def _erase_suspicions(session: Session, user: User) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import stat
 import tarfile
 import threading
+import time
 from io import BytesIO
 
 import psycopg
@@ -139,6 +143,40 @@ def test_what_is_written_meanwhile_is_wholly_in_it_or_not_at_all(world, empty_ur
     found = restore(tmp_path / "2.ladder", empty_url)
     assert found.accounts.balanced
     assert 4 <= found.submissions <= len(rows(world.config.database_url))
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(world, tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backups, "_pack", full)
+    with pytest.raises(BackupError, match="No space left"):
+        saved(world, tmp_path / "saved" / "one.ladder")
+    assert list((tmp_path / "saved").iterdir()) == []
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(world, tmp_path):
+    """A dump of everything in a hidden folder: each night another one would fill the disk."""
+    left, new = tmp_path / "saved" / ".backup-old", tmp_path / "saved" / ".backup-new"
+    for folder in (left, new):
+        folder.mkdir(parents=True)
+        (folder / "database").write_bytes(b"x" * 1000)
+    a_day_ago = time.time() - 90_000
+    os.utime(left, (a_day_ago, a_day_ago))
+    saved(world, tmp_path / "saved" / "one.ladder")
+    # One that is younger may be another one's, which is being made.
+    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [".backup-new", "one.ladder"]
+
+
+def test_a_disk_that_is_full_while_it_restores_is_not_the_backups_fault(world, empty_url, tmp_path, monkeypatch):
+    saved(world, tmp_path / "one.ladder")
+
+    def full(_source, _target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(BackupError, match=r"no room.*TMPDIR"):
+        restore(tmp_path / "one.ladder", empty_url)
 
 
 def test_a_database_with_anything_in_it_is_refused(world, tmp_path):

@@ -187,6 +187,25 @@ def test_a_secret_that_others_can_read_is_found(sound, tmp_path):
     assert findings(sound) == []
 
 
+def test_the_key_of_receipts_is_a_secret_too(sound):
+    path = sound.config.receipt_key
+    path.write_text("key")
+    path.chmod(0o644)
+    assert [(check, str(path) in said) for check, _, said in findings(sound)] == [("secrets", True)]
+
+
+def test_a_secret_that_the_engine_mounts_is_guarded_by_its_folder_on_the_host(sound, tmp_path, monkeypatch):
+    """It is read in containers by users of other numbers; `chmod 600` on it would keep them all from starting."""
+    path = tmp_path / "run" / "secrets" / "metrics_token"
+    path.parent.mkdir(parents=True)
+    path.write_text("x")
+    path.chmod(0o444)
+    config, given = sound.config, {"LADDER_METRICS_TOKEN_FILE": str(path)}
+    assert Level.problem in {one.level for one in doctor_host.secret_files(config, given)}
+    monkeypatch.setattr(doctor_host, "MOUNTED", path.parent)
+    assert {one.level for one in doctor_host.secret_files(config, given)} == {Level.ok}
+
+
 def test_little_room_is_found(sound, monkeypatch):
     usage = type("Usage", (), {"total": 100 * 2**30, "free": 2**29})
     monkeypatch.setattr(doctor_host.shutil, "disk_usage", lambda _path: usage)

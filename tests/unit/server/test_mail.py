@@ -186,6 +186,17 @@ def test_a_certificate_of_nobody_we_know_gets_no_mail_and_no_password(database, 
     assert (server.logins, server.mails) == ([], [])
 
 
+def test_authorities_that_are_not_there_keep_mail_waiting_and_nothing_else(database, people, to_server, tmp_path):
+    """The dispatcher makes a sender: one that cannot be made would keep everything from being graded."""
+    sender = Sender(database, to_server(1, mail_tls="tls", mail_ca=tmp_path / "gone.pem"))
+    tell(database, people.alice)
+    assert sender.step() == 0
+    assert rows(database)[0].state is MailState.waiting
+    assert open_alerts(database) == [(AlertKind.mail_failed, outbox.SERVER)]
+    with database.reading() as session:
+        assert "gone.pem" in alerts.open_alerts(session)[0].message
+
+
 def test_a_server_without_starttls_gets_no_password_in_clear(database, people, to_server):
     tell(database, people.alice)
     with mail_server.served() as server:

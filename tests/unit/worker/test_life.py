@@ -47,7 +47,7 @@ class Bench:
         self.judge = JudgeProcess(DOUBLE, tmp_path / "judge.log", stopping=self.stopping)
         self.jobs = KnownJobs(self.judge, tmp_path / "known", lane)
         gpu = open_gpu(nvml=self.fake)
-        self.health = Health(tmp_path / "health.json", 60.0, lambda: self.now)
+        self.health = Health(tmp_path / "health.json", 60.0, lambda: self.now, lambda: self.now)
         device = Device(GpuLock(tmp_path / "locks", gpu.uuid), gpu, Hygiene(gpu, take(gpu), lambda pids: pids))
         self.life = NodeLife(
             LifeConfig(**config), self.jobs, device, self.health, work=tmp_path, stopping=self.stopping
@@ -296,11 +296,11 @@ def test_an_attempt_waits_for_who_has_the_gpu_and_is_given_back_if_that_takes_to
 
 def test_what_is_suspect_outlives_the_worker_until_the_next_time(tmp_path):
     now = [100.0]
-    health = Health(tmp_path / "health.json", 60.0, lambda: now[0])
+    health = Health(tmp_path / "health.json", 60.0, lambda: now[0], lambda: now[0])
     health.sang()
     now[0] = 200.0
     health.quarantine("it fell ill")
-    again = Health(tmp_path / "health.json", 60.0, lambda: now[0])
+    again = Health(tmp_path / "health.json", 60.0, lambda: now[0], lambda: now[0])
     assert (again.remembered.suspect_since, again.remembered.suspect_until) == (100.0, 200.0)
     assert again.trouble() == "", "who starts it anew has looked"
     now[0] = 300.0
@@ -310,6 +310,29 @@ def test_what_is_suspect_outlives_the_worker_until_the_next_time(tmp_path):
     again.quarantine("again")
     again.quarantine("and again")
     assert (again.remembered.suspect_since, again.remembered.suspect_until) == (300.0, 400.0)
+
+
+def test_a_clock_that_is_set_back_hides_nothing_that_is_suspect_and_draws_out_no_cool_down(tmp_path):
+    """A node's clock was an hour ahead when it sang; NTP puts it right before it falls ill."""
+    clock, ticks = [10_000.0], [50.0]
+    health = Health(tmp_path / "health.json", 60.0, lambda: clock[0], lambda: ticks[0])
+    health.sang()
+    clock[0], ticks[0] = 10_000.0 - 3600 + 600, 650.0
+    health.failed("too slow")
+    clock[0], ticks[0] = clock[0] - 7200, 711.0
+    assert health.cooled
+    health.failed("too slow")
+    kept = health.remembered
+    # 661 seconds by a clock that nobody sets.
+    assert (kept.suspect_since, kept.suspect_until) == (clock[0] - 661, clock[0])
+
+
+def test_what_an_earlier_worker_remembered_of_the_future_is_no_empty_time(tmp_path):
+    Health(tmp_path / "health.json", 60.0, lambda: 10_000.0).sang()
+    health = Health(tmp_path / "health.json", 60.0, lambda: 7000.0)
+    health.quarantine("it fell ill")
+    assert health.remembered.suspect_since <= 7000.0 - 3600
+    assert health.remembered.suspect_until == 7000.0
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"good_at": 1}', "\x00"])

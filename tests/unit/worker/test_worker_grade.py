@@ -9,6 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread, Timer
+from types import SimpleNamespace
 
 import pytest
 
@@ -272,6 +273,18 @@ def test_what_a_killed_worker_left_is_said_once_and_removed(node, bundle, site, 
     assert not left.exists()
 
 
+@pytest.mark.parametrize("left", [b"\0" * 4, b"four", b"\xff"])
+def test_a_claim_that_a_power_cut_left_broken_keeps_no_worker_from_starting(node, bundle, tmp_path, left):
+    (tmp_path / "work" / "claims" / ATTEMPT).write_bytes(left)
+    folder = tmp_path / "work" / "attempts" / ATTEMPT
+    folder.mkdir()
+    node.grader.say_what_was_left()
+    assert node.said() == []
+    # It is removed as that of a finished one is, and the attempt's lease ends.
+    assert not folder.exists()
+    assert node.attempts.unfinished() == []
+
+
 def test_an_attempts_folder_is_private_and_is_kept_on_request(site, bundle, tmp_path):
     attempts = Attempts(tmp_path / "kept", keep=True)
     request = task(bundle).request
@@ -340,6 +353,19 @@ def test_a_bundle_that_is_too_large_is_not_read_to_its_end(site, tmp_path, monke
     name = site.add(b"x" * 11)
     with pytest.raises(BundleError, match="more than 10 bytes"):
         Bundles(tmp_path / "store", site.url, TOKEN).get(name, patience_s=0)
+
+
+def test_a_bundle_that_could_not_be_kept_leaves_nothing_on_a_full_disk(site, bundle, tmp_path, monkeypatch):
+    def full(path, data):
+        with path.open("wb") as file:
+            file.write(data[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    bundles = Bundles(tmp_path / "bundles", site.url, TOKEN)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        bundles.get(bundle, patience_s=1)
+    assert list((tmp_path / "bundles").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", "sha256:", "sha256:" + "0" * 63, "sha256:../../../etc/passwd", "md5:0"])
@@ -568,6 +594,37 @@ def test_a_disk_that_fills_while_we_write_is_ours(node, bundle, monkeypatch, whe
     kind, failure = node.said()[-1]
     assert (kind, failure.handed_back) == (Kind.failure, True)
     assert "No space left" in failure.reason
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"f_flag": os.ST_RDONLY}, "its folder cannot be used: the file system is read-only"),
+        ({"f_favail": 10}, "disk full: 10 files can still be made, 1000 are needed"),
+        # One that counts no files has room for any.
+        ({"f_files": 0, "f_favail": 0}, ""),
+    ],
+)
+def test_a_disk_may_be_of_no_use_although_it_has_room(tmp_path, monkeypatch, found, said):
+    real = os.statvfs(tmp_path)
+    plain = {name: getattr(real, name) for name in dir(real) if name.startswith("f_")}
+    plain |= {"f_files": 10**6, "f_favail": 10**6, "f_flag": 0, "f_bavail": 10**9}
+    monkeypatch.setattr(os, "statvfs", lambda _path: SimpleNamespace(**plain | found))
+    assert Disk(tmp_path, 500).trouble() == said
+
+
+@pytest.mark.parametrize("where", ["claim", "staged", "finished"])
+def test_a_disk_that_turns_read_only_raises_nothing_and_costs_no_attempt(node, bundle, monkeypatch, where):
+    def read_only(*_arguments, **_options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    if where == "finished":
+        monkeypatch.setattr(Path, "write_text", read_only)
+    else:
+        monkeypatch.setattr(node.attempts, where, read_only)
+    node.grader.run(codec.dumps(task(bundle)))
+    kind, message = node.said()[-1]
+    assert (kind, message.handed_back) == (Kind.failure, True)
 
 
 # --- one folder, one worker ------------------------------------------------------------------------------------------
