@@ -538,8 +538,8 @@ def _check_limits(limits: Limits, reader: Reader) -> None:
 def _check_numbers(assignment: Assignment, reader: Reader) -> None:
     _check_limits(assignment.limits, reader)
     for share in dataclasses.fields(Points):
-        if getattr(assignment.points, share.name) < 0:
-            raise reader.error(f"points.{share.name}", "cannot be below 0")
+        if not 0 <= getattr(assignment.points, share.name) < float("inf"):
+            raise reader.error(f"points.{share.name}", "has to be 0 or more")
     for lane, policy in assignment.lanes.items():
         if policy.pairs < 1:
             raise reader.error(f"lane.{lane}.pairs", "has to be 1 or more")
@@ -636,8 +636,8 @@ def _check_lanes(assignment: Assignment, reader: Reader) -> None:
         if lane not in list(Lane):
             hint = reader.alike(lane, list(Lane))
             raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}", hint)
-        if policy.r_full >= policy.r_zero:
-            raise reader.error(f"lane.{lane}.r_full", "has to be below r_zero")
+        if not 0 < policy.r_full < policy.r_zero < float("inf"):
+            raise reader.error(f"lane.{lane}.r_full", "has to be above 0 and below r_zero, which has to be a number")
         if policy.apart:
             _check_apart(assignment, Lane(lane), policy, reader)
 

@@ -225,6 +225,8 @@ def recompute(receipt: Receipt) -> list[str]:
     if receipt.withheld:
         raise ContractError(f"{receipt.withheld} ranked cases are hidden and not in this copy; the staff's has them")
     grade, formula = receipt.grade, receipt.formula
+    if not 0 < formula.r_full < formula.r_zero:
+        raise ContractError(f"its tiers, {formula.r_full} and {formula.r_zero}, are none that an assignment has")
     passed = _groups_passed(receipt)
     complete = grade.verdict is Verdict.passed and passed == len(receipt.groups) > 0
     correctness = formula.correctness * passed / len(receipt.groups) if receipt.groups else 0.0
@@ -268,7 +270,10 @@ def _differences(name: str, said: Speed | None, found: Speed | None) -> list[str
         ("'s lower end", said.low, found.low),
         ("'s upper end", said.high, found.high),
     )
-    return [line for part, one, other in parts for line in _differs(f"{name}{part}", one, other)]
+    return [
+        *(line for part, one, other in parts for line in _differs(f"{name}{part}", one, other)),
+        *_differs("time", said.time_us, found.time_us),
+    ]
 
 
 def _differs(name: str, said: float | None, found: float) -> list[str]:

@@ -80,7 +80,13 @@ def slowed(measurement: Measurement) -> bool:
 
 
 def sealed_call_us(bound: Bound, batches: Sequence[Batch]) -> float:
-    """An upper bound of one call's time in µs: the shortest batch less the shortest null exchange, by its calls."""
+    """An upper bound of one call's time in µs: the shortest batch less the shortest null exchange, by its calls.
+
+    Raises:
+        ContractError: there is no batch, no null or no call.
+    """
+    if not batches or not bound.null_us or bound.calls < 1:
+        raise ContractError("there is no batch, null or call to bound one by")
     return (min(batch.sealed_us for batch in batches) - min(bound.null_us)) / bound.calls
 
 
@@ -88,7 +94,7 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
     """One case's measurements put together, one of each attempt, oldest first.
 
     Raises:
-        ContractError: there is none, they are of several cases, or a time is not above zero.
+        ContractError: there is none, they are of several cases, or a time or a ratio is not above zero.
     """
     names = {item.case for item in measurements}
     if len(names) != 1:
@@ -97,6 +103,8 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
     if not attempts or any(not 0 < number < float("inf") for pairs in attempts for pair in pairs for number in pair):
         raise ContractError(f"case {min(names)!r} has no samples, or one that is no time")
     ratios = [[ours / theirs for ours, theirs in pairs] for pairs in attempts]
+    if any(not 0 < ratio < float("inf") for taken in ratios for ratio in taken):
+        raise ContractError(f"case {min(names)!r} has times whose ratio no number holds")
     times = [[ours for ours, _ in pairs] for pairs in attempts]
     ratio_low, ratio_high = interval(ratios)
     time_low, time_high = interval(times)

@@ -77,7 +77,8 @@ def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
     complete = result.verdict is Verdict.passed and passed == len(groups) > 0
     fraction = speed_fraction(policy, speed.ratio) if complete and policy and speed else 0.0
     return Score(
-        correctness_points=assignment.points.correctness * passed / len(groups) if groups else 0.0,
+        # In this order all groups give all points to the last digit: what is incomplete is told by its points.
+        correctness_points=assignment.points.correctness * (passed / len(groups)) if groups else 0.0,
         speed_points=assignment.points.speed * fraction,
         groups_passed=passed,
         groups=len(groups),

@@ -13,7 +13,7 @@ from autograder.errors import ContractError
 from autograder.receipts import Receipt, SignatureError, read, recompute
 from autograder.signing import key_id
 from client import options
-from client.errors import NOT_PASSED, UsageError
+from client.errors import NOT_PASSED, UsageError, clean, writing
 
 MAX_BYTES = 32 * 2**20
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -35,7 +35,8 @@ def get(submission: str, output: Path | None, *, student: bool) -> None:
     path = output or Path(f"receipt-{submission}.json")
     if path.exists():
         raise UsageError(f"{path} is there already; say --output.")
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with writing(path):
+        path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     click.echo(f"{path} is the {document['copy']}'s copy, signed by the key {key_id(document['signature']['key'])}.")
 
 
@@ -69,12 +70,24 @@ def _document(file: Path) -> dict[str, Any]:
     if file.stat().st_size > MAX_BYTES:
         raise UsageError(f"{file} is too large for a receipt.")
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} is no JSON that can be read: {error}") from None
     if not isinstance(document, dict):
         raise UsageError(f"{file} is no receipt.")
     return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which nothing is said twice: the last was signed, and people and programs may read the first.
+
+    Raises:
+        ValueError: something is.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("something is said twice in it")
+    return found
 
 
 def _is_the_servers(public: str) -> bool:
@@ -113,4 +126,5 @@ def _say(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
     if as_json:
         options.print_json(facts)
     else:
-        click.echo(sentence)
+        # The file may be a stranger's, signed by their own key.
+        click.echo(clean(sentence))

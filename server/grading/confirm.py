@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from sqlalchemy import Select, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, func, or_, select, tuple_
+from sqlalchemy.orm import Session, load_only
 
 from autograder.contract import Lane, State
 from server.grading.lock import lock_submission
@@ -47,7 +47,7 @@ def confirm_due(session: Session, *, now: datetime) -> int:
     room = _room(session)
     if room <= 0:
         return 0
-    found = session.scalars(_due(now).limit(room)).all()
+    found = session.scalars(_due(now, _confirmed_boards(session)).limit(room)).all()
     first = sum(_confirm(session, item, now, check_too=True) for item in found)
     return first + _tonight(session, now, room - first)
 
@@ -97,10 +97,26 @@ def _tonight(session: Session, now: datetime, room: int) -> int:
 
 def _tops(session: Session, top: int, assignment_ids: Collection[int] | None = None) -> list[int]:
     """Ids of the submissions with the first ranks of every board that is confirmed, as readers see those ranks."""
-    boards = Boards(assignment_ids, CONFIRMED)
-    rows = session.execute(outline(EVERYTHING, boards)).all()
-    return [number for _, board in groupby(rows, key=lambda row: (row.assignment_id, row.lane))
+    confirmed = _confirmed_boards(session)
+    rows = session.execute(outline(EVERYTHING, Boards(assignment_ids, CONFIRMED))).all()
+    return [number for place, board in groupby(rows, key=lambda row: (row.assignment_id, Lane(row.lane)))
+            if place in confirmed
             for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
+
+
+def _confirmed_boards(session: Session) -> set[tuple[int, Lane]]:
+    """Assignment and lane of every board that is confirmed: times that give no points nobody takes once more."""
+    current = (
+        select(Assignment.id, AssignmentVersion)
+        .join(AssignmentVersion, AssignmentVersion.id == Assignment.version_id)
+        .options(load_only(AssignmentVersion.bundle_hash))
+    )
+    return {
+        (assignment_id, lane)
+        for assignment_id, version in session.execute(current)
+        for lane in CONFIRMED
+        if (policy := manifest_of(version).policy(lane)) is not None and policy.speed_points
+    }
 
 
 def _firsts(board: list[tuple[int, float, float]], top: int) -> Iterator[int]:
@@ -119,14 +135,20 @@ def measure_suspects_again(session: Session, *, now: datetime) -> int:
     return count
 
 
-def _due(now: datetime) -> Select[int]:
+def _due(now: datetime, boards: Collection[tuple[int, Lane]]) -> Select[int]:
     """Ids of submissions that stand on a board that is confirmed and never were."""
     standing = outline(EVERYTHING, Boards(lanes=CONFIRMED)).subquery()
     rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < now - AGAIN_AFTER)
     return (
         select(Submission.id)
         .join(standing, standing.c.id == Submission.id)
-        .where(Submission.state == State.done, Submission.confirmations == 0, rested)
+        .where(
+            # Before it is cut to the room there is: what cannot be confirmed would fill that for ever.
+            tuple_(Submission.assignment_id, Submission.lane).in_(boards),
+            Submission.state == State.done,
+            Submission.confirmations == 0,
+            rested,
+        )
         .order_by(Submission.id)
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from itertools import pairwise
 
 from autograder.contract import Language
 
@@ -20,7 +21,7 @@ _CUDA_TOKEN = re.compile(
   | (?P<text>
         (?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"
       | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
-      | [A-Za-z0-9_.$]+ | . )
+      | \.?[0-9](?:'?[A-Za-z0-9_]|[.$])* | [A-Za-z0-9_.$]+ | . )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -29,7 +30,8 @@ _CUDA_TOKEN = re.compile(
 def normal(source: bytes, language: Language) -> bytes:
     """The source's normal form; of one that cannot be read, the bytes as they are."""
     try:
-        text = source.decode()
+        # The judge grades it without the mark.
+        text = source.decode().removeprefix("\ufeff")
         return (_python(text) if language is Language.triton else _cuda(text)).encode()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
@@ -63,5 +65,16 @@ def _cuda(text: str) -> str:
 
 
 def _joined(tokens: list[str]) -> str:
-    line = " ".join(tokens)
+    line = tokens[0]
+    for before, token in pairwise(tokens):
+        line += token if _is_one_word(before[-1], token[0]) else f" {token}"
     return f"\n{line}\n" if tokens[0] == "#" else f"{line} "
+
+
+def _is_one_word(end: str, begin: str) -> bool:
+    """Whether two tokens are taken as one where no space is between them: `threadIdx .x` is `threadIdx.x`."""
+    return "." in end + begin and _in_word(end) and _in_word(begin)
+
+
+def _in_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character in "_.$")

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
@@ -135,19 +135,35 @@ def note_pool(row: Result, pool: Pool) -> None:
 
 def update_others(session: Session, submission: Submission, pool: Pool, *, now: datetime) -> int:
     """Let the pool's other submissions have its numbers; how many points changed by that."""
-    if pool.attempts <= 1:
+    if pool.attempts <= 1 or submission.pool is None:
         return 0
-    query = (
+    others = _members(submission.pool).where(Submission.id != submission.id)
+    return sum(update_one(session, other, pool, now) for other in session.scalars(others).all())
+
+
+def update_pool(session: Session, name: str, *, now: datetime) -> int:
+    """Let all of a pool have its numbers when samples were taken out of it; how many points changed by that."""
+    pool = read_pools(session, [name])
+    if not pool.attempts:
+        return 0
+    return sum(update_one(session, each, pool, now) for each in session.scalars(_members(name)).all())
+
+
+def _members(pool: str) -> Select[Submission]:
+    """Whoever is in a pool with a result; whom somebody else holds is passed over."""
+    return (
         select(Submission)
-        .where(Submission.pool == submission.pool, Submission.id != submission.id, Submission.result_id.is_not(None))
+        .where(Submission.pool == pool, Submission.result_id.is_not(None))
         .order_by(Submission.id)
         .with_for_update(skip_locked=True)
     )
-    return sum(update_one(session, other, pool, now) for other in session.scalars(query).all())
 
 
 def refresh_pools(session: Session, *, now: datetime) -> int:
-    """Bring results up to date that were passed over while their pool grew; how many."""
+    """Bring results up to date that were passed over while their pool grew, or what they count was taken out; how many.
+
+    Only a roll-back takes anything out of a pool.
+    """
     grown = (
         select(Sampling.pool, func.count(Sampling.attempt_id.distinct()).label("attempts"))
         .where(Sampling.pool.in_(select(Sampling.pool).where(Sampling.created_at > now - REFRESH_FOR)))
@@ -158,7 +174,7 @@ def refresh_pools(session: Session, *, now: datetime) -> int:
         select(Submission)
         .join(Result, Result.id == Submission.result_id)
         .join(grown, grown.c.pool == Submission.pool)
-        .where(Result.pooled_attempts < grown.c.attempts, Result.ratio.is_not(None))
+        .where(Result.pooled_attempts != grown.c.attempts, Result.ratio.is_not(None))
         .order_by(Submission.id)
         .with_for_update(skip_locked=True, of=Submission)
     )
@@ -183,7 +199,8 @@ def let_follow(result: Result, spec: Manifest, lane: Lane, pool: Pool) -> None:
     """Write into a result that passed the pool's numbers and what they are worth."""
     speed, policy = speed_over(pool.cases.values()), spec.policy(lane)
     let_have_speed(result, speed)
-    complete = result.correctness_points >= spec.points.correctness
+    # Some were worked out a digit short.
+    complete = result.correctness_points > spec.points.correctness - 1e-9
     result.speed_points = spec.points.speed * speed_fraction(policy, speed.ratio) if policy and complete else 0.0
     keep_floor(result)
     note_pool(result, pool)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, undefer
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.assignment import LanePolicy
-from autograder.contract import GradeResult, Measurement, Mode
+from autograder.contract import GradeResult, Measurement, Mode, Verdict
 from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
 from autograder.scores import group_results, score
 from server.errors import ConflictError
@@ -77,7 +77,12 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
 
 
 def _samples(session: Session, submission: Submission, result: Result, found: GradeResult) -> list[tuple[int, Sampled]]:
-    """Attempts with what they sampled: the pool's; of a result from before there were pools, its own."""
+    """Attempts with what they sampled: the pool's; of a result from before there were pools, its own.
+
+    What passed and has no speed, such as a check whose times our side could not take, follows from none of them.
+    """
+    if result.verdict is Verdict.passed and result.ratio is None:
+        return []
     query = (
         select(Attempt.id, Attempt.public_id, Sampling.measurement)
         .join(Attempt, Attempt.id == Sampling.attempt_id)

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from server import stale
 from server.alerts import service as alerts
 from server.grading.grades import set_points
-from server.grading.pools import keep_floor, pool_by, read_pool, update_one, update_others
+from server.grading.pools import keep_floor, pool_by, read_pool, update_one, update_others, update_pool
 from server.grading.states import FINAL, submission_moves
 from server.grading.trials import facts_of, target_of
 from server.models import (
@@ -144,7 +144,7 @@ def roll_back_item(session: Session, item: RegradeItem, submission: Submission, 
         item.note = reason
         item.state = RegradeItemState.conflict
         return
-    before = item.before
+    before, left = item.before, submission.pool
     submission.version_id, submission.pool = before["version_id"], before["pool"]
     submission.result_id = before["result_id"]
     submission.verdict = Verdict(before["verdict"]) if before["verdict"] else None
@@ -152,6 +152,8 @@ def roll_back_item(session: Session, item: RegradeItem, submission: Submission, 
     if submission.review.value == item.after["review"]:
         submission.review = Review(before["review"])
     _samples_back(session, item)
+    if left is not None and left != submission.pool:
+        update_pool(session, left, now=now)
     _points_back(session, item, submission, now)
     item.state, item.note = RegradeItemState.rolled_back, ""
     submission.revision += 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.contract import Bound, Control, Measurement, Pair
+from autograder.contract import Batch, Bound, Control, Measurement, Pair
 from autograder.errors import ContractError
 from autograder.samples import counted, interval, pooled, times_of
 
@@ -85,6 +85,21 @@ def test_a_reference_that_was_slowed_counts_with_its_time_alone(drift, agrees, r
 def test_what_is_no_time_is_refused(pairs):
     with pytest.raises(ContractError):
         pooled((measured(pairs),))
+
+
+@pytest.mark.parametrize("pairs", [[(1e308, 1e-10)], [(1e-300, 1e300)]])
+def test_a_ratio_that_no_number_holds_is_refused(pairs):
+    """One that was kept would be in its pool for ever, and no later attempt could be scored."""
+    with pytest.raises(ContractError):
+        pooled((measured(pairs),))
+
+
+@pytest.mark.parametrize("wrong", [{"reference_batches": ()}, {"null_us": ()}, {"calls": 0}, {"calls": -8}])
+def test_batches_that_bound_nothing_are_refused(wrong):
+    bound = Bound(8, (Batch(100.0, 90.0),), (Batch(90.0, 90.0),), (1.0,), 12.0, 0.3, 0.03, bounded=False)
+    item = measured([(10, 100)], clock="batches", bound=dataclasses.replace(bound, **wrong))
+    with pytest.raises(ContractError):
+        pooled((item,))
 
 
 def test_a_pool_is_of_one_case():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.assignment import LanePolicy
+from autograder.assignment import LanePolicy, Points
 from autograder.contract import GradeResult, Lane, Verdict
 from autograder.errors import ContractError
 from autograder.scores import next_point, score, speed_fraction, speed_of
@@ -27,6 +27,15 @@ def test_correctness_is_shared_equally_by_groups():
         cases=(case("small"), case("large", ranked=True), case("hidden 1", Verdict.wrong_answer)),
     )
     assert score(manifest(), result, Lane.h200).correctness_points == 30
+
+
+@pytest.mark.parametrize("groups", range(1, 25))
+@pytest.mark.parametrize("points", [0.7, 1.4, 60, 0.1, 33.3])
+def test_all_groups_give_all_points_to_the_last_digit(points, groups):
+    """0.7 · 3 / 3 is less than 0.7, and whoever compares would call it incomplete."""
+    result = dataclasses.replace(passed(), cases=tuple(case(f"{n}", group=f"{n}") for n in range(groups)))
+    content = manifest(points=Points(correctness=points, speed=40), cases=())
+    assert score(content, result, Lane.h200).correctness_points == points
 
 
 def test_a_group_with_a_case_that_was_not_run_does_not_pass():

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
+from autograder.assignment import LanePolicy
 from autograder.contract import Lane
 from server.grading import confirm
 from server.models import ConfirmNight, Course, Enrolment, Submission, User
-from tests.doubles.world import World, passed
+from tests.doubles.world import World, manifest, passed
 
 GPU = {"lane": Lane.h200}
 NODES = ("forge", "kiln")
@@ -68,6 +69,25 @@ def nights(world):
 
 def next_night(world):
     world.wait((confirm.night_of(world.now) + timedelta(days=1, hours=1) - world.now).total_seconds())
+
+
+def test_a_board_whose_times_give_no_points_keeps_nobody_from_being_confirmed(world, monkeypatch):
+    """It came first, and nothing of it is ever confirmed: for ever the same ones would be looked at."""
+    for number, ratio in enumerate([1.0, 1.0, 1.0, 1.0, 2.0]):
+        world.submit(f"Student{number}", filename=f"{ratio}.py", **GPU)
+    with world.database.transaction() as session:
+        practice = {"slug": "practice", "title": "Practice", "rung": 2, "lanes": {"h200": LanePolicy()}}
+        version = world.publish(session, manifest(**practice))
+        ids = {"assignment_id": version.assignment_id, "version_id": version.id}
+        session.execute(update(Submission).where(Submission.filename == "1.0.py").values(**ids))
+    finish_all(world)
+    monkeypatch.setattr(confirm, "CONFIRM_LIMIT", 2)
+    assert look(world) == 1
+    assert waiting(world) == [2.0]
+    finish_all(world)
+    next_night(world)
+    assert look(world) == 1
+    assert nights(world)[-1] == (1, True)
 
 
 @pytest.mark.parametrize(("hour", "day"), [(1, 20), (2, 21), (3, 21), (23, 21)])

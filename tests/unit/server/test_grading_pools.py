@@ -7,15 +7,16 @@ import math
 import random
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from autograder.assignment import Points
 from autograder.contract import AttemptFailure, Kind, Lane, Language, Mode, Pair, Review, Verdict
 from server.grading import pools
 from server.grading.normal import normal
 from server.grading.pools import refresh_pools
 from server.leaderboard.service import board
 from server.models import Assignment, ChangeReason, GradeChange, Line, Result, Sampling, State, Submission
-from tests.doubles.world import SOURCE, World, case, measurement, passed, wrong
+from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
 
 GPU = {"lane": Lane.h200}
 SAME = {**GPU, "source": SOURCE}
@@ -89,6 +90,31 @@ def test_cuda_is_compared_by_tokens_and_preprocessor_lines():
         assert normal(other, Language.cuda) != normal(plain, Language.cuda)
 
 
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        # The judge grades it without the mark.
+        (Language.triton, SOURCE, b"\xef\xbb\xbf" + SOURCE),
+        (Language.triton, b"\xef\xbb\xbf" + SOURCE, b"\xef\xbb\xbf" + SOURCE + b"# again\n"),
+        (Language.cuda, b"int a;", b"\xef\xbb\xbfint a;"),
+        # What separates digits begins no character.
+        (Language.cuda, b"n = 1'000; // it's", b"n = 1'000; // it is"),
+        (Language.cuda, b"n = 1'0; /* ' */ m = 2'0;", b"n = 1'0; m = 2'0;"),
+        (Language.cuda, b"i = threadIdx.x;", b"i = threadIdx . x;"),
+        (Language.cuda, b"i = threadIdx.x;", b"i = threadIdx /* again */ .x;"),
+        (Language.cuda, b"i = a[0].x;", b"i = a[0]. x;"),
+        (Language.cuda, b"f(T... a);", b"f(T ...a);"),
+    ],
+)
+def test_no_mark_comment_or_space_makes_another_kernel(language, one, other):
+    assert normal(one, language) == normal(other, language)
+
+
+def test_numbers_and_texts_are_no_layout():
+    for one, other in ((b"n = 1'000;", b"n = 1'001;"), (b'"a . b"', b'"a.b"'), (b"c = ' ';", b"c = '  ';")):
+        assert normal(one, Language.cuda) != normal(other, Language.cuda)
+
+
 @pytest.mark.parametrize("source", [b"def f(:", b"\xff", b"(" * 5000])
 def test_what_cannot_be_read_is_compared_by_its_bytes(source):
     assert normal(source, Language.triton) == source
@@ -116,6 +142,17 @@ def test_another_persons_kernel_and_another_lane_have_their_own_pool(world, othe
     first = grade(world, timed(2.0, 2.0))
     world.grade(timed(4.0, 4.0), **{**SAME, "node": "forge", **other})
     assert result_of(world, first).ratio == pytest.approx(2.0)
+
+
+def test_the_same_kernel_again_keeps_its_speed_points_where_groups_share_odd_points(world):
+    """0.7 points for three groups: their thirds together are less in the last digit than they are worth."""
+    with world.database.transaction() as session:
+        world.publish(session, manifest(points=Points(correctness=0.7, speed=40)))
+    result = timed(2.0, 2.0, 2.0)
+    result = dataclasses.replace(result, cases=(*result.cases, case("odd", group="third")))
+    first, second = grade(world, result), grade(world, result)
+    assert world.submission(second).points > 30
+    assert world.submission(first).points == pytest.approx(world.submission(second).points)
 
 
 def test_a_practice_run_adds_nothing(world):
@@ -186,6 +223,19 @@ def test_what_was_passed_over_is_brought_up_to_date(world, monkeypatch):
     with world.database.transaction() as session:
         assert refresh_pools(session, now=world.now) == 0
     assert result_of(world, first).ratio == pytest.approx(4.0)
+
+
+def test_what_was_taken_out_of_a_pool_counts_no_more(world):
+    """As a roll-back takes out what a proposal had measured: others had its numbers by then."""
+    first, second = grade(world, timed(2.0, 2.0, 2.0)), grade(world, timed(4.0, 4.0, 4.0))
+    assert result_of(world, first).ratio == pytest.approx(3.0)
+    with world.database.transaction() as session:
+        rolled_back = world.attempts(second)[0].id
+        session.execute(update(Sampling).where(Sampling.attempt_id == rolled_back).values(pool="apart"))
+        assert refresh_pools(session, now=world.now) == 2
+    assert (result_of(world, first).ratio, result_of(world, first).pooled_attempts) == (pytest.approx(2.0), 1)
+    with world.database.transaction() as session:
+        assert refresh_pools(session, now=world.now) == 0
 
 
 def test_two_that_are_graded_at_the_same_time_both_count(world):

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from autograder import codec
+from autograder.assignment import LanePolicy
 from autograder.contract import (
     ClockSample,
     Finding,
@@ -24,6 +25,7 @@ from autograder.contract import (
     Mode,
     StudentError,
     Verdict,
+    Work,
 )
 from autograder.errors import ContractError
 from autograder.receipts import Copy, Receipt, issue, read, recompute
@@ -34,7 +36,7 @@ from server.app import create_app
 from server.errors import ConflictError
 from server.grading import receipt_keys
 from server.grading.receipts import receipt_of
-from server.models import Assignment, Line, ReceiptKey, Submission, User
+from server.models import Assignment, Line, ReceiptKey, Sampling, State, Submission, User
 from server.regrades.console import rescore
 from tests.doubles.world import SOURCE, case, manifest, measurement, passed, wrong
 from tests.unit.server.conftest import NO_TLS, served
@@ -145,6 +147,23 @@ def test_a_rescored_grade_follows_from_the_points_and_tiers_that_it_was_scored_b
     assert [item.reason for item in found.changes] == ["graded", "rescored"]
 
 
+def test_a_receipt_holds_while_only_the_check_counts_of_what_was_sampled(world):
+    """Our side failed while it measured: its samples are kept, and the check's result has no speed by them."""
+    lanes = {"h200": LanePolicy(speed_points=True, r_full=1.25, r_zero=10.0, apart=True)}
+    with world.database.transaction() as session:
+        world.publish(session, manifest(lanes=lanes))
+    name = world.grade(dataclasses.replace(passed(), measurements=()), node="forge", work=Work.check, **GPU)
+    broken = dataclasses.replace(passed(2.0), verdict=Verdict.grader_error, explanation="The GPU fell off the bus.")
+    for _ in range(world.config.max_attempts):
+        world.finish(world.take("forge"), broken, "forge")
+        found = receipt(world, name)
+        assert (found.grade.speed, found.samples) == (None, ())
+        assert recompute(found) == recompute(found.for_student()) == []
+    assert world.state_of(name) is State.failed
+    with world.database.reading() as session:
+        assert len(session.scalars(select(Sampling)).all()) == world.config.max_attempts
+
+
 def test_what_has_no_grade_has_no_receipt(world):
     with pytest.raises(ConflictError, match="no grade yet"):
         receipt(world, world.submit())
@@ -159,6 +178,7 @@ def test_what_has_no_grade_has_no_receipt(world):
         (lambda data: data["grade"].update(points=99.0), "points"),
         (lambda data: data["grade"].update(speed_points=40.0), "speed points"),
         (lambda data: data["grade"]["speed"].update(ratio=1.0), "ratio"),
+        (lambda data: data["grade"]["speed"].update(time_us=1.0), "time"),
         (lambda data: data["samples"][0]["measurement"]["pairs"][1].update(submission_event_us=1.0), "ratio"),
         (lambda data: data["cases"][0].update(verdict="wrong_answer"), "correctness points"),
         (lambda data: data["formula"].update(r_zero=3.0), "speed points"),
@@ -168,6 +188,14 @@ def test_numbers_that_do_not_follow_are_named_whoever_signed_them(world, change,
     data = codec.to_json(receipt(world, world.grade(passed(2.0), node="forge", **GPU)))
     change(data)
     assert any(line.startswith(said) for line in recompute(codec.from_json(Receipt, data)))
+
+
+@pytest.mark.parametrize("tiers", [(0.0, 10.0), (-1.0, 10.0), (10.0, 10.0), (1.25, 1.0)])
+def test_tiers_that_no_assignment_has_are_said(world, tiers):
+    data = codec.to_json(receipt(world, world.grade(passed(2.0), node="forge", **GPU)))
+    data["formula"].update(r_full=tiers[0], r_zero=tiers[1])
+    with pytest.raises(ContractError, match="tiers"):
+        recompute(codec.from_json(Receipt, data))
 
 
 def test_another_formula_than_ours_is_said_and_not_guessed_at(world):
@@ -279,6 +307,16 @@ def test_the_command_names_what_does_not_hold(signed):
     path.write_text(json.dumps(key.sign(document)))
     status, output = verify(path, "--key", key.public)
     assert (status, "points: the receipt says 100" in output) == (1, True)
+
+
+def test_a_file_that_says_something_twice_is_none(signed):
+    """Python reads the last of two, which was signed; a person, or another program, may read the first."""
+    path, _, key = signed
+    text = path.read_text()
+    path.write_text(text.replace('"grade": {', '"grade": {"points": 100.0, ', 1))
+    status, output = verify(path, "--key", key.public)
+    assert status != 0
+    assert "twice" in output
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"signature": 3}', "\udcff"])

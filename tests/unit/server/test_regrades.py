@@ -239,6 +239,23 @@ def test_a_roll_back_is_exact(world, staff):
     assert [stands(world, name) for name in names] == before
 
 
+def test_a_roll_back_takes_its_samples_from_all_who_had_them(world, staff):
+    same = {"source": b"def vector_add(x, y, out, n): ...\n", **GPU}
+    world.grade(passed(2.0), **same)
+    staff.publish(cases=STRICTER)
+    regrade = staff.propose()
+    staff.run(regrade, strict(1.25), node="forge")
+    staff.do(service.apply, regrade)
+    later = world.grade(strict(2.0), **same)
+    together = world.submission(later).points
+    assert world.results(later)[-1].pooled_attempts == 2
+    world.wait(7200)
+    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    (row,) = world.results(later)
+    assert (row.pooled_attempts, row.ratio) == (1, pytest.approx(2.0))
+    assert world.submission(later).points < together
+
+
 def test_what_had_failed_gets_its_first_result_and_can_be_rolled_back_to_none(world, staff):
     name = world.submit(lane=Lane.h200)
     for _ in range(world.config.max_attempts):
