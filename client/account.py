@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from client.errors import ReachError, UsageError
+from client.errors import ReachError, UsageError, writing
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,18 @@ def load_account(environ: Mapping[str, str] = os.environ) -> Account:
     token = environ.get("LADDER_TOKEN") or (stored.get("token", "") if same else "")
     if not server or not token:
         raise ReachError("nobody is logged in. Run `ladder login SERVER`, or set LADDER_SERVER and LADDER_TOKEN.")
-    return Account(_normal(server), token)
+    return Account(_normal(server), _sendable(token))
 
 
 def save_account(account: Account) -> Path:
     """Write the file with mode 0600; it never exists with another."""
     path = credentials_path()
+    with writing(path):
+        _write(path, account)
+    return path
+
+
+def _write(path: Path, account: Account) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
@@ -56,7 +62,6 @@ def save_account(account: Account) -> Path:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(asdict(Account(_normal(account.server), account.token)), file)
     draft.replace(path)
-    return path
 
 
 def forget_account() -> bool:
@@ -65,6 +70,14 @@ def forget_account() -> bool:
     existed = path.exists()
     path.unlink(missing_ok=True)
     return existed
+
+
+def _sendable(token: str) -> str:
+    """The token as a header can carry it; what is wrong with another is said without showing it."""
+    token = token.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError("LADDER_TOKEN, or the token that is kept here, is no token. Log in again, or set another.")
+    return token
 
 
 def _normal(server: str) -> str:

@@ -39,13 +39,16 @@ class Api:
         if account.token:
             headers["Authorization"] = f"Bearer {account.token}"
         self.server = account.server
-        self._http = httpx.Client(
-            base_url=f"{account.server}/api/v1",
-            headers=headers,
-            timeout=TIMEOUT,
-            # A proxy that the environment names is for other machines.
-            trust_env=not is_this_machine(account.server),
-        )
+        try:
+            self._http = httpx.Client(
+                base_url=f"{account.server}/api/v1",
+                headers=headers,
+                timeout=TIMEOUT,
+                # A proxy that the environment names is for other machines.
+                trust_env=not is_this_machine(account.server),
+            )
+        except httpx.InvalidURL as error:
+            raise UsageError(f"{account.server} is not an address: {error}") from None
 
     def __enter__(self) -> Self:
         """Nothing is opened before the first request."""
@@ -95,20 +98,26 @@ class Api:
     def submit(self, course: str, slug: str, submission: Json) -> Json:
         """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored.
 
-        Where no answer comes it is sent once more, with the same key: the server stores it once.
+        Where no answer comes, or that of a server in trouble, it is sent once more. Its key is the same, so that it is
+        stored once.
         """
         doubt = f" It may be stored all the same: `ladder status {slug}` shows whether it is."
         options: dict[str, Any] = {"json": submission, "headers": {"Idempotency-Key": secrets.token_hex(16)}}
-        url = f"{_assignment(course, slug)}/submissions"
         try:
-            return self._json("POST", url, doubt=doubt, **options)
-        except NoAnswerError as first:
+            return self._sent_twice(f"{_assignment(course, slug)}/submissions", doubt=doubt, **options)
+        except KeyboardInterrupt:
+            raise NoAnswerError(f"stopped before {self.server} answered.{doubt}") from None
+
+    def _sent_twice(self, url: str, **options: Any) -> Json:
+        try:
+            return self._json("POST", url, **options)
+        except (NoAnswerError, OursError) as first:
             time.sleep(AGAIN_S)
             try:
-                return self._json("POST", url, doubt=doubt, **options)
-            except ReachError:
-                # Not even reached this time: what is in doubt is the first one.
-                raise first from None
+                return self._json("POST", url, **options)
+            except (ReachError, OursError) as second:
+                # Where only the first may have been stored, that one is in doubt.
+                raise (first if isinstance(first, NoAnswerError) else second) from None
 
     def submissions(self, course: str, slug: str | None = None) -> list[Json]:
         """Their newest submissions in the course, or of one assignment of it, newest first."""
@@ -164,7 +173,7 @@ class Api:
                         yield json.loads(event.data)
                     elif event.event == "end":
                         return
-            except (httpx.HTTPError, OursError) as error:
+            except (httpx.HTTPError, OursError, NoAnswerError) as error:
                 problem = str(error) or type(error).__name__
             else:
                 problem = "the stream ended early"
@@ -179,7 +188,7 @@ class Api:
         with httpx_sse.connect_sse(self._http, "GET", url, timeout=STREAM_TIMEOUT) as source:
             if source.response.status_code != httpx.codes.OK:
                 source.response.read()
-                raise _refusal(source.response)
+                raise self._refusal(source.response)
             yield from source.iter_sse()
 
     def _json(self, method: str, url: str, **options: Any) -> Json:
@@ -200,8 +209,23 @@ class Api:
         except httpx.HTTPError as error:
             raise NoAnswerError(f"{self.server} did not answer: {str(error) or type(error).__name__}.{doubt}") from None
         if not response.is_success:
-            raise _refusal(response)
+            raise self._refusal(response, doubt)
         return response
+
+    def _refusal(self, response: httpx.Response, doubt: str = "") -> ClientError:
+        message = _message(response)
+        if response.has_redirect_location:
+            return ReachError(_moved(self.server, response))
+        if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            return ReachError(message)
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS and (after := response.headers.get("Retry-After")):
+            return UsageError(f"{message} Try again in {after} s.")
+        if response.is_client_error:
+            return UsageError(message)
+        if response.status_code in {httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT}:
+            # A proxy speaks: what the server behind it did, it does not know either.
+            return NoAnswerError(f"{self.server} did not answer: {message}{doubt}")
+        return OursError(f"{message} This is our fault, not yours.")
 
 
 def is_this_machine(server: str) -> bool:
@@ -225,15 +249,13 @@ def _items(data: Json) -> list[Json]:
     return items
 
 
-def _refusal(response: httpx.Response) -> ClientError:
-    message = _message(response)
-    if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        return ReachError(message)
-    if response.status_code == httpx.codes.TOO_MANY_REQUESTS and (after := response.headers.get("Retry-After")):
-        return UsageError(f"{message} Try again in {after} s.")
-    if response.is_client_error:
-        return UsageError(message)
-    return OursError(f"{message} This is our fault, not yours.")
+def _moved(server: str, response: httpx.Response) -> str:
+    """Where a server that moved, or that is reached by https only, wants to be asked."""
+    target = response.url.join(response.headers["location"])
+    address = f"{target.scheme}://{target.netloc.decode('ascii')}"
+    if address == server:
+        return f"{server} sends elsewhere: {target}. Is it a Kernel Ladder, and are you on its network?"
+    return f"{server} sends elsewhere, to {address}. If you trust that address: `ladder login {address}`."
 
 
 def _message(response: httpx.Response) -> str:

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
-from client.show import clean, duration, plain_table
+from client.errors import clean
+from client.show import duration, plain_table
 
 
 def show_board(out: Console, board: Json) -> None:

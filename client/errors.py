@@ -12,7 +12,11 @@ A verdict is not an error: 0 is passed, 1 is any other verdict of the student's.
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -22,6 +26,13 @@ NOT_PASSED = 1
 USAGE = 2
 OURS = 3
 REACH = 4
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: object) -> str:
+    """The text without what could steer a terminal."""
+    return _CONTROL.sub("�", str(text))
 
 
 class ClientError(click.ClickException):
@@ -40,7 +51,7 @@ class ClientError(click.ClickException):
         if self._as_json:
             click.echo(json.dumps({"error": self.message, "exit_code": self.exit_code}))
             return
-        click.echo(f"ladder: {self.message}", file=file or sys.stderr, err=True)
+        click.echo(f"ladder: {clean(self.message)}", file=file or sys.stderr, err=True)
 
 
 class UsageError(ClientError):
@@ -63,3 +74,13 @@ class ReachError(ClientError):
 
 class NoAnswerError(ReachError):
     """A request was sent and no answer came: it may have been done all the same."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system refuses in this block is said in a sentence about `path`, or about the file that it names."""
+    try:
+        yield
+    except OSError as error:
+        named = error.filename if isinstance(error.filename, str) else path
+        raise UsageError(f"{named} cannot be written: {error.strerror or error}.") from None

@@ -20,7 +20,7 @@ import click
 from autograder import codec
 from autograder.contract import GradeRequest, Verdict
 from client.api import Json
-from client.errors import OursError, UsageError
+from client.errors import OursError, UsageError, clean
 
 MAX_TOLD = 2000
 """Characters of the judge's own trouble that are shown."""
@@ -82,4 +82,4 @@ def _events(folder: Path) -> Iterator[Json]:
     if verdict is None:
         raise OursError(f"the judge ended without a result (status {judge.returncode}).\n{said}")
     if verdict == Verdict.grader_error.value and said:
-        click.echo(f"what the judge said:\n{said}", err=True)
+        click.echo(f"what the judge said:\n{clean(said)}", err=True)

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
-from client.show import case_name, clean, standing, turn, word
+from client.errors import clean
+from client.show import case_name, standing, turn, word
 
 UP_TO_CHECKING = ("preparing", "compiling", "checking")
 

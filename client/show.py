@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -18,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from client.api import Json
+from client.errors import clean
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
 MAX_LOG_LINES = 10
 MAX_COMPILED = 12
@@ -30,11 +29,6 @@ _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a 
 def console() -> Console:
     """Standard output; plain where it is no terminal."""
     return Console(highlight=False, soft_wrap=True)
-
-
-def clean(text: object) -> str:
-    """The text without what could steer a terminal."""
-    return _CONTROL.sub("�", str(text))
 
 
 def word(verdict: str | None) -> Text:

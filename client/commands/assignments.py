@@ -11,7 +11,7 @@ from autograder.assignment import EXTENSIONS
 from autograder.contract import Language
 from client import options, show, workspace
 from client.api import Api, Json
-from client.errors import UsageError
+from client.errors import UsageError, writing
 
 _PUBLIC_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
@@ -48,10 +48,11 @@ def get(
         server = api.server
     chosen = _choose_language(assignment, language)
     note = workspace.Note(server, course, slug, chosen, f"{slug}.{EXTENSIONS[chosen]}")
-    folder.mkdir(parents=True, exist_ok=True)
-    workspace.unpack(archive, slug, folder, renew=force or workspace.is_rung(folder, slug))
-    outcome = workspace.place_starter(folder, note, assignment["starters"][chosen], force=force)
-    workspace.write_note(folder, note)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        workspace.unpack(archive, slug, folder, renew=force or workspace.is_rung(folder, slug))
+        outcome = workspace.place_starter(folder, note, assignment["starters"][chosen], force=force)
+        workspace.write_note(folder, note)
     _tell_got(folder, note, outcome, as_json)
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from client import options, show, workspace
 from client.api import Json
+from client.errors import clean
 
 
 @click.command()
@@ -40,7 +41,7 @@ def show_grades(out: Console, standing: Json) -> None:
             _lateness(grade),
             _said(grade),
         )
-        table.add_row(*(Text(show.clean(cell)) for cell in cells))
+        table.add_row(*(Text(clean(cell)) for cell in cells))
     out.print(table)
     days = standing["late_days"]
     out.print(f"{standing['points']:.2f} of {standing['possible']:g} points; {days['left']} late days left.")

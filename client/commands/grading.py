@@ -11,7 +11,7 @@ import click
 from autograder.contract import GradeRequest, Lane, Mode
 from client import harness, options, show, workspace
 from client.api import Api, Json
-from client.errors import OursError, UsageError
+from client.errors import NOT_PASSED, OursError, UsageError
 from client.live import Live
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -65,7 +65,8 @@ def submit(
 ) -> None:
     """Submit FILE and watch it being graded.
 
-    Exit status: 0 passed, 1 any other verdict, 2 wrong usage, 3 our side failed, 4 no connection or not let in.
+    Exit status: 0 passed, 1 any other verdict or cancelled, 2 wrong usage, 3 our side failed, 4 no connection or not
+    let in.
     Stopping to watch (Ctrl-C) does not stop the grading.
     """
     hand_in(workspace.find_target(file, slug, language), Mode.submission, lane, course_slug, as_json)
@@ -133,6 +134,8 @@ def watch(api: Api, stored: Json, as_json: bool) -> Json:
 
 def status_of_submission(submission: Json) -> int:
     """The exit status of a submission that is final."""
+    if submission["state"] == "cancelled":
+        return NOT_PASSED
     if submission["state"] != "done":
         return OursError.exit_code
     return options.status_of(submission["verdict"])

@@ -15,9 +15,10 @@ from urllib.parse import urlencode
 import click
 import httpx
 
+from autograder.errors import HarnessError
 from client.commands.node_accept import accept, verify_report
 from client.commands.staff import load
-from client.errors import OursError, ReachError, UsageError
+from client.errors import NoAnswerError, OursError, ReachError, UsageError, writing
 from client.local.home import write_private
 
 FOLDER = Path("/etc/kernel-ladder")
@@ -68,6 +69,7 @@ def join(
         raise UsageError("the process sandbox does not serve strangers' code: say --sandbox docker.")
     trusted = ca.resolve() if ca else None
     _make_private(folder)
+    _require_free(folder, name)
     joined = _exchange(server.rstrip("/"), name, code, trusted)
     write_private(folder / "token", joined["token"] + "\n")
     settings = {
@@ -119,9 +121,10 @@ def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
 @_folder
 def leave(*, folder: Path) -> None:
     """Forget this machine's token and settings. Staff take the node itself out on the operations page."""
-    found = [path for path in (folder / "token", folder / "node.env") if path.exists()]
-    for path in found:
-        path.unlink()
+    with writing(folder):
+        found = [path for path in (folder / "token", folder / "node.env") if path.exists()]
+        for path in found:
+            path.unlink()
     click.echo("This machine is no node any more." if found else f"There is no node in {folder}.")
     if UNIT.exists():
         click.echo(f"Its service is still there: systemctl disable --now {UNIT.stem}")
@@ -130,13 +133,21 @@ def leave(*, folder: Path) -> None:
 def _exchange(server: str, name: str, code: str, ca: Path | None) -> Any:
     if not server.startswith("https://"):
         raise UsageError("a node joins over https only: its token travels back.")
-    context = ssl.create_default_context(cafile=str(ca) if ca else None)
+    try:
+        context = ssl.create_default_context(cafile=str(ca) if ca else None)
+    except OSError as error:
+        raise UsageError(f"{ca} cannot be trusted: {error.strerror or error}.") from None
     try:
         answer = httpx.post(
             f"{server}/api/v1/nodes/join", json={"name": name, "code": code}, verify=context, timeout=TIMEOUT_S
         )
-    except httpx.HTTPError as error:
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{server} is not an address: {error}") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise ReachError(f"{server} cannot be reached: {error}") from None
+    except httpx.HTTPError as error:
+        doubt = "If the code is refused the next time, it was used up: ask staff for another."
+        raise NoAnswerError(f"{server} did not answer: {str(error) or type(error).__name__}. {doubt}") from None
     if answer.status_code != httpx.codes.CREATED:
         raise ReachError(f"{server} did not let it join: {_message(answer)}")
     return answer.json()
@@ -165,6 +176,16 @@ def _make_private(folder: Path) -> None:
         raise UsageError(f"{folder} cannot be written: be root, or say --folder.") from None
 
 
+def _require_free(folder: Path, name: str) -> None:
+    """Another node's token lies nowhere else: it is not written over."""
+    there = _read(folder).get("LADDER_NODE_NAME", name)
+    if there != name:
+        raise UsageError(
+            f"{folder} is the node {there}'s. Say another --folder (and --home, --unit) for a second node on this "
+            f"machine, or `ladder node leave --folder {folder}` first."
+        )
+
+
 def _read(folder: Path) -> dict[str, str]:
     """The settings of this node; none where it was configured otherwise, as in a container."""
     try:
@@ -182,7 +203,10 @@ def _require_promises(accepted: tuple[str, ...], settings: Mapping[str, str]) ->
     unknown = set(accepted) - set(sandbox.Promise)
     if unknown:
         raise UsageError(f"no such promise: {', '.join(sorted(unknown))}. There are {', '.join(sandbox.Promise)}.")
-    tried = _driver(settings.get("LADDER_SANDBOX") or os.environ.get("LADDER_SANDBOX", "process"))
+    try:
+        tried = _driver(settings.get("LADDER_SANDBOX") or os.environ.get("LADDER_SANDBOX", "process"))
+    except (HarnessError, OSError) as error:
+        raise OursError(f"the sandbox cannot begin here: {error}") from None
     missing = sorted(set(sandbox.Promise) - tried.promises)
     tried.close()
     click.echo(f"the sandbox does not keep: {', '.join(missing) or 'nothing; every promise is kept'}", err=True)
@@ -205,7 +229,10 @@ def _driver(name: str) -> Any:
 def _say_problems(settings: Mapping[str, str]) -> None:
     # What this process verifies certificates with is read from its environment.
     os.environ.update(settings)
-    config = load("worker.config", "worker").load_config({**os.environ})
+    try:
+        config = load("worker.config", "worker").load_config({**os.environ})
+    except (ValueError, load("worker.errors", "worker").WorkerError) as error:
+        raise UsageError(str(error)) from None
     problems = load("worker.reach", "worker").problems(config)
     if problems:
         raise ReachError(" ".join(problems))

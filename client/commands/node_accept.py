@@ -15,11 +15,11 @@ import click
 
 from autograder.assignment import slugs
 from autograder.contract import Language
-from autograder.errors import GpuError
+from autograder.errors import HarnessError
 from autograder.signing import SignatureError, SigningKey, key_id, verify
 from client import node_report
 from client.commands.staff import load
-from client.errors import NOT_PASSED, PASSED, UsageError
+from client.errors import NOT_PASSED, PASSED, UsageError, clean, writing
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -59,12 +59,13 @@ def accept(
         )
         try:
             report = accepting.run(config, plan, lambda text: click.echo(text, err=True))
-        except (GpuError, load("worker.errors", "worker").WorkerError) as error:
+        except (HarnessError, load("worker.errors", "worker").WorkerError) as error:
             raise UsageError(str(error)) from None
     report = signer.sign(report)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "node-report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (out / "node-report.md").write_text(node_report.page(report), encoding="utf-8")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "node-report.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (out / "node-report.md").write_text(node_report.page(report), encoding="utf-8")
     click.echo(node_report.page(report))
     click.echo(f"Wrote {out / 'node-report.json'} and {out / 'node-report.md'}; key {key_id(signer.public)}.")
     sys.exit(PASSED if report["accepted"] else NOT_PASSED)
@@ -84,7 +85,9 @@ def verify_report(*, file: Path, public: str | None) -> None:
     if public is None:
         click.echo("Whose key that is, the file does not say: compare it with the owner's.")
     accepted = report.get("accepted") is True
-    click.echo(f"Lane {report.get('lane')}, {report.get('made_at')}: {'accepted' if accepted else 'not accepted'}.")
+    # Anybody can sign a report with a key of their own.
+    about = clean(f"Lane {report.get('lane')}, {report.get('made_at')}")
+    click.echo(f"{about}: {'accepted' if accepted else 'not accepted'}.")
     sys.exit(PASSED if accepted else NOT_PASSED)
 
 

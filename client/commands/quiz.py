@@ -12,7 +12,7 @@ from rich.text import Text
 from autograder.quiz import AnswerError, QuestionKind, read_number
 from client import options, show, workspace
 from client.api import Json
-from client.errors import UsageError
+from client.errors import UsageError, clean
 
 STANDINGS = {"open": "open", "right": "right", "used_up": "no tries left", "closed": "closed"}
 _STYLES = {"right": "green", "used_up": "red"}
@@ -40,7 +40,7 @@ def show_quiz(slug: str, course_slug: str | None, as_json: bool) -> None:
         return
     late = " An answer now counts as late." if found["is_late"] and not found["is_closed"] else ""
     head = f"{found['title']}: {found['points']:g} of {found['maximum']:g} points.{late}"
-    out.print(Text(show.clean(head), style="bold"))
+    out.print(Text(clean(head), style="bold"))
     for question in found["questions"]:
         _show_question(out, question)
 
@@ -81,15 +81,15 @@ def _response(asked: Json, given: tuple[str, ...]) -> dict[str, Any]:
 def _show_question(out: Console, question: Json) -> None:
     standing = STANDINGS.get(question["standing"], question["standing"])
     out.print()
-    head = Text(f"{question['number']}. {show.clean(question['name'])}", style="bold")
+    head = Text(f"{question['number']}. {clean(question['name'])}", style="bold")
     head.append(f"  {standing}", style=_STYLES.get(question["standing"], "dim"))
     head.append(f"  {question['points']:g} of {question['maximum']:g} points", style="dim")
     out.print(head)
-    out.print(Text(show.clean(question["text"]).strip()))
+    out.print(Text(clean(question["text"]).strip()))
     if question["code"]:
-        out.print(Text("\n".join(f"    {line}" for line in show.clean(question["code"]).strip("\n").splitlines())))
+        out.print(Text("\n".join(f"    {line}" for line in clean(question["code"]).strip("\n").splitlines())))
     for name, text in question["options"].items():
-        out.print(Text(f"  {show.clean(name)}: {show.clean(text)}"))
+        out.print(Text(f"  {clean(name)}: {clean(text)}"))
     for row in question["answers"]:
         mark = Text(f"  try {row['number']}: {_said(question, row)}: ")
         out.print(mark.append("right", style="green") if row["right"] else mark.append("wrong", style="red"))
@@ -98,13 +98,13 @@ def _show_question(out: Console, question: Json) -> None:
         out.print(Text(f"  {left} {'try' if left == 1 else 'tries'} left", style="dim"))
     if question["key"]:
         out.print(Text(f"  Right: {_said(question, question['key'])}"))
-        out.print(Text(show.clean(question["key"]["explanation"]).strip()))
+        out.print(Text(clean(question["key"]["explanation"]).strip()))
 
 
 def _said(question: Json, response: Json) -> str:
     if question["kind"] == QuestionKind.numeric.value:
-        return f"{response['value']:,.12g} {show.clean(question['unit'])}".strip()
-    return show.clean(", ".join(response["options"]))
+        return f"{response['value']:,.12g} {clean(question['unit'])}".strip()
+    return clean(", ".join(response["options"]))
 
 
 def _course_here() -> str | None:

@@ -18,9 +18,9 @@ from autograder import assignment as rungs
 from autograder import codec
 from autograder.contract import GradeRequest, Lane, Mode, Work
 from autograder.errors import HarnessError
-from client import harness, options, show, workspace
+from client import harness, options, workspace
 from client.commands.grading import watch_judge
-from client.errors import UsageError
+from client.errors import UsageError, clean
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _assignments = click.option(
@@ -218,16 +218,16 @@ def _tally(outcomes: Sequence[Any]) -> str:
         if (mine := [outcome for outcome in outcomes if outcome.trial.kind.value == kind])
     ]
     killers = Counter(outcome.trial.killed_by for outcome in outcomes if outcome.trial.killed_by and outcome.as_planned)
-    killed = ", ".join(f"{show.clean(case)} ({count})" for case, count in killers.most_common())
+    killed = ", ".join(f"{clean(case)} ({count})" for case, count in killers.most_common())
     return f"{', '.join(counts)}; mutants killed by {killed or 'none'}"
 
 
 def _tell_outcome(outcome: Any) -> None:
-    kind, name = outcome.trial.kind.value, show.clean(outcome.trial.name)
-    first = f", first at {show.clean(outcome.failed[0])}" if outcome.failed else ""
+    kind, name = outcome.trial.kind.value, clean(outcome.trial.name)
+    first = f", first at {clean(outcome.failed[0])}" if outcome.failed else ""
     killer = outcome.trial.killed_by if outcome.as_planned else ""
-    killed = f", killed by {show.clean(killer)}" if killer and killer != outcome.failed[0] else ""
+    killed = f", killed by {clean(killer)}" if killer and killer != outcome.failed[0] else ""
     planned = "as planned" if outcome.as_planned else "NOT AS PLANNED"
     click.echo(f"  {planned}  {kind:10}  {outcome.verdict:14}  {name}{first}{killed}  ({outcome.seconds:.1f} s)")
     if outcome.deviation:
-        click.echo(f"      {outcome.deviation}")
+        click.echo(f"      {clean(outcome.deviation)}")

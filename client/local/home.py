@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.errors import UsageError
+from client.errors import UsageError, writing
 
 MAX_SOCKET_PATH = 100
 """Bytes of a unix socket's path that every system takes."""
@@ -59,9 +59,10 @@ class Home:
 
     def make(self) -> None:
         """Make the folder; nobody else may look into it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
-        self.logs.mkdir(exist_ok=True)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o700)
+            self.logs.mkdir(exist_ok=True)
 
     def supervisor(self) -> int | None:
         """The process id of a supervisord that runs this home."""

@@ -52,7 +52,7 @@ def choose_port(environ: Mapping[str, str] = os.environ) -> int:
     """`LADDER_PORT`, which has to be free; else the first free port from 8000 on."""
     said = environ.get("LADDER_PORT")
     if said is not None:
-        if not said.isdigit() or not 0 < int(said) < 2**16:
+        if not (said.isascii() and said.isdigit()) or not 0 < int(said) < 2**16:
             raise UsageError(f"LADDER_PORT has to be a port's number, it is {said!r}.")
         if not _is_free(int(said)):
             raise UsageError(f"port {said} is in use; set LADDER_PORT to another.")

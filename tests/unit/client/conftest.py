@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -69,6 +70,9 @@ def server(config: Config) -> Iterator[str]:
         web = uvicorn.Server(uvicorn.Config(create_app(config), log_level="error", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=web.run, args=([listening],))
         thread.start()
+        # Until it listens, the port refuses.
+        while thread.is_alive() and not web.started:
+            time.sleep(0.01)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         web.should_exit = True
         thread.join(20)
