@@ -5,6 +5,9 @@ import { startOpening } from "./editor/files.js";
 import { runPanel } from "./editor/run-panel.js";
 import { makeEditor } from "./editor/view.js";
 
+/** So long the same text is not handed in again: a second click is no second submission. */
+const ON_ITS_WAY_MS = 10_000;
+
 const form = document.querySelector("form[data-editor]");
 if (form) start(form);
 
@@ -13,7 +16,7 @@ function start(form) {
   const host = form.querySelector("[data-editor-host]");
   const language = form.elements.language;
   const { starters, stored, begun } = JSON.parse(document.getElementById("texts").textContent);
-  const notice = noticeOf(form.querySelector("[data-draft-notice]"));
+  const notice = noticeOf(form.querySelector("[data-draft-notice]"), () => editor.view.focus());
   const store = drafts({
     scope: form.dataset.editor,
     address: form.dataset.drafts,
@@ -43,11 +46,14 @@ function start(form) {
   area.hidden = true;
   host.hidden = false;
   form.querySelector("[data-source-label]").hidden = true;
-  if (other && other.text !== editor.text()) offer(other);
+  // What is shown instead of it is saved over it as soon as somebody writes.
+  const aside = !restored && draft !== null && (kept || draft.saved === false) && ![editor.text(), begun.text].includes(draft.text);
+  const offered = aside ? store.setAside(language.value, draft) : other;
+  if (offered && offered.text !== editor.text()) offer(offered);
   else if (restored) {
     notice.show(`Your draft of ${moment(draft.at)} was restored.`, { "Discard it": () => startAgain(draft.text) });
-    if (stored[language.value]?.text !== draft.text) store.change(language.value, draft.text);
   }
+  if (restored && stored[language.value]?.text !== draft.text) store.change(language.value, draft.text);
 
   function startAgain(text) {
     editor.setText(begun.text);
@@ -66,10 +72,12 @@ function start(form) {
     });
   }
 
-  function behind(name, newer, mine) {
+  function behind(name, newer) {
     if (name !== language.value) return;
     notice.show(`Another window saved a newer draft at ${moment(newer.at)}. Yours is still here and is not saved.`, {
       "Show the newer one": () => {
+        // Not what it was when this was found out: people go on writing.
+        const mine = editor.text();
         store.settle(name, newer);
         editor.setText(newer.text);
         notice.show("The newer draft is in the editor.", { "Back to mine": () => editor.setText(mine) });
@@ -104,14 +112,25 @@ function start(form) {
     store.flush();
     before = language.value;
     editor.setLanguage(before);
+    // What it offers is about the other language's text.
+    notice.hide();
     editor.setText(store.read(before).draft?.text ?? starters[before] ?? "");
+    store.look(before, editor.text());
   });
 
+  let handedIn = { what: "", at: 0 };
   form.addEventListener("submit", (event) => {
     flush();
-    if (event.submitter?.value !== "run") return;
-    event.preventDefault();
-    run();
+    if (event.submitter?.value === "run") {
+      event.preventDefault();
+      run();
+      return;
+    }
+    const what = JSON.stringify([language.value, form.elements.lane.value, editor.text()]);
+    if (handedIn.what === what && Date.now() - handedIn.at < ON_ITS_WAY_MS) {
+      event.preventDefault();
+      notice.show("It is being handed in already. If nothing comes of it, try again in a few seconds.");
+    } else handedIn = { what, at: Date.now() };
   });
 
   document.addEventListener("keydown", (event) => {

@@ -2,6 +2,8 @@
 // too, for when the server cannot be reached. Every draft counts its revisions: a window that is behind overwrites nothing
 // and is told.
 
+import { ask } from "../parts/ask.js";
+
 const SAVE_AFTER_MS = 1500;
 const SAVE_AT_LEAST_EVERY_MS = 10_000;
 const RETRY_MS = 8000;
@@ -40,7 +42,7 @@ function shelf(scope) {
 /**
  * @param {{scope: string, address: string, token: string, stored: Record<string, {text: string, revision: number, at: number}>,
  *          onState: (state: "saved" | "saving" | "offline" | "refused" | "behind", detail: string | number) => void,
- *          onBehind: (language: string, newer: {text: string, revision: number, at: number}, mine: string) => void}} options
+ *          onBehind: (language: string, newer: {text: string, revision: number, at: number}) => void}} options
  *   `stored` is what the server had when it made the page; `at` is in milliseconds
  */
 export function drafts({ scope, address, token, stored, onState, onBehind }) {
@@ -50,20 +52,30 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
   let timer = 0;
   let firstChange = 0;
   let sending = null;
-  /** The languages in which another window is ahead: nothing is sent until the writer has chosen. */
-  const behind = new Set();
+  /** What another window has that is ahead, by language: nothing is sent until the writer has chosen. */
+  const behind = new Map();
+  /** What this window has, by language. What the browser keeps may be another tab's. */
+  const written = {};
 
   const revision = (language) => known[language]?.revision ?? 0;
 
   /** What to begin with: what the server has, unless this browser kept something that never got there. */
   function read(language) {
+    if (language in written) return { draft: { text: written[language], at: Date.now() }, other: null };
     const theirs = known[language] ?? null;
     const mine = local.read(language);
     if (!mine || mine.saved || mine.text === theirs?.text) return { draft: theirs, other: local.read(language, true) };
     // Older pages kept no revision: their drafts began from nothing.
     if ((mine.revision ?? 0) === revision(language)) return { draft: mine, other: local.read(language, true) };
-    local.write(language, mine, true);
-    return { draft: theirs, other: mine };
+    return { draft: theirs, other: setAside(language, mine) };
+  }
+
+  /** Keep a second text, unless a newer one is kept already; returns the one that is. */
+  function setAside(language, draft) {
+    const there = local.read(language, true);
+    if (there && there.at > draft.at) return there;
+    local.write(language, draft, true);
+    return draft;
   }
 
   function keep(language, text, saved) {
@@ -73,8 +85,13 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
 
   /** Keep this text here at once, and have it saved in a moment. */
   function change(language, text) {
+    written[language] = text;
+    if (behind.has(language)) {
+      local.write(language, { text, at: Date.now() }, true);
+      onState("behind", "");
+      return;
+    }
     keep(language, text, false);
-    if (behind.has(language)) return;
     waiting[language] = text;
     firstChange ||= Date.now();
     clearTimeout(timer);
@@ -93,7 +110,10 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
     for (let [language] = Object.keys(waiting); language; [language] = Object.keys(waiting)) {
       const text = waiting[language];
       delete waiting[language];
-      if (text === known[language]?.text) continue;
+      if (text === known[language]?.text) {
+        onState("saved", known[language].at);
+        continue;
+      }
       onState("saving", "");
       if (!(await put(language, text))) return;
     }
@@ -103,7 +123,7 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
   async function put(language, text) {
     let answer;
     try {
-      answer = await fetch(`${address}/${language}`, request(text, language));
+      answer = await ask(`${address}/${language}`, request(text, language));
     } catch {
       return later(language, text);
     }
@@ -111,7 +131,7 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
       accept(language, await answer.json());
       if (!(language in waiting)) keep(language, text, true);
       onState("saved", known[language].at);
-    } else if (answer.status === 409) await fallBehind(language, text);
+    } else if (answer.status === 409) return fallBehind(language, text);
     else if (answer.status >= 500 || answer.status === 429) return later(language, text);
     else onState("refused", (await answer.json().catch(() => ({}))).message ?? "The draft could not be saved.");
     return true;
@@ -138,19 +158,32 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
   }
 
   async function newest() {
-    const answer = await fetch(address);
-    return answer.ok ? answer.json() : [];
+    const answer = await ask(address);
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    return answer.json();
   }
 
   async function fallBehind(language, text) {
-    const theirs = (await newest().catch(() => [])).find((draft) => draft.language === language);
+    const all = await newest().catch(() => null);
+    const theirs = all?.find((draft) => draft.language === language);
+    // Without the newer one there is nothing to choose from: asked again.
+    if (!theirs) return later(language, text);
     // It may be this window's own text: the answer to saving it was lost.
-    if (theirs?.text === text) return accept(language, theirs);
-    behind.add(language);
+    if (theirs.text === text) {
+      accept(language, theirs);
+      onState("saved", known[language].at);
+    } else tell(language, theirs, written[language] ?? text);
+    return true;
+  }
+
+  function tell(language, theirs, mine) {
     delete waiting[language];
-    local.write(language, { text, at: Date.now() }, true);
+    if (mine !== known[language]?.text) local.write(language, { text: mine, at: Date.now() }, true);
+    // It is kept as the other one; the usual place is for who is ahead.
+    if (local.read(language)?.text === mine) local.forget(language);
+    behind.set(language, { text: theirs.text, revision: theirs.revision, at: Date.parse(theirs.saved_at) });
     onState("behind", "");
-    if (theirs) onBehind(language, { text: theirs.text, revision: theirs.revision, at: Date.parse(theirs.saved_at) }, text);
+    onBehind(language, behind.get(language));
   }
 
   /** The writer has seen the newer one: from here on theirs, or their own again, is what is saved. */
@@ -161,14 +194,12 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
 
   /** Whether another window saved something since: asked when somebody comes back to this one. */
   async function look(language, text) {
-    if (behind.has(language) || language in waiting || sending) return;
+    if (behind.has(language)) return onBehind(language, behind.get(language));
+    if (language in waiting || sending) return;
     const theirs = (await newest().catch(() => [])).find((draft) => draft.language === language);
-    if (!theirs || theirs.revision <= revision(language)) return;
-    if (theirs.text === text) return accept(language, theirs);
-    behind.add(language);
-    local.write(language, { text, at: Date.now() }, true);
-    onState("behind", "");
-    onBehind(language, { text: theirs.text, revision: theirs.revision, at: Date.parse(theirs.saved_at) }, text);
+    if (!theirs || theirs.revision <= revision(language) || language in waiting || sending) return;
+    if (theirs.text === text) accept(language, theirs);
+    else tell(language, theirs, text);
   }
 
   /** The page goes: what waits is sent along; in this browser it is kept anyway. */
@@ -179,5 +210,5 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
   }
 
   addEventListener("online", flush);
-  return { read, change, flush, settle, look, part, forgetOther: (language) => local.forget(language, true) };
+  return { read, setAside, change, flush, settle, look, part, forgetOther: (language) => local.forget(language, true) };
 }

@@ -1,5 +1,6 @@
 // A run's result beside the editor: the form is sent in the background, and the page that answers is where the panel's
 // content comes from, so that there is one set of templates.
+import { ask } from "../parts/ask.js";
 import { startLive } from "../parts/live.js";
 import { startTimes } from "../parts/times.js";
 
@@ -10,6 +11,7 @@ import { startTimes } from "../parts/times.js";
  */
 export function runPanel(panel, { onEnd, onLine }) {
   let stop = () => {};
+  let sending = false;
 
   // The listing with numbered lines is on the run's own page; here, a line is one in the editor.
   panel.addEventListener("click", (event) => {
@@ -41,28 +43,49 @@ export function runPanel(panel, { onEnd, onLine }) {
       if (region.dataset.live) stop = startLive(region, { onEnd: () => onEnd(frames()) });
       else onEnd(frames());
     } else {
-      body.replaceChildren(document.adoptNode(problem ?? title));
+      const said = problem ? [problem] : [title, ...page.querySelectorAll("#main .lede")].map(paragraph);
+      body.replaceChildren(...said.map((one) => document.adoptNode(one)));
     }
     panel.scrollIntoView({ block: "nearest" });
   }
 
-  async function run(form) {
+  const paragraph = (from) => {
+    const made = document.createElement("p");
+    made.textContent = from.textContent;
+    return made;
+  };
+
+  async function send(form) {
     stop();
+    say("Sending …");
     const body = new FormData(form);
     body.set("mode", "run");
     body.delete("file");
-    const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
+    const response = await ask(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     show(page, response.url);
   }
 
-  function fail() {
+  /** A key that is held down, or a second click, is the same run. */
+  async function run(form) {
+    if (sending) return;
+    sending = true;
+    await send(form).catch(fail);
+    sending = false;
+  }
+
+  function say(text) {
     const message = document.createElement("p");
-    message.textContent = "The server could not be reached. Your text is safe in this browser; try again in a moment.";
+    message.setAttribute("role", "status");
+    message.textContent = text;
     panel.hidden = false;
     panel.querySelector("[data-panel-link]").hidden = true;
     panel.querySelector("[data-panel-body]").replaceChildren(message);
   }
 
-  return { run: (form) => run(form).catch(fail) };
+  function fail() {
+    say("The server could not be reached. Your text is safe in this browser; try again in a moment.");
+  }
+
+  return { run };
 }

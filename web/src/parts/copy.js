@@ -1,11 +1,14 @@
 // Buttons that copy the text of the element they name.
+const labels = new WeakMap();
+
 export function startCopying() {
   document.addEventListener("click", async (event) => {
     const button = event.target instanceof Element && event.target.closest("[data-copy]");
     if (!button) return;
     const source = document.getElementById(button.dataset.copy);
     const text = source.dataset.text ?? source.textContent;
-    const label = button.textContent;
+    // Pressed again, it says for the moment something else than its name.
+    if (!labels.has(button)) labels.set(button, button.textContent);
     try {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
@@ -13,6 +16,6 @@ export function startCopying() {
       getSelection().selectAllChildren(source);
       button.textContent = "Selected: press Ctrl+C";
     }
-    setTimeout(() => (button.textContent = label), 2000);
+    setTimeout(() => (button.textContent = labels.get(button)), 2000);
   });
 }

@@ -63,7 +63,10 @@ function startArrows(rows) {
 function startPanel(root) {
   const panel = root.querySelector("[data-gradebook-panel]");
   let opened = null;
+  const isWritten = () => [...panel.querySelectorAll("input, textarea")].some((field) => field.value !== field.defaultValue);
+  const mayLeave = () => !isWritten() || confirm("Leave this grade? What you wrote about it is not sent yet.");
   const close = () => {
+    if (!mayLeave()) return;
     panel.hidden = true;
     panel.replaceChildren();
     opened?.focus();
@@ -84,6 +87,7 @@ function startPanel(root) {
     const link = event.target.closest("td a");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || window.innerWidth < 900) return;
     event.preventDefault();
+    if (!mayLeave()) return;
     open(link).catch(() => location.assign(link.href));
   });
   document.addEventListener("keydown", (event) => {

@@ -1,8 +1,10 @@
 // Keeps a region's parts as the server has them. The server sends a part's HTML, made by the same templates as the page,
 // only when it changed; parts are the elements with `data-part` inside the region.
+import { ask } from "./ask.js";
 import { startTimes } from "./times.js";
 
 const RETRY_MS = 2000;
+const RETRY_AT_MOST_MS = 30_000;
 
 /** Put new HTML into a part, keeping open what the reader opened and the focus where it was. */
 function replace(part, html) {
@@ -17,6 +19,19 @@ function replace(part, html) {
   startTimes(part);
 }
 
+async function loginEnded() {
+  const answer = await ask("/api/v1/me").catch(() => null);
+  return answer?.status === 401;
+}
+
+/** No connection will come before somebody logs in. */
+function sayLoginEnded(notice) {
+  const link = document.createElement("a");
+  link.href = `/login?next=${encodeURIComponent(location.pathname)}`;
+  link.textContent = "Log in";
+  notice.querySelector("span").replaceChildren("Your login has ended; nothing of yours depends on it. ", link, " to see more.");
+}
+
 /**
  * Follow a region until the server says that its state is final.
  * @param {HTMLElement} region with `data-live`, the stream's address
@@ -26,17 +41,23 @@ function replace(part, html) {
 export function startLive(region, { onEnd } = {}) {
   let source = null;
   let retry = 0;
+  let pause = RETRY_MS;
+  let over = false;
   const notice = region.querySelector("[data-live-lost]");
   const connected = (is) => notice && (notice.hidden = is);
 
   function stop() {
+    over = true;
     clearTimeout(retry);
     source?.close();
   }
 
   function connect() {
     source = new EventSource(region.dataset.live);
-    source.addEventListener("open", () => connected(true));
+    source.addEventListener("open", () => {
+      pause = RETRY_MS;
+      connected(true);
+    });
     source.addEventListener("part", (event) => {
       const { name, html } = JSON.parse(event.data);
       const part = region.querySelector(`[data-part="${CSS.escape(name)}"]`);
@@ -50,12 +71,16 @@ export function startLive(region, { onEnd } = {}) {
       delete region.dataset.live;
       onEnd?.();
     });
-    source.addEventListener("error", () => {
+    source.addEventListener("error", async () => {
       connected(false);
       // The browser reconnects by itself unless the answer was no stream at all.
       if (source.readyState !== EventSource.CLOSED) return;
-      stop();
-      retry = setTimeout(connect, RETRY_MS);
+      if (await loginEnded()) {
+        if (notice) sayLoginEnded(notice);
+      } else if (!over) {
+        retry = setTimeout(connect, pause);
+        pause = Math.min(2 * pause, RETRY_AT_MOST_MS);
+      }
     });
   }
 

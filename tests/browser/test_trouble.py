@@ -1,0 +1,262 @@
+"""A deadline night: a double click, a login that ended, a network that comes and goes, two windows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+from sqlalchemy import delete, func, select
+
+from server.models import LoginSession, Mode, Submission, User
+from tests.browser import results
+from tests.browser.conftest import Watched
+from tests.browser.stage import Stage
+from tests.browser.test_editor import editor, shown
+from tests.browser.test_student import SAVED, state
+from tests.browser.test_the_whole_way import write
+
+pytestmark = pytest.mark.browser
+WHO = "bob"
+AGAIN = "**/api/v1/courses/*/assignments/*/drafts"
+SAVING = "**/api/v1/courses/*/assignments/*/drafts/*"
+
+
+@pytest.fixture(autouse=True)
+def _patient() -> Iterator[None]:
+    expect.set_options(timeout=30_000)
+    yield
+    expect.set_options(timeout=5_000)
+
+
+def _handed_in(stage: Stage, mode: Mode) -> int:
+    with stage.database.reading() as session:
+        mine = select(func.count(Submission.id)).join(User).where(User.email == f"{WHO}@example.org")
+        return session.scalar(mine.where(Submission.mode == mode)) or 0
+
+
+def _end_logins(stage: Stage) -> None:
+    with stage.database.transaction() as session:
+        user = session.scalars(select(User).where(User.email == f"{WHO}@example.org")).one()
+        session.execute(delete(LoginSession).where(LoginSession.user_id == user.id))
+
+
+def _notice(page: Page):  # Playwright's locator
+    return page.locator("[data-draft-notice]")
+
+
+def _grade_all(stage: Stage) -> None:
+    """The stage is shared: what waits would be the next that another test claims."""
+    while (task := stage.next_task()) is not None:
+        stage.finish(task, results.passed())
+
+
+def test_a_double_click_hands_in_once(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    write(page, "# once\n")
+    # What would leave the page is counted, and stays here: as with a server that takes its time.
+    page.evaluate("""() => {
+      window.sent = 0;
+      document.querySelector("form[data-editor]").addEventListener("submit", (event) => {
+        window.sent += event.defaultPrevented ? 0 : 1;
+        event.preventDefault();
+      });
+    }""")
+    button = page.get_by_role("button", name="Submit")
+    for _ in range(3):
+        button.click()
+    expect(_notice(page)).to_contain_text("being handed in already")
+    assert page.evaluate("window.sent") == 1
+    write(page, "# another\n")
+    button.click()
+    assert page.evaluate("window.sent") == 2
+
+
+def test_keys_that_are_held_down_run_once(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    write(page, "# once\n")
+    before = _handed_in(a_stage, Mode.run)
+    for _ in range(4):
+        page.keyboard.press("ControlOrMeta+Enter")
+    expect(page.locator("[data-run-panel] [data-part=head]")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert _handed_in(a_stage, Mode.run) == before + 1
+    _grade_all(a_stage)
+
+
+def test_a_run_after_the_login_ended_says_what_to_do(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("401")
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    write(page, "# still here\n")
+    _end_logins(a_stage)
+    page.keyboard.press("ControlOrMeta+Enter")
+    panel = page.get_by_role("region", name="Result of your run")
+    expect(panel).to_contain_text("Your login has ended")
+    expect(panel).to_contain_text("Log in in another tab")
+    assert "# still here" in shown(page)
+
+
+def test_a_run_that_gets_no_answer_says_so(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    page.clock.install()
+    editor(page, a_stage, "vector_add")
+    page.route("**/assignments/vector_add/submissions", lambda _route: None)
+    page.locator(".cm-content").focus()
+    page.keyboard.press("ControlOrMeta+Enter")
+    panel = page.get_by_role("region", name="Result of your run")
+    expect(panel).to_contain_text("Sending")
+    page.clock.fast_forward(60_000)
+    expect(panel).to_contain_text("could not be reached")
+
+
+def test_a_page_whose_login_ended_does_not_blame_the_network(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.extend(["401", "MIME type", "EventSource"])
+    waiting = a_stage.submit("# waits\n", email=f"{WHO}@example.org")
+    page = watched.page(login=WHO)
+    page.goto(f"{a_stage.url}/submissions/{waiting}")
+    expect(page.locator("[data-part=head]")).to_contain_text("Queued")
+    _end_logins(a_stage)
+    _grade_all(a_stage)
+    lost = page.locator("[data-live-lost]")
+    expect(lost).to_contain_text("Your login has ended")
+    expect(lost.get_by_role("link", name="Log in")).to_be_visible()
+
+
+def _behind(watched: Watched, stage: Stage, slug: str) -> tuple[Page, Page]:
+    """Two windows; the first, which wrote `# mine`, is behind the second."""
+    watched.expected.append("409")
+    first, second = watched.page(login=WHO), watched.page(login=WHO)
+    editor(first, stage, slug)
+    editor(second, stage, slug)
+    write(second, f"# the newer of {slug}")
+    expect(state(second)).to_have_text(SAVED)
+    write(first, "# mine")
+    expect(_notice(first)).to_contain_text("Another window saved a newer draft")
+    return first, second
+
+
+def test_what_is_written_while_behind_comes_back_whole(watched: Watched, a_stage: Stage) -> None:
+    first, _ = _behind(watched, a_stage, "saxpy")
+    first.locator(".cm-content").focus()
+    first.keyboard.press("ControlOrMeta+End")
+    first.keyboard.insert_text(", and ten minutes more")
+    first.get_by_role("button", name="Show the newer one").click()
+    first.get_by_role("button", name="Back to mine").click()
+    assert shown(first) == "# mine, and ten minutes more"
+
+
+def test_what_is_written_while_behind_outlives_the_window(watched: Watched, a_stage: Stage) -> None:
+    first, _ = _behind(watched, a_stage, "transpose")
+    first.locator(".cm-content").focus()
+    first.keyboard.press("ControlOrMeta+End")
+    first.keyboard.insert_text(", and ten minutes more")
+    # The window that is ahead may be another tab of the same browser, which shares what is kept in it.
+    tab = first.context.new_page()
+    editor(tab, a_stage, "transpose")
+    write(tab, "# ahead")
+    expect(state(tab)).to_have_text(SAVED)
+    first.close()
+    tab.reload()
+    tab.get_by_role("button", name="Show it").click()
+    assert shown(tab) == "# mine, and ten minutes more"
+
+
+def test_being_behind_is_said_again_where_a_language_was_changed(watched: Watched, a_stage: Stage) -> None:
+    first, _ = _behind(watched, a_stage, "reduction")
+    first.get_by_label("Language").select_option("cuda")
+    first.get_by_label("Language").select_option("triton")
+    assert shown(first) == "# mine"
+    expect(_notice(first)).to_contain_text("Another window saved a newer draft")
+    first.get_by_role("button", name="Keep mine").click()
+    expect(state(first)).to_have_text(SAVED)
+
+
+def test_a_network_that_breaks_while_behind_leaves_nobody_stuck(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.extend(["409", "ERR_FAILED"])
+    first, second = watched.page(login=WHO), watched.page(login=WHO)
+    editor(first, a_stage, "softmax")
+    editor(second, a_stage, "softmax")
+    write(second, "# the newer of softmax")
+    expect(state(second)).to_have_text(SAVED)
+
+    def refuse(route: Route) -> None:
+        route.abort()
+
+    first.route(AGAIN, refuse)
+    write(first, "# mine")
+    expect(state(first)).to_contain_text("kept in this browser")
+    first.unroute(AGAIN, refuse)
+    expect(_notice(first)).to_contain_text("Another window saved a newer draft")
+
+
+def test_a_draft_is_not_written_over_by_an_older_version(watched: Watched, a_stage: Stage) -> None:
+    version = a_stage.grade(results.wrong(), results.WRONG_SOURCE, email=f"{WHO}@example.org", slug="layernorm")
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "layernorm")
+    write(page, "# an evening's work")
+    expect(state(page)).to_have_text(SAVED)
+    page.goto(f"{a_stage.assignment_url('layernorm')}?version={version}")
+    expect(page.locator(".cm-content")).to_contain_text("n // block")
+    expect(_notice(page)).to_contain_text("is kept in this browser")
+    write(page, "# a small change")
+    expect(state(page)).to_have_text(SAVED)
+    editor(page, a_stage, "layernorm")
+    page.get_by_role("button", name="Show it").click()
+    assert shown(page) == "# an evening's work"
+
+
+def test_a_draft_that_gets_no_answer_is_sent_again(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    page.clock.install()
+    editor(page, a_stage, "matmul_tiled")
+    hung = []
+
+    def hang(route: Route) -> None:
+        hung.append(route)
+
+    page.route(SAVING, hang)
+    write(page, "# into the void")
+    page.clock.run_for(2_000)
+    expect(state(page)).to_contain_text("Saving")
+    page.clock.run_for(40_000)
+    expect(state(page)).to_contain_text("kept in this browser")
+    page.unroute(SAVING, hang)
+    page.clock.run_for(10_000)
+    expect(state(page)).to_have_text(SAVED)
+
+
+def test_the_focus_goes_on_where_a_notice_was_answered(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    page.get_by_role("button", name="Reset").press("Enter")
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.locator(".cm-content")).to_be_focused()
+
+
+def test_a_button_that_copies_has_its_name_again(watched: Watched, a_stage: Stage) -> None:
+    submission = a_stage.grade(results.wrong(), results.WRONG_SOURCE, email=f"{WHO}@example.org")
+    page = watched.page(login=WHO)
+    page.goto(f"{a_stage.url}/submissions/{submission}")
+    button = page.locator("[data-copy]")
+    button.click()
+    expect(button).to_have_text(re.compile("Copied|Selected"))
+    button.click()
+    page.wait_for_timeout(2500)
+    expect(button).to_have_text("Copy")
+
+
+def test_escape_closes_no_grade_that_somebody_writes_about(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.goto(f"{a_stage.course_url}/gradebook")
+    page.locator("[data-gradebook] tbody td a").first.click()
+    reason = page.get_by_label("Why", exact=True)
+    reason.fill("The node was down that night")
+    reason.press("Escape")
+    assert reason.input_value() == "The node was down that night"
+    reason.fill("")
+    reason.press("Escape")
+    expect(page.locator("[data-gradebook-panel]")).to_be_hidden()
