@@ -27,6 +27,10 @@ front_subnet() {
 
 secret database_password
 secret redis_password
+secret metrics_token
+# Empty until somebody has one; a file that is not there would keep every container from starting.
+[ -e "$site/mail_password" ] || : >"$site/mail_password"
+[ -e "$site/server.env" ] || echo "# Settings of README.md for the server, LADDER_NAME=value, one a line; no secrets." >"$site/server.env"
 # The prefix says to the server that it is a node's.
 [ -s "$site/worker_token" ] || echo "kn_$(openssl rand -hex 32)" >"$site/worker_token"
 [ -s "$site/database_url" ] || echo "postgresql://ladder:$(cat "$site/database_password")@db/ladder" >"$site/database_url"
@@ -63,4 +67,4 @@ if [ ! -s "$site/tls_certificate" ]; then
         -keyout "$site/tls_key" -out "$site/tls_certificate" 2>/dev/null
 fi
 # The folder lets nobody in but its owner; the files themselves are read in containers by users of other numbers.
-chmod 0444 "$site"/database_* "$site"/redis_password "$site"/broker_url "$site"/worker_token "$site"/tls_*
+chmod 0444 "$site"/database_* "$site"/redis_password "$site"/broker_url "$site"/metrics_token "$site"/mail_password "$site"/worker_token "$site"/tls_*

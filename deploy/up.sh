@@ -23,6 +23,8 @@ if [ "${LADDER_BUILD:-}" = always ] || ! image server || ! image worker; then
     sh deploy/make_wheels.sh
     build server "$base"
     build worker "$base"
+    # Tables change under nobody: what runs is of the version before, and would write what the new one does not expect.
+    sh deploy/compose.sh stop dispatcher recorder web
 fi
 
 echo "starting"

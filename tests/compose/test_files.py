@@ -80,3 +80,124 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     # Units that it names and this machine lacks are no fault of its own.
     faults = [line for line in done.stderr.splitlines() if unit.name in line and "not found" not in line]
     assert faults == []
+
+
+@pytest.fixture
+def stubbed(tmp_path: Path) -> dict[str, str]:
+    """A copy of the deployment's files, where `docker` and `python` only write down how they were called."""
+    shutil.copytree(ROOT / "deploy", tmp_path / "deploy", ignore=shutil.ignore_patterns("build", "site"))
+    for folder in ("bin", "web/templates", "web/static"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("docker", "python"):
+        stub = tmp_path / "bin" / name
+        stub.write_text(f'#!/bin/sh\necho "{name} $*" >>"{tmp_path}/calls"\n')
+        stub.chmod(0o755)
+    return {
+        "PATH": f"{tmp_path}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+        "PYTHON": str(tmp_path / "bin" / "python"),
+        "LADDER_SITE": str(tmp_path / "deploy" / "site"),
+        "LADDER_HOST": "ladder.example",
+    }
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to the containers' user")
+
+
+def _called(tmp_path: Path, environ: dict[str, str], script: str, *arguments: str) -> list[str]:
+    """The compose commands that a script gave, in order."""
+    (tmp_path / "calls").write_text("")
+    run("sh", str(tmp_path / "deploy" / script), *arguments, env=environ)
+    calls = (tmp_path / "calls").read_text().splitlines()
+    return [call for call in calls if call.startswith("docker compose ") and not call.endswith(" version")]
+
+
+def _place(calls: list[str], words: str) -> int:
+    found = [place for place, call in enumerate(calls) if words in call]
+    assert found, f"nothing calls {words}: {calls}"
+    return found[0]
+
+
+def test_an_upgrade_stops_the_old_version_before_the_tables_change(stubbed: dict[str, str], tmp_path: Path) -> None:
+    """An old dispatcher or web tier on new tables writes what the new one does not expect."""
+    calls = _called(tmp_path, {**stubbed, "LADDER_BUILD": "always"}, "up.sh")
+    assert _place(calls, "stop dispatcher recorder web") < _place(calls, "up --detach")
+
+
+def test_a_start_without_a_new_version_stops_nothing(stubbed: dict[str, str], tmp_path: Path) -> None:
+    assert not any(" stop " in call for call in _called(tmp_path, stubbed, "up.sh"))
+
+
+@as_root
+def test_a_backup_outlives_the_container_that_makes_it(stubbed: dict[str, str], tmp_path: Path) -> None:
+    run("sh", str(tmp_path / "deploy" / "make_site.sh"), env=stubbed)
+    folder = tmp_path / "kept"
+    (call,) = _called(tmp_path, stubbed, "backup.sh", str(folder), "7")
+    assert f"--volume {folder}:/backups" in call
+    assert re.search(r"migrate ladder admin backup /backups/ladder-\d{4}-\d\d-\d\d-\d{6}\.ladder --keep 7$", call)
+    assert folder.stat().st_mode & 0o077 == 0
+    assert folder.stat().st_uid == int(re.findall(r"user: \"(\d+):", _compose())[0])
+
+
+@as_root
+def test_a_restore_goes_into_a_new_database_and_only_then_is_that_one_used(
+    stubbed: dict[str, str], tmp_path: Path
+) -> None:
+    run("sh", str(tmp_path / "deploy" / "make_site.sh"), env=stubbed)
+    url, file = tmp_path / "deploy" / "site" / "database_url", tmp_path / "one.ladder"
+    before = url.read_text().strip()
+    file.write_text("a backup")
+    calls = _called(tmp_path, stubbed, "restore.sh", str(file))
+    assert _place(calls, "stop dispatcher recorder web") < _place(calls, "createdb")
+    assert _place(calls, "createdb") < _place(calls, "ladder admin restore /backups/one.ladder")
+    assert re.fullmatch(re.escape(before) + r"_\d{14}", url.read_text().strip())
+    assert url.stat().st_mode & 0o777 == 0o444
+    assert (tmp_path / "deploy" / "site" / "database_url.before").read_text().strip() == before
+
+
+@as_root
+def test_a_restore_that_fails_leaves_the_database_that_is_used(stubbed: dict[str, str], tmp_path: Path) -> None:
+    run("sh", str(tmp_path / "deploy" / "make_site.sh"), env=stubbed)
+    url, file = tmp_path / "deploy" / "site" / "database_url", tmp_path / "one.ladder"
+    before = url.read_text()
+    file.write_text("no backup")
+    stub = tmp_path / "bin" / "docker"
+    stub.write_text('#!/bin/sh\ncase "$*" in *"admin restore"*) exit 1 ;; esac\n')
+    done = subprocess.run(
+        ["sh", str(tmp_path / "deploy" / "restore.sh"), str(file)], env=stubbed, capture_output=True, check=False
+    )
+    assert done.returncode != 0
+    assert url.read_text() == before
+
+
+def test_the_servers_home_outlives_its_containers() -> None:
+    """The key that signs receipts is in it, and mail while no mail server is named."""
+    text = _compose()
+    home = re.findall(r"LADDER_HOME: (\S+)", text)[0]
+    assert f'volumes: ["home:{home}"]' in text.split("x-settings:")[0]
+    migrate = text.split("  migrate:")[1].split("\n\n")[0]
+    assert f'- "home:{home}"' in migrate
+    dockerfile = (ROOT / "deploy" / "Dockerfile.server").read_text()
+    # A volume that is made takes its owner from the image.
+    assert f"install -d -o 10001 -g 10001 -m 0700 {home}" in dockerfile
+    # The database's own program, which a backup runs.
+    assert "pg_dump" in dockerfile
+
+
+def test_every_setting_of_the_server_can_be_given() -> None:
+    """What has no line of its own stands in a file of the site; secrets stand in files that it does not name."""
+    text = _compose()
+    assert 'env_file: ["${LADDER_SITE:-./deploy/site}/server.env"]' in text.split("x-settings:")[0]
+    for name in ("metrics_token", "mail_password"):
+        assert f"LADDER_{name.upper()}_FILE: /run/secrets/{name}" in text
+        assert f'{name}: {{file: "${{LADDER_SITE:-./deploy/site}}/{name}"}}' in text
+
+
+def test_a_site_has_every_file_that_compose_names(stubbed: dict[str, str], tmp_path: Path) -> None:
+    run("sh", str(tmp_path / "deploy" / "make_site.sh"), env=stubbed)
+    named = set(re.findall(r"\$\{LADDER_SITE:-\./deploy/site\}/(\w+(?:\.env)?)\"", _compose()))
+    assert named <= {path.name for path in (tmp_path / "deploy" / "site").iterdir()}
+    assert {"server.env", "metrics_token", "mail_password", "database_url"} <= named
+
+
+def _compose() -> str:
+    return (ROOT / "docker-compose.yml").read_text()
