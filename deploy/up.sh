@@ -20,11 +20,15 @@ if [ "$LADDER_IMAGES" = local ]; then
 fi
 if [ "${LADDER_BUILD:-}" = always ] || ! image server || ! image worker; then
     echo "building the images"
+    : >"$LADDER_SITE/new_images" # Stays where one of them cannot be built: the next start may use the other.
     sh deploy/make_wheels.sh
     build server "$base"
     build worker "$base"
+fi
+if [ -e "$LADDER_SITE/new_images" ]; then
     # Tables change under nobody: what runs is of the version before, and would write what the new one does not expect.
     sh deploy/compose.sh stop dispatcher recorder web
+    rm "$LADDER_SITE/new_images"
 fi
 
 echo "starting"

@@ -123,6 +123,22 @@ def test_an_upgrade_stops_the_old_version_before_the_tables_change(stubbed: dict
     assert _place(calls, "stop dispatcher recorder web") < _place(calls, "up --detach")
 
 
+def test_an_upgrade_whose_build_failed_half_way_stops_it_at_the_next_start(
+    stubbed: dict[str, str], tmp_path: Path
+) -> None:
+    stub = tmp_path / "bin" / "docker"
+    kept = stub.read_text()
+    stub.write_text(f'{kept}case "$*" in *Dockerfile.worker*) exit 1 ;; esac\n')
+    done = subprocess.run(
+        ["sh", str(tmp_path / "deploy" / "up.sh")], env={**stubbed, "LADDER_BUILD": "always"}, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    stub.write_text(kept)
+    calls = _called(tmp_path, stubbed, "up.sh")
+    assert _place(calls, "stop dispatcher recorder web") < _place(calls, "up --detach")
+
+
 def test_a_start_without_a_new_version_stops_nothing(stubbed: dict[str, str], tmp_path: Path) -> None:
     assert not any(" stop " in call for call in _called(tmp_path, stubbed, "up.sh"))
 
@@ -131,6 +147,11 @@ def test_a_start_without_a_new_version_stops_nothing(stubbed: dict[str, str], tm
 def test_a_backup_outlives_the_container_that_makes_it(stubbed: dict[str, str], tmp_path: Path) -> None:
     run("sh", str(tmp_path / "deploy" / "make_site.sh"), env=stubbed)
     folder = tmp_path / "kept"
+    mine = subprocess.run(
+        ["sh", str(tmp_path / "deploy" / "backup.sh"), str(tmp_path)], env=stubbed, capture_output=True, check=False
+    )
+    assert mine.returncode != 0
+    assert b"somebody else" in mine.stderr
     (call,) = _called(tmp_path, stubbed, "backup.sh", str(folder), "7")
     assert f"--volume {folder}:/backups" in call
     assert re.search(r"migrate ladder admin backup /backups/ladder-\d{4}-\d\d-\d\d-\d{6}\.ladder --keep 7$", call)
@@ -149,9 +170,12 @@ def test_a_restore_goes_into_a_new_database_and_only_then_is_that_one_used(
     calls = _called(tmp_path, stubbed, "restore.sh", str(file))
     assert _place(calls, "stop dispatcher recorder web") < _place(calls, "createdb")
     assert _place(calls, "createdb") < _place(calls, "ladder admin restore /backups/one.ladder")
-    assert re.fullmatch(re.escape(before) + r"_\d{14}", url.read_text().strip())
-    assert url.stat().st_mode & 0o777 == 0o444
-    assert (tmp_path / "deploy" / "site" / "database_url.before").read_text().strip() == before
+    renamed = [call for call in calls if "RENAME" in call]
+    assert calls[-1:] == renamed
+    assert re.search(r'"ladder" RENAME TO "ladder_before_\d{14}" .*"ladder_new_\d{14}" RENAME TO "ladder"$', renamed[0])
+    # On an empty volume, after this, the database that the site names is the one that is made.
+    assert url.read_text().strip() == before
+    assert not list(tmp_path.glob(".restore-*"))
 
 
 @as_root
@@ -161,12 +185,17 @@ def test_a_restore_that_fails_leaves_the_database_that_is_used(stubbed: dict[str
     before = url.read_text()
     file.write_text("no backup")
     stub = tmp_path / "bin" / "docker"
-    stub.write_text('#!/bin/sh\ncase "$*" in *"admin restore"*) exit 1 ;; esac\n')
+    refusing = 'case "$*" in *"admin restore"*) exit 1 ;; esac'
+    stub.write_text(f'#!/bin/sh\n{refusing}\necho "docker $*" >>"{tmp_path}/calls"\n')
     done = subprocess.run(
         ["sh", str(tmp_path / "deploy" / "restore.sh"), str(file)], env=stubbed, capture_output=True, check=False
     )
     assert done.returncode != 0
+    assert b"`make compose-up` starts what was there" in done.stderr
     assert url.read_text() == before
+    calls = (tmp_path / "calls").read_text()
+    assert "dropdb --if-exists" in calls.splitlines()[-1]
+    assert "RENAME" not in calls
 
 
 def test_the_servers_home_outlives_its_containers() -> None:

@@ -86,6 +86,17 @@ def test_a_backup_is_made_noted_and_restored_elsewhere(admin, world, tmp_path):
         assert "All submissions are accounted for" in said
 
 
+def test_what_was_out_of_balance_is_restored_as_it_was_and_told(admin, world, tmp_path):
+    """Runbooks say: make a backup first. That one has to be of use."""
+    world.submit()
+    with world.database.transaction() as session:
+        session.execute(update(Submission).values(source=b"def other(): pass"))
+    admin("backup", tmp_path / "one.ladder")
+    if world.database.engine.dialect.name == "sqlite":
+        said = admin("restore", tmp_path / "one.ladder", LADDER_DATABASE_URL=f"sqlite:///{tmp_path / 'other.sqlite'}")
+        assert "As in the backup, not all is accounted for" in said
+
+
 def test_what_failed_is_graded_again_and_costs_nothing(admin, world):
     assert "Nothing has failed" in admin("requeue-failed")
     first, second = fail(world), fail(world)
