@@ -242,11 +242,20 @@ def _erase_words(session: Session, user: User) -> None:
     looks = update(FindingLook).where(FindingLook.submission_id.in_(work), FindingLook.reason != "")
     session.execute(looks.values(reason=ERASED))
     asked = select(RegradeRequest.id).where(RegradeRequest.user_id == user.id)
-    said = or_(RegradeMessage.request_id.in_(asked), RegradeMessage.author_id == user.id)
-    session.execute(update(RegradeMessage).where(said).values(text=ERASED))
-    # A proposal that accepting a request made has the answer as its reason.
-    made = select(RegradeRequest.regrade_id).where(RegradeRequest.user_id == user.id)
+    session.execute(update(RegradeMessage).where(RegradeMessage.request_id.in_(asked)).values(text=ERASED))
+    _erase_answers(session, user)
+
+
+def _erase_answers(session: Session, user: User) -> None:
+    """The reasons of proposals that accepting their requests made: they are the answers; and the trail has them too."""
+    accepted = (AuditEntry.action == "regrade_request.accepted", AuditEntry.about_id == user.id)
+    details = session.scalars(select(AuditEntry.detail).where(*accepted)).all()
+    made = {detail["regrade"] for detail in details if detail.get("regrade") is not None}
     session.execute(update(Regrade).where(Regrade.id.in_(made)).values(reason=ERASED))
+    told = select(AuditEntry).where(AuditEntry.action.startswith("regrade."), AuditEntry.reason != "")
+    for entry in session.scalars(told) if made else ():
+        if entry.detail.get("regrade") in made:
+            entry.reason = ERASED
 
 
 def _erase_suspicions(session: Session, user: User) -> None:

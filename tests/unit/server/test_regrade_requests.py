@@ -31,6 +31,8 @@ from server.models import (
 )
 from server.regrades import asking, inbox, requests, rules
 from server.regrades.inbox import Box
+from server.terms import erasure
+from tests.doubles.database import everything_in
 from tests.doubles.world import World, passed, wrong
 
 GPU = {"lane": Lane.h200, "node": "forge"}
@@ -312,6 +314,23 @@ def test_accepting_drafts_a_regrade_of_one_and_tells_the_student(world):
         assert (told.user_id, told.url) == (item.user_id, f"/courses/gpu/regrade-requests/{request}")
         assert read(world, request).regrade_id == regrade.id
         assert session.scalars(select(AuditEntry.action)).all()[-1] == "regrade_request.accepted"
+
+
+def test_answers_go_with_who_is_erased_and_stay_with_who_is_not(world):
+    name, other = world.grade(wrong(), **GPU), world.grade(wrong(), "Bob", **GPU)
+    request, bobs = ask(world, name, "I am ill."), ask(world, other, name="Bob")
+    for words in ("So you are ill: yes.", "Ill again: yes."):
+        answer(world, request, RequestState.accepted, words)
+        if read(world, request).reopened_at is None:
+            act(world, requests.reopen, request, "I am ill again.")
+    answer(world, bobs, RequestState.accepted, "Bob is right.")
+    with world.database.transaction() as session:
+        for person in ("Alice", "Tom"):
+            user = session.scalars(select(User).where(User.name == person)).one()
+            erasure.erase_account(session, user, now=world.now)
+    left = everything_in(world.database)
+    assert " ill" not in left.lower()
+    assert left.count("Bob is right.") >= 3  # In the thread, of the proposal, in the trail.
 
 
 def test_staff_are_told_of_what_students_say_and_never_of_their_own(world):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
-from sqlalchemy import delete, func, inspect, select, text
+from sqlalchemy import delete, func, select
 
 from server import cli
 from server.accounts import service as accounts
@@ -34,6 +34,7 @@ from server.submissions import service as submissions
 from server.terms import erasure, settings
 from server.terms import service as terms
 from server.terms.settings import LateRules, Settings
+from tests.doubles.database import everything_in
 
 COURSE, RUNG = "gpu", "add_one"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -204,15 +205,6 @@ def test_what_cannot_be_cloned_leaves_nothing(do, database, wrong, kind):
         assert session.scalars(select(func.count()).select_from(Course)).one() == 2
 
 
-def _everything(database) -> str:
-    """All that the database holds, as text."""
-    found = []
-    with database.reading() as session:
-        for name in inspect(session.connection()).get_table_names():
-            found += [str(row) for row in session.execute(text(f'SELECT * FROM "{name}"'))]
-    return "\n".join(found)
-
-
 MARKS = ("dora@example.org", "Dora Deer", "31415926", "section-of-dora", "her broken leg")
 
 
@@ -253,12 +245,12 @@ def _erase(session, user):
 
 
 def test_who_is_erased_cannot_be_told_from_what_stays(database, dora, site, config):
-    assert all(mark in _everything(database) for mark in MARKS)
+    assert all(mark in everything_in(database) for mark in MARKS)
     handle = dora.handle
     program = site.bearer(dora)
     with database.transaction() as session:
         _erase(session, dora)
-    left = _everything(database).replace("# Dora Deer wrote this", "")
+    left = everything_in(database).replace("# Dora Deer wrote this", "")
     assert [mark for mark in (*MARKS, handle) if mark in left] == []
     assert program.get("/api/v1/me").status_code == 401
     with database.reading() as session:
@@ -275,7 +267,7 @@ def test_where_a_course_keeps_no_work_the_sources_go_too(do, database, dora):
     do(_change(replace(WANTED, keeps_erased_work=False)))
     with database.transaction() as session:
         _erase(session, dora)
-    assert "Dora" not in _everything(database)
+    assert "Dora" not in everything_in(database)
     with database.reading() as session:
         made = session.scalars(select(Submission).where(Submission.user_id == dora.id)).one()
         assert submissions.source_of(session, made) == b""
@@ -363,7 +355,7 @@ def test_the_list_of_marks_can_fail(database, people):
     """What is looked for is found where it is."""
     with database.transaction() as session:
         audit.record(session, action="test.left", subject="user:1", detail={"note": "31415926"})
-    assert "31415926" in _everything(database)
+    assert "31415926" in everything_in(database)
     with database.transaction() as session:
         session.execute(delete(AuditEntry))
         assert session.scalars(select(func.count()).select_from(LoginSession)).one() == 0
