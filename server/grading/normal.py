@@ -56,24 +56,35 @@ class _Quiet(ast.NodeTransformer):
 def _cuda(text: str) -> str:
     """Tokens with one space between them; an end of line counts where a preprocessor's line ends."""
     lines: list[list[str]] = [[]]
+    touches = False
     for found in _CUDA_TOKEN.finditer(text):
         if found["line"]:
             lines.append([])
+        elif touches and found["text"] == "(" and _defines(lines[-1]):
+            # With a space between them the name would have no parameters.
+            lines[-1][-1] += "("
         elif found["text"]:
             lines[-1].append(found["text"])
+        touches = bool(found["text"])
     return "".join(_joined(tokens) for tokens in lines if tokens)
+
+
+def _defines(tokens: list[str]) -> bool:
+    """Whether the last of these is the name of a macro."""
+    return tokens[:-1] == ["#", "define"]
 
 
 def _joined(tokens: list[str]) -> str:
     line = tokens[0]
     for before, token in pairwise(tokens):
-        line += token if _is_one_word(before[-1], token[0]) else f" {token}"
+        line += token if _is_one_word(before, token) else f" {token}"
     return f"\n{line}\n" if tokens[0] == "#" else f"{line} "
 
 
-def _is_one_word(end: str, begin: str) -> bool:
-    """Whether two tokens are taken as one where no space is between them: `threadIdx .x` is `threadIdx.x`."""
-    return "." in end + begin and _in_word(end) and _in_word(begin)
+def _is_one_word(before: str, token: str) -> bool:
+    """Whether a space between two tokens says nothing: `threadIdx .x` is `threadIdx.x`, and `1. f` is not `1.f`."""
+    end, begin = before[-1], token[0]
+    return "." in end + begin and _in_word(end) and _in_word(begin) and not before.lstrip(".")[:1].isdigit()
 
 
 def _in_word(character: str) -> bool:

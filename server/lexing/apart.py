@@ -24,7 +24,11 @@ _KNOWN = 1000
 
 
 class NotLexedError(Exception):
-    """It was not lexed in the time that it may take, or there is no process to do it."""
+    """It was not lexed in the time that it may take."""
+
+
+class NoLexerError(NotLexedError):
+    """There is no process to do it, or it died; it may be otherwise the next time."""
 
 
 class Lexing:
@@ -39,8 +43,8 @@ class Lexing:
         """Every character of the code, in order.
 
         Raises:
-            NotLexedError: it takes more than so many seconds of processor time, there was no turn for it, or the
-                process could not be begun or has died.
+            NotLexedError: it takes more than so many seconds of processor time, or there was no turn for it.
+            NoLexerError: the process could not be begun, or has died.
         """
         key = hashlib.blake2b(f"{language}\n{code}".encode(errors="surrogatepass"), digest_size=16).digest()
         if key in self._too_long or not self._lock.acquire(timeout=_WAIT_S):
@@ -53,7 +57,7 @@ class Lexing:
         except (OSError, EOFError, ValueError) as error:
             # Perhaps the machine's fault and not the source's: it may ask again.
             self.close()
-            raise NotLexedError from error
+            raise NoLexerError(str(error)) from error
         finally:
             self._lock.release()
         return [(string_to_tokentype(kind.removeprefix("Token.")), value) for kind, value in found]

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from server import stale
 from server.alerts import service as alerts
 from server.grading.grades import set_points
-from server.grading.pools import keep_floor, pool_by, read_pool, update_one, update_others, update_pool
+from server.grading.pools import keep_floor, pool_by, read_pool, update_one, update_others
 from server.grading.states import FINAL, submission_moves
 from server.grading.trials import facts_of, target_of
 from server.models import (
@@ -138,12 +138,16 @@ def _write(row: Result, fields: Mapping[str, Any]) -> None:
         setattr(row, name, value)
 
 
-def roll_back_item(session: Session, item: RegradeItem, submission: Submission, *, now: datetime) -> None:
-    """Give back what counted before, or say what is in the way."""
+def roll_back_item(session: Session, item: RegradeItem, submission: Submission, *, now: datetime) -> str | None:
+    """Give back what counted before, or say what is in the way.
+
+    Returns:
+        the pool that it left, which has fewer samples now; whoever is still in it has to follow.
+    """
     if (reason := _not_as_left(session, item, submission)) is not None:
         item.note = reason
         item.state = RegradeItemState.conflict
-        return
+        return None
     before, left = item.before, submission.pool
     submission.version_id, submission.pool = before["version_id"], before["pool"]
     submission.result_id = before["result_id"]
@@ -152,11 +156,10 @@ def roll_back_item(session: Session, item: RegradeItem, submission: Submission, 
     if submission.review.value == item.after["review"]:
         submission.review = Review(before["review"])
     _samples_back(session, item)
-    if left is not None and left != submission.pool:
-        update_pool(session, left, now=now)
     _points_back(session, item, submission, now)
     item.state, item.note = RegradeItemState.rolled_back, ""
     submission.revision += 1
+    return left if left != submission.pool else None
 
 
 def _not_as_left(session: Session, item: RegradeItem, submission: Submission) -> str | None:

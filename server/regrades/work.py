@@ -21,7 +21,7 @@ from autograder.scores import FORMULA_VERSION, Score, score
 from server.courses import service as courses
 from server.grading.compare import Stand
 from server.grading.lock import lock_submission
-from server.grading.pools import Pool, let_follow, pool_by, read_pool, read_pools, with_pool
+from server.grading.pools import Pool, let_follow, pool_by, read_pool, read_pools, update_pool, with_pool
 from server.grading.requeue import back_in_line, first_work
 from server.grading.trials import compare_result, compare_with, place_of, target_of
 from server.models import (
@@ -220,9 +220,10 @@ def _apply(session: Session, regrade: Regrade, now: datetime) -> int:
 
 def _roll_back(session: Session, regrade: Regrade, now: datetime) -> int:
     batch = _batch(session, regrade, RegradeItemState.applied)
-    for item, submission in batch:
-        roll_back_item(session, item, submission, now=now)
+    left = [roll_back_item(session, item, submission, now=now) for item, submission in batch]
     session.flush()
+    for pool in sorted({name for name in left if name is not None}):
+        update_pool(session, pool, now=now)
     tell_students(session, regrade, [one for one in batch if one[0].state is RegradeItemState.rolled_back], back=True)
     if len(batch) < BATCH:
         regrade.state, regrade.ended_at = RegradeState.rolled_back, now

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from server.config import Config
 from server.db import Database, now
-from server.lexing.apart import LEXING, NotLexedError
+from server.lexing.apart import LEXING, NoLexerError, NotLexedError
 from server.lexing.lexers import Token
 from server.models import ComparedText, Comparison, ComparisonState, Language, PairMark, SimilarPair
 from server.similarity import engine
@@ -139,6 +139,8 @@ def _sides(found: Gathered, handed_out: dict[Language, frozenset[int]], beat: _B
         beat("Reading sources", number, len(found.sources))
         try:
             reduced = reduce(source.text, source.language.value, _lexed)
+        except NoLexerError:
+            raise  # Else a comparison of nothing would look as if nobody were alike.
         except NotLexedError:
             left_out.append(f"{source.name}: it could not be read in time.")
             continue

@@ -111,7 +111,9 @@ def test_no_mark_comment_or_space_makes_another_kernel(language, one, other):
 
 
 def test_numbers_and_texts_are_no_layout():
-    for one, other in ((b"n = 1'000;", b"n = 1'001;"), (b'"a . b"', b'"a.b"'), (b"c = ' ';", b"c = '  ';")):
+    for one, other in ((b"n = 1'000;", b"n = 1'001;"), (b'"a . b"', b'"a.b"'), (b"c = ' ';", b"c = '  ';"),
+                       (b"y = 1. f;", b"y = 1.f;"), (b"y = .5 f;", b"y = .5f;"), (b"a = 1 .x;", b"a = 1.x;"),
+                       (b"#define x (1)\n", b"#define x(1)\n")):  # fmt: skip
         assert normal(one, Language.cuda) != normal(other, Language.cuda)
 
 

@@ -13,7 +13,7 @@ from pygments.token import Name
 
 from autograder.contract import Language
 from server.lexing import lexers
-from server.lexing.apart import Lexing, NotLexedError
+from server.lexing.apart import Lexing, NoLexerError, NotLexedError
 from server.pages.commented import _sections
 from server.pages.highlight import highlight, listing
 from server.similarity.reduced import reduce
@@ -68,7 +68,7 @@ def test_where_there_is_no_process_the_source_is_asked_for_again(
     """A machine that has no room for a process now may have it later; the page is without colours meanwhile."""
     with monkeypatch.context() as patched:
         patched.setattr("server.lexing.apart._COMMAND", command)
-        with pytest.raises(NotLexedError):
+        with pytest.raises(NoLexerError):
             lexing.tokens("x", "triton", seconds=1)
     assert [value for _, value in lexing.tokens("x", "triton", seconds=1)] == ["x"]
 

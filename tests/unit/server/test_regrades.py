@@ -256,6 +256,22 @@ def test_a_roll_back_takes_its_samples_from_all_who_had_them(world, staff):
     assert world.submission(later).points < together
 
 
+def test_a_roll_back_of_one_kernel_gives_nobody_points_that_never_counted(world, staff):
+    same = {"source": b"def vector_add(x, y, out, n): ...\n", **GPU}
+    names = [world.grade(passed(ratio), **same) for ratio in (2.0, 2.2, 2.4)]
+    before = [world.submission(name).points for name in names]
+    staff.publish(cases=STRICTER)
+    regrade = staff.propose()
+    staff.run(regrade, strict(1.5), strict(1.7), strict(1.9), node="forge")
+    staff.do(service.apply, regrade)
+    since = [len(staff.changes(name)) for name in names]
+    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    assert [world.submission(name).points for name in names] == before
+    assert [staff.changes(name)[count:] for name, count in zip(names, since, strict=True)] == [
+        [ChangeReason.rolled_back]
+    ] * 3
+
+
 def test_what_had_failed_gets_its_first_result_and_can_be_rolled_back_to_none(world, staff):
     name = world.submit(lane=Lane.h200)
     for _ in range(world.config.max_attempts):
