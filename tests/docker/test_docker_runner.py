@@ -164,9 +164,7 @@ for path in ("/run/ladder/socket", "/tmp/socket"):
 
 def test_descriptors_that_a_runner_sends_do_not_arrive(talk: Talk) -> None:
     """The judge reads plainly, so the kernel drops them."""
-    sent = (
-        "sent = os.memfd_create('sent_by_a_runner')\n    socket.send_fds(socket.socket(fileno=3), [b'{}'], [sent])"
-    )
+    sent = "sent = os.memfd_create('sent_by_a_runner')\n    socket.send_fds(socket.socket(fileno=3), [b'{}'], [sent])"
     talk.load(f"import os, socket\ndef run():\n    {sent}\n")
     talk.send_call()
     wait_for(lambda: _peek(talk.runner.channel))
