@@ -32,7 +32,7 @@ from autograder.contract import (
 )
 from autograder.errors import ContractError
 from autograder.samples import pooled
-from autograder.scores import FORMULA_VERSION, Speed, speed_fraction, speed_over
+from autograder.scores import FORMULA_VERSION, Speed, correctness_of, speed_fraction, speed_over
 from autograder.signing import SIGNATURE, SignatureError, SigningKey, verify
 
 FORMAT = 1
@@ -229,7 +229,7 @@ def recompute(receipt: Receipt) -> list[str]:
         raise ContractError(f"its tiers, {formula.r_full} and {formula.r_zero}, are none that an assignment has")
     passed = _groups_passed(receipt)
     complete = grade.verdict is Verdict.passed and passed == len(receipt.groups) > 0
-    correctness = formula.correctness * passed / len(receipt.groups) if receipt.groups else 0.0
+    correctness = correctness_of(formula.correctness, passed, len(receipt.groups))
     speed = _speed(receipt) if grade.verdict is Verdict.passed else None
     policy = LanePolicy(speed_points=formula.speed_points, r_full=formula.r_full, r_zero=formula.r_zero)
     speed_points = formula.speed * speed_fraction(policy, speed.ratio) if complete and speed else 0.0

@@ -77,13 +77,18 @@ def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
     complete = result.verdict is Verdict.passed and passed == len(groups) > 0
     fraction = speed_fraction(policy, speed.ratio) if complete and policy and speed else 0.0
     return Score(
-        # In this order all groups give all points to the last digit: what is incomplete is told by its points.
-        correctness_points=assignment.points.correctness * (passed / len(groups)) if groups else 0.0,
+        correctness_points=correctness_of(assignment.points.correctness, passed, len(groups)),
         speed_points=assignment.points.speed * fraction,
         groups_passed=passed,
         groups=len(groups),
         speed=speed,
     )
+
+
+def correctness_of(points: float, passed: int, groups: int) -> float:
+    """Points for so many of the groups; none where there are none."""
+    # In this order all groups give all points to the last digit: what is incomplete is told by its points.
+    return points * (passed / groups) if groups else 0.0
 
 
 def group_results(assignment: Assignment, result: GradeResult, lane: Lane) -> dict[str, bool]:

@@ -23,7 +23,7 @@ from server.alerts import service as alerts
 from server.config import Config
 from server.grading.best import best_times
 from server.grading.looks import look_at
-from server.grading.onward import awaits_measuring
+from server.grading.onward import keeps_its_result
 from server.grading.policy import LINES, LOW, Queue, Slot, Waiting
 from server.grading.states import LIVE, WAITING, after_an_end_without_result, submission_moves
 from server.grading.supersede import give_back
@@ -258,7 +258,7 @@ def _fail(claims: _Round, submission: Submission, item: RegradeItem | None, reas
         give_up(item, submission, reason, now=claims.now)
         return
     most = claims.config.max_attempts
-    graded_before = submission.result_id is not None and not awaits_measuring(claims.session, submission)
+    graded_before = keeps_its_result(claims.session, submission)
     after = after_an_end_without_result(most, most, superseded=False, graded_before=graded_before)
     submission.state = submission_moves(submission_moves(submission.state, State.running), after)
     submission.revision += 1

@@ -47,9 +47,10 @@ def confirm_due(session: Session, *, now: datetime) -> int:
     room = _room(session)
     if room <= 0:
         return 0
-    found = session.scalars(_due(now, _confirmed_boards(session)).limit(room)).all()
+    boards = _confirmed_boards(session)
+    found = session.scalars(_due(now, boards).limit(room)).all()
     first = sum(_confirm(session, item, now, check_too=True) for item in found)
-    return first + _tonight(session, now, room - first)
+    return first + _tonight(session, now, room - first, boards)
 
 
 def night_of(now: datetime) -> datetime:
@@ -61,7 +62,7 @@ def night_of(now: datetime) -> datetime:
 def confirm_top(session: Session, course_id: int, *, now: datetime, top: int = TOP) -> int:
     """Put the first ranks of a course's boards into the queue now, however often they were confirmed; how many."""
     own = session.scalars(select(Assignment.id).where(Assignment.course_id == course_id)).all()
-    tops = _tops(session, top, own)
+    tops = _tops(session, top, _confirmed_boards(session), own)
     return sum(_confirm(session, item, now, check_too=True) for item in tops)
 
 
@@ -70,7 +71,7 @@ def _room(session: Session) -> int:
     return CONFIRM_LIMIT - session.scalars(waiting.select_from(Submission)).one()
 
 
-def _tonight(session: Session, now: datetime, room: int) -> int:
+def _tonight(session: Session, now: datetime, room: int, boards: Collection[tuple[int, Lane]]) -> int:
     """Go on with the night's round, as far as there is room."""
     begins = night_of(now)
     night = session.scalar(select(ConfirmNight).where(ConfirmNight.night_at == begins).with_for_update())
@@ -82,7 +83,7 @@ def _tonight(session: Session, now: datetime, room: int) -> int:
     rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < begins)
     due = session.scalars(
         select(Submission.id).where(
-            Submission.id.in_(_tops(session, TOP)),
+            Submission.id.in_(_tops(session, TOP, boards)),
             Submission.state == State.done,
             Submission.confirmations < TOP_CONFIRMATIONS,
             rested,
@@ -95,12 +96,13 @@ def _tonight(session: Session, now: datetime, room: int) -> int:
     return queued
 
 
-def _tops(session: Session, top: int, assignment_ids: Collection[int] | None = None) -> list[int]:
+def _tops(
+    session: Session, top: int, boards: Collection[tuple[int, Lane]], assignment_ids: Collection[int] | None = None
+) -> list[int]:
     """Ids of the submissions with the first ranks of every board that is confirmed, as readers see those ranks."""
-    confirmed = _confirmed_boards(session)
     rows = session.execute(outline(EVERYTHING, Boards(assignment_ids, CONFIRMED))).all()
     return [number for place, board in groupby(rows, key=lambda row: (row.assignment_id, Lane(row.lane)))
-            if place in confirmed
+            if place in boards
             for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
 
 

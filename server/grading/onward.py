@@ -172,6 +172,11 @@ def awaits_measuring(session: Session, submission: Submission) -> bool:
     return checked or not counts.settled
 
 
+def keeps_its_result(session: Session, submission: Submission) -> bool:
+    """Whether a whole result counts, which stays if no other comes: a check without its times is half of one."""
+    return submission.result_id is not None and not awaits_measuring(session, submission)
+
+
 def measuring_work(manifest: Manifest, submission: Submission) -> Work:
     """What an attempt does that takes the times of a submission."""
     policy = manifest.policy(submission.lane)
@@ -252,7 +257,7 @@ def _hold_refuted(graded: Graded, row: Result) -> None:
 def _end_untimed(graded: Graded) -> None:
     """Nobody could take its times: it has failed, unless a whole result from before still counts."""
     submission = graded.submission
-    kept = not awaits_measuring(graded.session, submission)
+    kept = keeps_its_result(graded.session, submission)
     _end(graded, State.done if kept else State.failed)
     if not kept:
         give_back(graded.session, submission, skip_locked=True)

@@ -28,7 +28,7 @@ from server.grading import findings
 from server.grading.forecast import verdict_came
 from server.grading.halves import merged
 from server.grading.news import tell_group
-from server.grading.onward import Graded, Next, asks_again, awaits_measuring, go_on, next_after
+from server.grading.onward import Graded, Next, asks_again, go_on, next_after
 from server.grading.pools import (
     Pool,
     keep_samples,
@@ -46,7 +46,7 @@ from server.grading.supersede import give_back
 from server.grading.trials import item_of, pool_of_item, target_of
 from server.models import AssignmentVersion, Attempt, AttemptState, CaseRow, Mode, Result, Submission, Trial, Work
 
-__all__ = ["awaits_measuring", "manifest_of", "write_result"]
+__all__ = ["manifest_of", "write_result"]
 
 NAME_CHARS = 120
 GROUP_CHARS = 60

@@ -13,7 +13,7 @@ from server.alerts import service as alerts
 from server.config import Config
 from server.grading.heard import lease_clock
 from server.grading.lock import fresh_attempt, lock_submission
-from server.grading.results import awaits_measuring
+from server.grading.onward import keeps_its_result
 from server.grading.retimes import fail_retime, open_request
 from server.grading.states import LIVE, after_an_end_without_result, attempt_moves, submission_moves
 from server.grading.supersede import give_back
@@ -111,7 +111,7 @@ def end_without_result(
         config.max_attempts,
         superseded=submission.superseded_by_id is not None,
         # A check that passed is no whole result: what could not be measured has failed, and keeps its verdict.
-        graded_before=submission.result_id is not None and not awaits_measuring(session, submission),
+        graded_before=keeps_its_result(session, submission),
     )
     submission.state = submission_moves(submission.state, after)
     if after is State.failed:
