@@ -98,6 +98,7 @@ class _Accept:
         self._say = say
         self._problems: list[str] = []
         self._works = False
+        self._interrupted = False
         self.document: Document = {
             "kind": KIND,
             "version": VERSION,
@@ -111,7 +112,7 @@ class _Accept:
         self._fill("sandbox", self._sandbox)
         parts = {"self_test": self._self_test, "noise": self._noise, "rungs": self._rungs}
         for name, part in parts.items():
-            if self._works:
+            if self._works and not self._interrupted:
                 self._fill(name, part)
             else:
                 self.document[name] = None
@@ -126,6 +127,11 @@ class _Accept:
         began, before = time.monotonic(), len(self._problems)
         try:
             self.document[name] = part()
+        except KeyboardInterrupt:
+            # It can take an hour: who ends it has what was found so far, signed as what it is.
+            self._interrupted = True
+            self._problems.append(f"{name.replace('_', ' ')}: interrupted; what is not here was not tried")
+            self.document.setdefault(name, None)
         except Exception as error:  # noqa: BLE001  (around the job: one part that breaks must not cost the others)
             self._problems.append(f"{name}: {error!r}")
             self.document[name] = None
@@ -195,7 +201,14 @@ class _Accept:
         }
 
     def _rungs(self) -> list[Document]:
-        return [self._rung(slug, language, path) for slug, language, path in self._kernels()]
+        found: list[Document] = []
+        self.document["rungs"] = found
+        for slug, language, path in self._kernels():
+            found.append(self._rung(slug, language, path))
+            works = [found[-1][work.value] for work in (Work.check, Work.measure)]
+            said = ", ".join(f"{one['outcome']} in {one['seconds']:.1f} s" for one in works)
+            self._say(f"  {slug} ({language}): {said}")
+        return found
 
     def _kernels(self) -> Iterator[tuple[str, Language, Path]]:
         """The staff's kernel of each rung of this lane, in each language that it has one in."""
@@ -268,8 +281,8 @@ class _Accept:
 
     def _red_team(self) -> Document:
         """The hostile corpus of the checkout against this path, as a summary with every row that differs."""
-        if self._plan.red_team == "none" or not self._works:
-            return {"skipped": "not asked for" if self._works else "not even a known-good kernel passes"}
+        if self._plan.red_team == "none" or not self._works or self._interrupted:
+            return {"skipped": self._why_no_red_team()}
         if not (REPOSITORY / "tests" / "redteam").is_dir():
             return {"skipped": "there is no checkout here: tests/redteam is in no wheel"}
         with tempfile.TemporaryDirectory(prefix="ladder-redteam-") as folder:
@@ -281,6 +294,11 @@ class _Accept:
                 command, cwd=REPOSITORY, capture_output=True, text=True, timeout=RED_TEAM_S, check=False
             )
             return self._read_red_team(out, done)
+
+    def _why_no_red_team(self) -> str:
+        if self._interrupted:
+            return "interrupted before"
+        return "not asked for" if self._works else "not even a known-good kernel passes"
 
     def _read_red_team(self, out: Path, done: subprocess.CompletedProcess[str]) -> Document:
         if done.returncode == NO_PATH:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,3 +48,56 @@ def test_a_red_team_that_broke_is_a_problem_and_one_without_a_path_is_none(tmp_p
 def test_the_shape_is_that_of_the_red_teams_own_table():
     table = pytest.importorskip("tests.redteam.table")
     assert set(accept.FINE) == {str(outcome) for outcome in table.FINE}
+
+
+def interrupted(monkeypatch, plan="quick"):
+    """An acceptance that somebody ends at the second of its rungs."""
+    said = []
+    made = _Accept.__new__(_Accept)
+    made._problems, made._works, made._interrupted, made._say = [], True, False, said.append
+    made._plan = SimpleNamespace(red_team=plan)
+    made.document = {}
+    done = {"outcome": "passed", "seconds": 2.0}
+
+    def rung(slug, language, path):
+        if slug == "softmax":
+            raise KeyboardInterrupt
+        return {"slug": slug, "check": done, "measure": done}
+
+    monkeypatch.setattr(made, "_kernels", lambda: [("vector_add", "triton", None), ("softmax", "triton", None)])
+    monkeypatch.setattr(made, "_rung", rung)
+    return made, said
+
+
+def test_who_interrupts_has_what_was_found_before(monkeypatch):
+    made, said = interrupted(monkeypatch)
+    monkeypatch.setattr(made, "_sandbox", dict)
+    monkeypatch.setattr(made, "_self_test", list)
+    monkeypatch.setattr(made, "_noise", dict)
+    monkeypatch.setattr(made, "_left_behind", dict)
+    made.all()
+    made.after()
+    assert [one["slug"] for one in made.document["rungs"]] == ["vector_add"]
+    assert made.document["problems"] == ["rungs: interrupted; what is not here was not tried"]
+    assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})
+    assert "  vector_add (triton): passed in 2.0 s, passed in 2.0 s" in said
+
+
+def test_after_an_interruption_nothing_more_is_begun_that_needs_the_judge(monkeypatch):
+    made, _ = interrupted(monkeypatch)
+
+    def ended():
+        raise KeyboardInterrupt
+
+    def never():
+        pytest.fail("begun all the same")
+
+    monkeypatch.setattr(made, "_sandbox", dict)
+    monkeypatch.setattr(made, "_self_test", ended)
+    monkeypatch.setattr(made, "_noise", never)
+    monkeypatch.setattr(made, "_kernels", never)
+    monkeypatch.setattr(made, "_left_behind", dict)
+    made.all()
+    made.after()
+    assert (made.document["self_test"], made.document["noise"], made.document["rungs"]) == (None, None, None)
+    assert made.document["problems"] == ["self test: interrupted; what is not here was not tried"]
