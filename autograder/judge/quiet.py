@@ -36,7 +36,7 @@ class Quiet:
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
         """What the node can show at all, when the submission is gone."""
-        return self._turns(timed).reference_batches(prepared.calls, prepared.together, self._rules.most_batches)
+        return self._turns(timed).reference_batches(prepared.calls, prepared.together, self._rules.reference_batches)
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

@@ -46,7 +46,7 @@ class EventHost(HostDevice):
     clock = "event"
     rules = Rules(
         epsilon=5.0, most_epsilon=5.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2,
-        control_pairs=2, null_exchanges=2,
+        reference_batches=2, control_pairs=2, null_exchanges=2,
     )  # fmt: skip
 
 
