@@ -1,5 +1,8 @@
 """Hooks in triton's interpreter: what was launched, ghosts, and a clear refusal where it would be silently wrong.
 
+A descriptor's store writes whole 16 bytes on a GPU, over the end of a row that ends within them; the interpreter would
+leave that out (https://github.com/triton-lang/triton/issues/11583), and a kernel be right here and wrong there.
+
 The interpreter keeps bfloat16 as 16-bit and float8 as 8-bit integers and computes on those integers: sums, products,
 comparisons and reductions of raw bfloat16 are garbage, without an error. It also cuts instead of rounding when it
 converts to bfloat16 (put right here), and loses carries when it converts to float8 (refused here).
@@ -9,6 +12,7 @@ Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +31,8 @@ FLOAT8 = frozenset({"fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15"})
 _RAW = FLOAT8 | {BFLOAT16}
 _RAW_STORAGE = "HB"
 """numpy's codes of uint16 and uint8, in which they are kept."""
+_STORED_BYTES = 16
+"""What the hardware that moves tiles stores at once, and where rows of what it moves have to begin."""
 
 
 class NotOnTheCpuError(TypeError):
@@ -42,6 +48,7 @@ def install(record: Record) -> Callable[[bool], None]:
     _record_launches(record)
     _refuse_raw_arithmetic()
     _tune_by_the_hosts_clock()
+    _replace(interpreter.InterpreterBuilder, "create_descriptor_store", _stored_whole)
     return _ghosts()
 
 
@@ -127,6 +134,23 @@ def _tune_by_the_hosts_clock() -> None:
     if "do_bench" not in vars(Autotuner):
         raise AttributeError("triton's Autotuner has no do_bench")
     Autotuner.do_bench = property(lambda _: once)
+
+
+# --- descriptors -----------------------------------------------------------------------------------------------------
+
+
+def _stored_whole(original: Callable[..., Any]) -> Callable[..., Any]:
+    """As a GPU stores a tile: columns behind the last one too, up to the next multiple of 16 bytes."""
+
+    def call(self: Any, descriptor: Any, value: Any, indices: Any) -> Any:
+        together = _STORED_BYTES * 8 // descriptor.base.dtype.element_ty.primitive_bitwidth
+        columns = descriptor.shape[-1]
+        stored = copy.copy(descriptor)
+        whole = -(-columns.data // together) * together
+        stored.shape = [*descriptor.shape[:-1], interpreter.TensorHandle(whole, columns.dtype)]
+        return original(self, stored, value, indices)
+
+    return call
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------

@@ -75,16 +75,27 @@ def _bias(bias_ptr, column, n, COLUMNS: tl.constexpr):
 
 
 @triton.jit
-def _finish(part, residual_matrix, out_matrix, row, column):
-    """Add the residual to a part of a tile, round it and store it."""
+def _finish(part, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column, WHOLE: tl.constexpr):
+    """Add the residual to a part of a tile, round it and store it.
+
+    By pointers where rows of out do not end at multiples of 16 bytes, or it would go beyond.
+    """
     part += residual_matrix.load([row, column]).to(tl.float32)
-    out_matrix.store([row, column], part.to(out_matrix.dtype))
+    if WHOLE:
+        out_matrix.store([row, column], part.to(out_matrix.dtype))
+    else:
+        rows = row + tl.arange(0, part.shape[0])[:, None]
+        columns = column + tl.arange(0, part.shape[1])[None, :]
+        at = out_ptr + rows.to(tl.int64) * out_row_stride + columns
+        tl.store(at, part.to(out_ptr.dtype.element_ty), mask=(rows < m) & (columns < n))
 
 
 @triton.jit
-def _finish_gelu(part, bias_ptr, residual_matrix, out_matrix, n, row, column):
+def _finish_gelu(
+    part, bias_ptr, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column, WHOLE: tl.constexpr
+):
     h = part + _bias(bias_ptr, column, n, part.shape[1])
-    _finish(_gelu(h), residual_matrix, out_matrix, row, column)
+    _finish(_gelu(h), residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column, WHOLE)
 
 
 @triton.jit
@@ -94,6 +105,8 @@ def _gelu_kernel(
     bias_ptr,
     residual_matrix,
     out_matrix,
+    out_ptr,
+    out_row_stride,
     m,
     n,
     k,
@@ -102,6 +115,7 @@ def _gelu_kernel(
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
     FLATTEN: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     PART: tl.constexpr = BLOCK_N // 4
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
@@ -116,10 +130,16 @@ def _gelu_kernel(
         left, right = _halves(accumulator)
         first, second = _halves(left)
         third, fourth = _halves(right)
-        _finish_gelu(first, bias_ptr, residual_matrix, out_matrix, n, row, column)
-        _finish_gelu(second, bias_ptr, residual_matrix, out_matrix, n, row, column + PART)
-        _finish_gelu(third, bias_ptr, residual_matrix, out_matrix, n, row, column + 2 * PART)
-        _finish_gelu(fourth, bias_ptr, residual_matrix, out_matrix, n, row, column + 3 * PART)
+        _finish_gelu(first, bias_ptr, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column, WHOLE)
+        _finish_gelu(
+            second, bias_ptr, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column + PART, WHOLE
+        )
+        _finish_gelu(
+            third, bias_ptr, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column + 2 * PART, WHOLE
+        )
+        _finish_gelu(
+            fourth, bias_ptr, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column + 3 * PART, WHOLE
+        )
 
 
 @triton.jit
@@ -129,6 +149,8 @@ def _gated_kernel(
     bias_ptr,
     residual_matrix,
     out_matrix,
+    out_ptr,
+    out_row_stride,
     m,
     n,
     k,
@@ -137,6 +159,7 @@ def _gated_kernel(
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
     FLATTEN: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     PART: tl.constexpr = BLOCK_N // 2
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
@@ -155,8 +178,8 @@ def _gated_kernel(
         right += _bias(bias_ptr + n, column + PART, n, PART)
         left *= _silu(left_gate + _bias(bias_ptr, column, n, PART))
         right *= _silu(right_gate + _bias(bias_ptr, column + PART, n, PART))
-        _finish(left, residual_matrix, out_matrix, row, column)
-        _finish(right, residual_matrix, out_matrix, row, column + PART)
+        _finish(left, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column, WHOLE)
+        _finish(right, residual_matrix, out_matrix, out_ptr, out_row_stride, m, n, row, column + PART, WHOLE)
 
 
 @triton.jit
@@ -239,6 +262,11 @@ def _has_descriptor(matrix: torch.Tensor) -> bool:
     return matrix.data_ptr() % 16 == 0 and matrix.stride(0) * matrix.element_size() % 16 == 0
 
 
+def _is_stored_whole(matrix: torch.Tensor) -> bool:
+    """Hardware stores 16 bytes of a row at once, also where fewer are left of it; it loads as many as there are."""
+    return matrix.shape[1] * matrix.element_size() % 16 == 0
+
+
 def _by_descriptors(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -264,9 +292,9 @@ def _by_descriptors(
         bias,
         _described(residual, (m, n), (block_m, part)),
         _described(out, (m, n), (block_m, part)),
-        m, n, k,
+        out, out.stride(0), m, n, k,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, FLATTEN=parts == 1 and k <= SHORT_K,
-        num_warps=8, num_stages=stages,
+        WHOLE=_is_stored_whole(out), num_warps=8, num_stages=stages,
     )  # fmt: skip
 
 

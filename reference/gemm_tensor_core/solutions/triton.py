@@ -30,10 +30,24 @@ def _tile(program, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 @triton.jit
+def _store(part, c_matrix, c_ptr, c_row_stride, m, n, row, column, WHOLE: tl.constexpr):
+    """Store a part of a tile: by pointers where rows do not end at multiples of 16 bytes, or it would go beyond."""
+    if WHOLE:
+        c_matrix.store([row, column], part.to(c_matrix.dtype))
+    else:
+        rows = row + tl.arange(0, part.shape[0])[:, None]
+        columns = column + tl.arange(0, part.shape[1])[None, :]
+        at = c_ptr + rows.to(tl.int64) * c_row_stride + columns
+        tl.store(at, part.to(c_ptr.dtype.element_ty), mask=(rows < m) & (columns < n))
+
+
+@triton.jit
 def _descriptor_kernel(
     a_matrix,
     b_matrix,
     c_matrix,
+    c_ptr,
+    c_row_stride,
     m,
     n,
     k,
@@ -41,6 +55,7 @@ def _descriptor_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     HALF: tl.constexpr = BLOCK_N // 2
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
@@ -55,8 +70,8 @@ def _descriptor_kernel(
             accumulator = tl.dot(a, b.T, accumulator)
         # Stored in two halves, the tile needs half the shared memory on its way out, and one more stage fits.
         left, right = tl.split(tl.permute(tl.reshape(accumulator, (BLOCK_M, 2, HALF)), (0, 2, 1)))
-        c_matrix.store([row, column], left.to(c_matrix.dtype))
-        c_matrix.store([row, column + HALF], right.to(c_matrix.dtype))
+        _store(left, c_matrix, c_ptr, c_row_stride, m, n, row, column, WHOLE)
+        _store(right, c_matrix, c_ptr, c_row_stride, m, n, row, column + HALF, WHOLE)
 
 
 @triton.jit
@@ -122,6 +137,11 @@ def _has_descriptor(matrix: torch.Tensor) -> bool:
     return matrix.data_ptr() % 16 == 0 and matrix.stride(0) * matrix.element_size() % 16 == 0
 
 
+def _is_stored_whole(matrix: torch.Tensor) -> bool:
+    """Hardware stores 16 bytes of a row at once, also where fewer are left of it; it loads as many as there are."""
+    return matrix.shape[1] * matrix.element_size() % 16 == 0
+
+
 def _gemm_by_descriptors(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, m: int, n: int, k: int) -> None:
     if a.is_cuda:
         block_m, block_n, block_k, group, stages = 128, 256, 64, 16, 4
@@ -133,8 +153,9 @@ def _gemm_by_descriptors(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, m: i
         _described(a, (m, k), (block_m, block_k)),
         _described(b, (n, k), (block_n, block_k)),
         _described(c, (m, n), (block_m, block_n // 2)),
-        m, n, k,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, num_warps=8, num_stages=stages,
+        c, c.stride(0), m, n, k,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, WHOLE=_is_stored_whole(c),
+        num_warps=8, num_stages=stages,
     )  # fmt: skip
 
 

@@ -196,6 +196,48 @@ def test_conversion_to_bfloat16_rounds_to_nearest_even_as_a_gpu_does(talk: Talk)
     assert out.view[0] == 2 * (1.0 + 4 / 256)
 
 
+TILES = """\
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def move_kernel(x_matrix, out_matrix):
+    out_matrix.store([0, 0], x_matrix.load([0, 0]))
+
+
+def move(x, out, n):
+    loaded, stored = (-n, 16) if n < 0 else (16, n)
+    move_kernel[(1,)](
+        TensorDescriptor(x, [2, loaded], [16, 1], [4, 16]), TensorDescriptor(out, [2, stored], [16, 1], [4, 16])
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n", "stored"), [("f2", 5, 8), ("f2", 8, 8), ("f2", 9, 16), ("f4", 5, 8), ("f4", 4, 4), ("i1", 3, 16)]
+)
+def test_a_descriptor_stores_whole_16_bytes_as_hardware_does(talk: Talk, dtype: str, n: int, stored: int) -> None:
+    """Seen on an H200, and in https://github.com/triton-lang/triton/issues/11583."""
+    talk.load(TILES, "move", ("x", "out", "n"))
+    x, out = Tensor("x", np.ones((4, 16), dtype), False), Tensor("out", np.zeros((4, 16), dtype), True)
+    assert isinstance(talk.call(x, out, n=n), protocol.Returned)
+    expected = np.zeros((4, 16), dtype)
+    expected[:2, :stored] = 1
+    np.testing.assert_array_equal(out.view, expected)
+
+
+def test_a_descriptor_loads_no_more_than_there_is(talk: Talk) -> None:
+    talk.load(TILES, "move", ("x", "out", "n"))
+    x, out = Tensor("x", np.ones((4, 16), "f2"), False), Tensor("out", np.full((4, 16), 7, "f2"), True)
+    assert isinstance(talk.call(x, out, n=-5), protocol.Returned)
+    expected = np.full((4, 16), 7, "f2")
+    expected[:2] = [1] * 5 + [0] * 11
+    np.testing.assert_array_equal(out.view, expected)
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
