@@ -113,7 +113,7 @@ cudaError_t refused(const Kernel& kernel, dim3 grid, dim3 block, size_t bytes, c
   const uint64_t shared = kernel.shared + bytes;
   const uint64_t allowed = kernel.dynamic >= 0 ? std::max<uint64_t>(kernel.dynamic, USUAL_SHARED - std::min<uint64_t>(kernel.shared, USUAL_SHARED))
                                                : USUAL_SHARED - std::min<uint64_t>(kernel.shared, USUAL_SHARED);
-  cudaError_t status = cudaErrorInvalidConfiguration;
+  cudaError_t status = cudaErrorInvalidValue;
   kind = "LaunchError";
   if (threads == 0 || threads > uint64_t(device.threads) || block.z > MOST_BLOCK_Z) {
     std::snprintf(text, sizeof text, "a block of %u x %u x %u threads; 1 to %d fit, at most %u of them in z", block.x, block.y, block.z,
@@ -122,11 +122,11 @@ cudaError_t refused(const Kernel& kernel, dim3 grid, dim3 block, size_t bytes, c
     std::snprintf(text, sizeof text, "a grid of %u x %u x %u blocks; at least 1 each, at most 2147483647 x %u x %u", grid.x, grid.y, grid.z,
                   MOST_GRID_YZ, MOST_GRID_YZ);
   } else if (shared > uint64_t(device.shared)) {
-    kind = "OutOfResources", status = cudaErrorInvalidValue;
+    kind = "OutOfResources";
     std::snprintf(text, sizeof text, "%llu bytes of shared memory are asked for; a block has at most %d", (unsigned long long)shared,
                   int(device.shared));
   } else if (bytes > allowed) {
-    kind = "OutOfResources", status = cudaErrorInvalidValue;
+    kind = "OutOfResources";
     std::snprintf(text, sizeof text, "%zu bytes of dynamic shared memory are asked for, of %llu; cudaFuncSetAttribute may allow more", bytes,
                   (unsigned long long)allowed);
   } else if (registers_of_block(kernel, threads) > device.registers) {

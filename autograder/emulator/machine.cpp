@@ -380,7 +380,7 @@ void check_sizes() {
   if (threads > max_block_threads) wrong = "a block has at most 1024 threads";
   if (block.z > 64) wrong = "a block is at most 64 deep in z";
   if (grid.x > 2147483647u || grid.y > 65535 || grid.z > 65535) wrong = "a grid is at most 2147483647 x 65535 x 65535";
-  if (wrong != nullptr) refuse_launch(cudaErrorInvalidConfiguration, wrong);
+  if (wrong != nullptr) refuse_launch(cudaErrorInvalidValue, wrong);
 }
 
 void check_dynamic_shared() {

@@ -752,8 +752,8 @@ def test_launch_bounds_that_a_parameter_hides_do_not_count(kernel):
         ("k<<<1, 1, 50000>>>()", "cudaErrorInvalidValue"),
         ("k<<<1, 1, 48000>>>()", "cudaErrorInvalidValue"),
         ("k<<<1, 65>>>()", "cudaErrorInvalidValue"),
-        ("k<<<1, 1025>>>()", "cudaErrorInvalidConfiguration"),
-        ("k<<<0, 1>>>()", "cudaErrorInvalidConfiguration"),
+        ("k<<<1, 1025>>>()", "cudaErrorInvalidValue"),
+        ("k<<<0, 1>>>()", "cudaErrorInvalidValue"),
         ("k<<<1, 64>>>()", "cudaErrorLaunchFailure"),
     ],
 )
