@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `ladder node accept` finds on this machine's GPU: about two minutes on an H200. $OUT gets the signed report.
+# What `ladder node accept` finds on this machine's GPU: on an H200 six minutes for Triton without the red team (docs/nodes.md). $OUT gets the signed report.
 #
 #     OUT=DIR sh scripts/device/node.sh [options of `ladder node accept`]
 #
