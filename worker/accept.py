@@ -125,18 +125,22 @@ class _Accept:
 
     def _fill(self, name: str, part: Callable[[], Any]) -> None:
         began, before = time.monotonic(), len(self._problems)
+        told = name.replace("_", " ")
         try:
             self.document[name] = part()
         except KeyboardInterrupt:
             # It can take an hour: who ends it has what was found so far, signed as what it is.
             self._interrupted = True
-            self._problems.append(f"{name.replace('_', ' ')}: interrupted; what is not here was not tried")
+            self._problems.append(f"{told}: interrupted; what is not here was not tried")
             self.document.setdefault(name, None)
         except Exception as error:  # noqa: BLE001  (around the job: one part that breaks must not cost the others)
-            self._problems.append(f"{name}: {error!r}")
-            self.document[name] = None
-        new = "; ".join(self._problems[before:]) or "as it must be"
-        self._say(f"{name.replace('_', ' ')}: {new} ({time.monotonic() - began:.1f} s)")
+            self._problems.append(f"{told}: {error!r}")
+            self.document.setdefault(name, None)
+        found = self.document[name]
+        skipped = found.get("skipped") if isinstance(found, dict) else None
+        new = "; ".join(one.removeprefix(f"{told}: ") for one in self._problems[before:])
+        new = new or (f"not tried: {skipped}" if skipped else "as it must be")
+        self._say(f"{told}: {new} ({time.monotonic() - began:.1f} s)")
 
     # --- parts --------------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,22 @@ def test_who_interrupts_has_what_was_found_before(monkeypatch):
     assert made.document["problems"] == ["rungs: interrupted; what is not here was not tried"]
     assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})
     assert "  vector_add (triton): passed in 2.0 s, passed in 2.0 s" in said
+    assert any(line.startswith("rungs: interrupted; what is not here was not tried (") for line in said)
+    assert any(line.startswith("red team: not tried: interrupted before (") for line in said)
+
+
+def test_a_part_that_breaks_keeps_what_it_had_found(monkeypatch):
+    made, _ = interrupted(monkeypatch)
+
+    def broken():
+        yield "vector_add", "triton", None
+        raise OSError(5, "the disk")
+
+    monkeypatch.setattr(made, "_kernels", broken)
+    made._fill("rungs", made._rungs)
+    assert [one["slug"] for one in made.document["rungs"]] == ["vector_add"]
+    assert made._problems == ["rungs: OSError(5, 'the disk')"]
+    assert not made._interrupted
 
 
 def test_after_an_interruption_nothing_more_is_begun_that_needs_the_judge(monkeypatch):
