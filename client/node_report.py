@@ -48,7 +48,7 @@ def _noise(report: Document) -> Iterator[str]:
     noise = report["noise"] or {}
     floor = noise.get("calibration")
     if not floor:
-        yield "The golden kernel could not be measured."
+        yield f"Not known: the golden kernel was tried {len(noise.get('songs', ()))} times."
         return
     yield (
         f"The golden kernel beside itself, {floor['gradings']} measurements: ratio {floor['ratio']:.4f}, at most "

@@ -82,7 +82,7 @@ def run(config: NodeConfig, plan: Plan, say: Say) -> Document:
         node.judge.start()
         accept.all()
     finally:
-        node.judge.close()
+        accept.end_judge()
     accept.after()
     return accept.document | {"seconds": round(time.monotonic() - began, 1)}
 
@@ -116,6 +116,11 @@ class _Accept:
                 self._fill(name, part)
             else:
                 self.document[name] = None
+
+    def end_judge(self) -> None:
+        """Who interrupts does not wait for it to end by itself."""
+        judge = self._node.judge
+        (judge.kill if self._interrupted else judge.close)()
 
     def after(self) -> None:
         """What is looked at when the judge has ended: what it left behind, and the red team, which starts its own."""
@@ -178,7 +183,10 @@ class _Accept:
 
     def _noise(self) -> Document:
         """The golden kernel, again and again: ratio, time, and what the GPU did meanwhile."""
-        songs = [self._song() for _ in range(self._plan.gradings)]
+        songs: list[Document] = []
+        found: Document = {"songs": songs, "doubtful": 0, "calibration": None}
+        self.document["noise"] = found
+        songs.extend(self._song() for _ in range(self._plan.gradings))
         floor = self._node.life.calibration()
         doubtful = [song["trouble"] for song in songs if song["trouble"]]
         if len(doubtful) > MOST_DOUBTFUL * len(songs):
@@ -187,8 +195,7 @@ class _Accept:
             self._problems.append("the golden kernel could not be measured")
         elif self._lane is not Lane.cpu and floor.ratio_spread > MOST_SPREAD:
             self._problems.append(f"the noise floor is {floor.ratio_spread:.2%}, {MOST_SPREAD:.0%} at most are allowed")
-        calibration = codec.to_json(floor) if floor else None
-        return {"songs": songs, "doubtful": len(doubtful), "calibration": calibration}
+        return found | {"doubtful": len(doubtful), "calibration": codec.to_json(floor) if floor else None}
 
     def _song(self) -> Document:
         with self._node.life.attempt(Work.measure, patience_s=PATIENCE_S) as attempt:
@@ -208,8 +215,10 @@ class _Accept:
         found: list[Document] = []
         self.document["rungs"] = found
         for slug, language, path in self._kernels():
-            found.append(self._rung(slug, language, path))
-            works = [found[-1][work.value] for work in (Work.check, Work.measure)]
+            rung: Document = {"slug": slug, "language": language.value, "cases": [], "remeasured": ""}
+            found.append(rung)
+            self._rung(rung, language, path)
+            works = [rung[work.value] for work in (Work.check, Work.measure)]
             said = ", ".join(f"{one['outcome']} in {one['seconds']:.1f} s" for one in works)
             self._say(f"  {slug} ({language}): {said}")
         return found
@@ -225,10 +234,9 @@ class _Accept:
                 if path.is_file():
                     yield slug, language, path
 
-    def _rung(self, slug: str, language: Language, path: Path) -> Document:
+    def _rung(self, found: Document, language: Language, path: Path) -> None:
         """Check and measure one staff kernel, each as an attempt; what asks to be measured again is, once."""
-        source = path.read_text(encoding="utf-8")
-        found: Document = {"slug": slug, "language": language.value, "cases": [], "remeasured": ""}
+        slug, source = found["slug"], path.read_text(encoding="utf-8")
         for work in (Work.check, Work.measure):
             request = GradeRequest(slug, "", language, self._lane, Mode.submission, source, path.name, work)
             result = self._attempt(request, found)
@@ -238,7 +246,6 @@ class _Accept:
             if result is not None and work is Work.measure:
                 found["cases"] = [self._case(slug, one) for one in result.measurements]
                 found["gpu"] = codec.to_json(result.gpu) if result.gpu else None
-        return found
 
     def _attempt(self, request: GradeRequest, found: Document) -> GradeResult | None:
         """One half of a rung; its result if it passed."""

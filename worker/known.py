@@ -19,7 +19,7 @@ from pathlib import Path
 
 from autograder import codec
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
-from worker.errors import HandedBackError, JudgeError
+from worker.errors import JudgeError
 from worker.judge import JudgeProcess
 
 HERE = Path(__file__).parent / "canary"
@@ -114,7 +114,8 @@ class KnownJobs:
         except JudgeError as error:
             self.restart()
             return Outcome(None, str(error))
-        except HandedBackError:
+        except BaseException:
+            # It would go on with the job, beside whoever has the GPU next.
             self._judge.kill()
             raise
         return Outcome(None, "the judge ended without a result")

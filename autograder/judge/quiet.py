@@ -35,8 +35,11 @@ class Quiet:
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
-        """What the node can show at all, when the submission is gone."""
-        return self._turns(timed).reference_batches(prepared.calls, prepared.together, self._rules.reference_batches)
+        """What the node can show at all, when the submission is gone.
+
+        As many as the submission's: the shortest of each side may be what ranks, and more are shorter.
+        """
+        return self._turns(timed).reference_batches(prepared.calls, prepared.together, len(timed.batches))
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

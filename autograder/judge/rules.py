@@ -38,10 +38,10 @@ class Rules:
         together_us: short calls share a slab, as many as take no longer: receiving, mapping and launching take the
             host 0.2 ms for a slab of a gigabyte, twice as long on a core whose sibling works, and must be shorter.
         most_batches: the first is enough if it shows the bound with `spare` to spare: the time that will count is known
-            when the reference has been timed alone, and may be that much shorter than the event clock's. One in four of
-            those after the first was stopped for 1 to 2 ms by a shared host (docs/measurement.md): with three an honest
-            kernel missed the bound once in 60 gradings.
-        reference_batches: of the reference alone.
+            when the reference has been timed alone, and may be that much shorter than the event clock's. A shared host
+            stops batches for milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
+            (docs/measurement.md, readings 5 and 4).
+        reference_batches: of the reference alone, before a submission lives; after it, as many as the submission's.
         control_pairs: pairs of the A/A block.
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.

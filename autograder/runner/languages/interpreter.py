@@ -146,8 +146,9 @@ def _stored_whole(original: Callable[..., Any]) -> Callable[..., Any]:
         together = _STORED_BYTES * 8 // descriptor.base.dtype.element_ty.primitive_bitwidth
         columns = descriptor.shape[-1]
         stored = copy.copy(descriptor)
-        whole = -(-columns.data // together) * together
-        stored.shape = [*descriptor.shape[:-1], interpreter.TensorHandle(whole, columns.dtype)]
+        # Shapes may be the largest int32 there is.
+        whole = -(-columns.data.astype(np.int64) // together) * together
+        stored.shape = [*descriptor.shape[:-1], interpreter.TensorHandle(whole, tl.int64)]
         return original(self, stored, value, indices)
 
     return call

@@ -434,6 +434,19 @@ def test_a_slow_submission_that_is_slower_than_it_says_is_not_compared_with_few_
     assert (found.clock, found.remeasure) == ("bound", clocks.DISAGREE)
 
 
+def test_where_both_sides_may_rank_by_their_shortest_batch_both_have_as_many(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    never = dataclasses.replace(
+        host.rules, epsilon=-2.0, epsilon_short=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=4
+    )
+    monkeypatch.setattr(type(host), "rules", never)
+    (found,) = measure(bench, kernel(before=LONG)).measurements
+    assert found.bound
+    assert not found.bound.bounded
+    assert (len(found.bound.batches), len(found.bound.reference_batches)) == (4, 4)
+
+
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:

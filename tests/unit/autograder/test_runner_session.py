@@ -217,7 +217,8 @@ def move(x, out, n):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "n", "stored"), [("f2", 5, 8), ("f2", 8, 8), ("f2", 9, 16), ("f4", 5, 8), ("f4", 4, 4), ("i1", 3, 16)]
+    ("dtype", "n", "stored"),
+    [("f2", 5, 8), ("f2", 8, 8), ("f2", 9, 16), ("f4", 5, 8), ("f4", 4, 4), ("i1", 3, 16), ("f2", 2**31 - 1, 16)],
 )
 def test_a_descriptor_stores_whole_16_bytes_as_hardware_does(talk: Talk, dtype: str, n: int, stored: int) -> None:
     """Seen on an H200, and in https://github.com/triton-lang/triton/issues/11583."""

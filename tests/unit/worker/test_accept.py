@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from autograder.contract import Language
 from worker import accept
 from worker.accept import _Accept
 
@@ -59,12 +60,14 @@ def interrupted(monkeypatch, plan="quick"):
     made.document = {}
     done = {"outcome": "passed", "seconds": 2.0}
 
-    def rung(slug, language, path):
-        if slug == "softmax":
+    def rung(found, language, path):
+        found["check"] = done
+        if found["slug"] == "softmax":
             raise KeyboardInterrupt
-        return {"slug": slug, "check": done, "measure": done}
+        found["measure"] = done
 
-    monkeypatch.setattr(made, "_kernels", lambda: [("vector_add", "triton", None), ("softmax", "triton", None)])
+    kernels = [("vector_add", Language.triton, None), ("softmax", Language.triton, None)]
+    monkeypatch.setattr(made, "_kernels", lambda: kernels)
     monkeypatch.setattr(made, "_rung", rung)
     return made, said
 
@@ -77,7 +80,10 @@ def test_who_interrupts_has_what_was_found_before(monkeypatch):
     monkeypatch.setattr(made, "_left_behind", dict)
     made.all()
     made.after()
-    assert [one["slug"] for one in made.document["rungs"]] == ["vector_add"]
+    assert [(one["slug"], "check" in one, "measure" in one) for one in made.document["rungs"]] == [
+        ("vector_add", True, True),
+        ("softmax", True, False),
+    ]
     assert made.document["problems"] == ["rungs: interrupted; what is not here was not tried"]
     assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})
     assert "  vector_add (triton): passed in 2.0 s, passed in 2.0 s" in said
@@ -89,7 +95,7 @@ def test_a_part_that_breaks_keeps_what_it_had_found(monkeypatch):
     made, _ = interrupted(monkeypatch)
 
     def broken():
-        yield "vector_add", "triton", None
+        yield "vector_add", Language.triton, None
         raise OSError(5, "the disk")
 
     monkeypatch.setattr(made, "_kernels", broken)
@@ -117,3 +123,28 @@ def test_after_an_interruption_nothing_more_is_begun_that_needs_the_judge(monkey
     made.after()
     assert (made.document["self_test"], made.document["noise"], made.document["rungs"]) == (None, None, None)
     assert made.document["problems"] == ["self test: interrupted; what is not here was not tried"]
+
+
+def test_who_interrupts_the_golden_kernel_has_what_it_sang(monkeypatch):
+    made, _ = interrupted(monkeypatch)
+    made._plan.gradings = 3
+    songs = iter([{"trouble": ""}])
+
+    def song():
+        for one in songs:
+            return one
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(made, "_song", song)
+    made._fill("noise", made._noise)
+    assert made.document["noise"] == {"songs": [{"trouble": ""}], "doubtful": 0, "calibration": None}
+
+
+@pytest.mark.parametrize(("interrupted_before", "ended"), [(True, "kill"), (False, "close")])
+def test_who_interrupts_does_not_wait_for_the_judge(monkeypatch, interrupted_before, ended):
+    made, _ = interrupted(monkeypatch)
+    how = []
+    judge = SimpleNamespace(kill=lambda: how.append("kill"), close=lambda: how.append("close"))
+    made._node, made._interrupted = SimpleNamespace(judge=judge), interrupted_before
+    made.end_judge()
+    assert how == [ended]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autograder.contract import GradeResult, Lane, Verdict
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Verdict, Work
 from worker import selftest
 from worker.judge import JudgeProcess
-from worker.known import KnownJobs, Outcome
+from worker.known import KNOWN_GOOD, SLUG, KnownJobs, Outcome
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -88,3 +88,23 @@ def test_a_busy_machine_is_given_time_and_no_other_fault_a_second_try(name, verd
 def test_a_process_that_is_left_behind_fails_it(monkeypatch):
     monkeypatch.setattr(selftest, "named", lambda _: [4242])
     assert "4242" in selftest._daemons(0.0)
+
+
+def test_whoever_leaves_a_job_early_leaves_no_judge_that_goes_on_with_it(jobs, tmp_path):
+    """The GPU's lock is given up on the way out: nothing may work on it any more."""
+    known = jobs()
+    pids = []
+
+    def interrupt(_):
+        pids.append(known._judge._process.pid)
+        raise KeyboardInterrupt
+
+    with known._staged(request_of(known)) as folder, pytest.raises(KeyboardInterrupt):
+        known.judged(folder, enter=interrupt)
+    assert pids
+    assert not Path(f"/proc/{pids[0]}").exists()
+
+
+def request_of(known):
+    source = KNOWN_GOOD.read_text(encoding="utf-8")
+    return GradeRequest(SLUG, "", Language.triton, known.lane, Mode.submission, source, "canary.py", Work.check)
