@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import platform
 import sys
+from urllib.parse import urlsplit
 
 import click
 
@@ -23,9 +25,11 @@ def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -
     """Log in to SERVER and keep a token, readable by you alone."""
     if not email and password_stdin:
         raise UsageError("--password-stdin needs --email.")
+    address = server if "://" in server else f"https://{server}"
+    if _is_readable_by_others(address):
+        click.echo(f"{address} has no encryption: whoever is between here and there can read your password.", err=True)
     email = email or click.prompt("E-mail")
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True)
-    address = server if "://" in server else f"https://{server}"
     with Api(Account(address.rstrip("/"), "")) as api:
         token = api.create_token(str(email), str(password), f"ladder on {platform.node() or 'a machine'}"[:80])["token"]
     account = Account(address.rstrip("/"), token)
@@ -36,6 +40,18 @@ def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -
         options.print_json({"server": account.server, "email": me["email"], "name": me["name"]})
     else:
         click.echo(f"Logged in to {account.server} as {me['name']} <{me['email']}>; the token is in {path}.")
+
+
+def _is_readable_by_others(address: str) -> bool:
+    """Is what is sent there in clear, and not to this machine itself? What is no address is told by who connects."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    with contextlib.suppress(ValueError):
+        return parts.scheme == "http" and not ipaddress.ip_address(host).is_loopback
+    return parts.scheme == "http" and host != "localhost" and not host.endswith(".localhost")
 
 
 @click.command()

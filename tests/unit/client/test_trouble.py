@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from autograder.signing import SigningKey
 from client.account import Account, credentials_path
 from client.api import Api
+from client.commands import account
 from client.commands.grading import status_of_submission
 from client.errors import NoAnswerError, OursError, ReachError, UsageError
 from client.main import main
@@ -226,3 +227,30 @@ def test_a_report_of_a_stranger_does_not_steer_the_terminal(ladder: Ladder) -> N
     done = CliRunner().invoke(main, ["node", "verify-report", "report.json"], color=True)
     assert "accepted" in done.output
     assert "\x1b" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("address", "readable"),
+    [
+        ("http://course.example.org", True),
+        ("HTTP://10.0.0.7:8000", True),
+        ("http://[2001:db8::1]:8000", True),
+        ("https://course.example.org", False),
+        ("http://127.0.0.1:8000", False),
+        ("http://[::1]:8000", False),
+        ("http://localhost:8000", False),
+        ("http://course.localhost", False),
+        ("http://[", False),
+    ],
+)
+def test_who_sends_a_password_in_clear_to_another_machine_is_told(address: str, readable: bool) -> None:
+    assert account._is_readable_by_others(address) is readable
+
+
+def test_they_are_told_before_they_type_it(ladder: Ladder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreached(*_: object) -> None:
+        raise ReachError("not in this test.")
+
+    monkeypatch.setattr(Api, "create_token", unreached)
+    done = ladder("login", "http://course.example.org", text="alice@example.org\nx\n")
+    assert done.output.index("has no encryption") < done.output.index("Password")
