@@ -37,9 +37,11 @@ class Quiet:
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
         """What the node can show at all, when the submission is gone.
 
-        As many as the submission's: the shortest of each side may be what ranks, and more are shorter.
+        No fewer than the submission's: the shortest of each side may be what ranks, and that of more is shorter. Nor
+        fewer than before it was loaded: a single one that was stopped would make any claim seem likely.
         """
-        return self._turns(timed).reference_batches(prepared.calls, prepared.together, len(timed.batches))
+        times = max(len(timed.batches), self._rules.reference_batches)
+        return self._turns(timed).reference_batches(prepared.calls, prepared.together, times)
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

@@ -434,17 +434,17 @@ def test_a_slow_submission_that_is_slower_than_it_says_is_not_compared_with_few_
     assert (found.clock, found.remeasure) == ("bound", clocks.DISAGREE)
 
 
-def test_where_both_sides_may_rank_by_their_shortest_batch_both_have_as_many(
-    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+@pytest.mark.parametrize(("most", "before", "after"), [(4, 2, 4), (1, 3, 3)])
+def test_where_both_sides_may_rank_by_their_shortest_batch_the_reference_has_no_fewer(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, most: int, before: int, after: int
 ) -> None:
-    never = dataclasses.replace(
-        host.rules, epsilon=-2.0, epsilon_short=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=4
-    )
+    limits = dict.fromkeys(("epsilon", "epsilon_short", "most_epsilon", "most_epsilon_short"), -2.0)
+    never = dataclasses.replace(host.rules, most_batches=most, reference_batches=before, **limits)  # type: ignore[arg-type]
     monkeypatch.setattr(type(host), "rules", never)
     (found,) = measure(bench, kernel(before=LONG)).measurements
     assert found.bound
     assert not found.bound.bounded
-    assert (len(found.bound.batches), len(found.bound.reference_batches)) == (4, 4)
+    assert (len(found.bound.batches), len(found.bound.reference_batches)) == (most, after)
 
 
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
