@@ -41,7 +41,8 @@ class Rules:
             when the reference has been timed alone, and may be that much shorter than the event clock's. A shared host
             stops batches for milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
             (docs/measurement.md, readings 5 and 4).
-        reference_batches: of the reference alone, before a submission lives; after it no fewer, nor than the submission's.
+        reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
+            submission's.
         control_pairs: pairs of the A/A block.
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
