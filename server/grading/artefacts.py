@@ -14,7 +14,7 @@ from server.config import Config
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, TooManyError
 from server.grading.lock import lock_submission
 from server.grading.states import LIVE
-from server.models import Artefact, Attempt, Node, Submission
+from server.models import ERASED_HASH, Artefact, Attempt, Node, Submission
 
 MAX_BYTES = 2**20
 MAX_FILES = 8
@@ -38,7 +38,7 @@ def store_artefact(
     """Keep a file that an attempt of this node left; the same again changes nothing.
 
     Raises:
-        NotFoundError: this node has no such attempt, or it ended long ago.
+        NotFoundError: this node has no such attempt, it ended long ago, or its work was erased meanwhile.
         InvalidInputError, TooLargeError, TooManyError: a name, a size or a number that is not taken.
         ConflictError: there is another file of this name.
     """
@@ -48,7 +48,8 @@ def store_artefact(
         raise TooLargeError(f"A file has at most {MAX_BYTES:,} bytes.")
     row = session.scalar(_own(node, attempt, fence))
     # One attempt's files are counted one by one.
-    if row is None or lock_submission(session, row.submission_id) is None or _long_over(row, now):
+    work = lock_submission(session, row.submission_id) if row is not None else None
+    if row is None or work is None or work.source_hash == ERASED_HASH or _long_over(row, now):
         raise NotFoundError("This node has no such attempt.")
     digest = hashlib.sha256(data).hexdigest()
     kept = session.scalar(select(Artefact).where(Artefact.attempt_id == row.id, Artefact.name == name))

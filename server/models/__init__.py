@@ -23,6 +23,7 @@ from server.models.base import Base, UtcDateTime
 from server.models.courses import Assignment, AssignmentVersion, Bundle, Course, Enrolment
 from server.models.gradebook import ActiveChoice, Extension, Grade, GradeOverride, LateDayGrant
 from server.models.grading import (
+    ERASED_HASH,
     Artefact,
     Attempt,
     CaseRow,
@@ -93,6 +94,7 @@ from server.models.student import DataExport, Draft, Group, GroupInvite, GroupMe
 from server.models.words import AlertKind, AttemptState, ChangeReason, Line, Role
 
 __all__ = [
+    "ERASED_HASH",
     "AccountsCheck",
     "ActiveChoice",
     "Alert",

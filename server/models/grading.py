@@ -15,6 +15,9 @@ from server.models.nodes import Node
 from server.models.people import User
 from server.models.words import AttemptState, ChangeReason, Line
 
+ERASED_HASH = "erased"
+"""`Submission.source_hash` where the work was erased with who wrote it."""
+
 
 class Submission(Base):
     """What a student handed in: the bytes and where they are. Accepted means this row exists."""

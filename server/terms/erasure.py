@@ -19,6 +19,7 @@ from server.accounts import handles
 from server.audit import service as audit
 from server.errors import ConflictError, InvalidInputError
 from server.models import (
+    ERASED_HASH,
     Alert,
     AnnouncementRead,
     ApiToken,
@@ -218,7 +219,7 @@ def _erase_work(session: Session, user: User) -> None:
     theirs = (Submission.user_id == user.id, Submission.course_id.in_(courses))
     attempts = select(Attempt.id).join(Submission, Submission.id == Attempt.submission_id).where(*theirs)
     session.execute(delete(Artefact).where(Artefact.attempt_id.in_(attempts)))
-    session.execute(update(Submission).where(*theirs).values(source=b"", source_hash=ERASED))
+    session.execute(update(Submission).where(*theirs).values(source=b"", source_hash=ERASED_HASH))
     written = update(WriteUp).where(WriteUp.user_id == user.id, WriteUp.course_id.in_(courses))
     session.execute(written.values(data=b"", size=0, sha256=ERASED))
 

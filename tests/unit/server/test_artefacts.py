@@ -13,8 +13,9 @@ from server.errors import NotFoundError
 from server.grading import artefacts
 from server.grading.claim import claim_next
 from server.grading.sweep import end_attempt
-from server.models import Artefact, Attempt, Node
+from server.models import Artefact, Attempt, Course, Node, Submission, User
 from server.nodes import service as nodes
+from server.terms import erasure
 from tests.unit.server.conftest import NO_TLS
 
 
@@ -118,6 +119,19 @@ def test_files_come_after_the_result_but_not_for_ever(call, attempt, database, c
     with database.transaction() as session:
         session.scalars(select(Attempt)).one().finished_at -= artefacts.LATE_BY
     assert call("PUT", "/artefacts/late", data=b"x").status_code == 404
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_was_erased_gets_no_files_any_more(call, attempt, database, kept):
+    assert call("PUT", "/artefacts/before", data=b"x").status_code == 204
+    with database.transaction() as session:
+        work = session.scalars(select(Submission)).one()
+        session.get_one(Course, work.course_id).keeps_erased_work = kept
+        erasure.erase_account(session, session.get_one(User, work.user_id), now=datetime.now(UTC))
+    assert call("PUT", "/artefacts/after", data=b"x").status_code == (204 if kept else 404)
+    with database.reading() as session:
+        names = session.scalars(select(Artefact.name).order_by(Artefact.id)).all()
+    assert names == (["before", "after"] if kept else [])
 
 
 def test_a_node_out_of_service_may_still_leave_files_of_what_it_has(call, attempt, database, config):
