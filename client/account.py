@@ -39,11 +39,11 @@ def load_account(environ: Mapping[str, str] = os.environ) -> Account:
     stored = _stored()
     server = environ.get("LADDER_SERVER") or stored.get("server", "")
     # A token belongs to the server that gave it; another server never sees it.
-    same = not environ.get("LADDER_SERVER") or _normal(server) == stored.get("server")
+    same = not environ.get("LADDER_SERVER") or address_of(server) == stored.get("server")
     token = environ.get("LADDER_TOKEN") or (stored.get("token", "") if same else "")
     if not server or not token:
         raise ReachError("nobody is logged in. Run `ladder login SERVER`, or set LADDER_SERVER and LADDER_TOKEN.")
-    return Account(_normal(server), _sendable(token))
+    return Account(address_of(server), _sendable(token))
 
 
 def save_account(account: Account) -> Path:
@@ -60,7 +60,7 @@ def _write(path: Path, account: Account) -> None:
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(Account(_normal(account.server), account.token)), file)
+        json.dump(asdict(Account(address_of(account.server), account.token)), file)
     draft.replace(path)
 
 
@@ -80,7 +80,8 @@ def _sendable(token: str) -> str:
     return token
 
 
-def _normal(server: str) -> str:
+def address_of(server: str) -> str:
+    """What somebody called the server, as requests are sent there: by https where they did not say."""
     server = server if "://" in server else f"https://{server}"
     return server.rstrip("/")
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from client import options
-from client.account import Account, credentials_path, forget_account, load_account, save_account
+from client.account import Account, address_of, credentials_path, forget_account, load_account, save_account
 from client.api import Api
 from client.errors import ClientError, UsageError
 
@@ -25,14 +25,14 @@ def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -
     """Log in to SERVER and keep a token, readable by you alone."""
     if not email and password_stdin:
         raise UsageError("--password-stdin needs --email.")
-    address = server if "://" in server else f"https://{server}"
+    address = address_of(server)
     if _is_readable_by_others(address):
         click.echo(f"{address} has no encryption: whoever is between here and there can read your password.", err=True)
     email = email or click.prompt("E-mail")
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True)
-    with Api(Account(address.rstrip("/"), "")) as api:
+    with Api(Account(address, "")) as api:
         token = api.create_token(str(email), str(password), f"ladder on {platform.node() or 'a machine'}"[:80])["token"]
-    account = Account(address.rstrip("/"), token)
+    account = Account(address, token)
     with Api(account) as api:
         me = api.me()
     path = save_account(account)
