@@ -65,7 +65,7 @@ def agree(got: torch.Tensor, checked: torch.Tensor, tolerance: Tolerance) -> boo
     All bits are the same; or, where the tolerance is not *exact*, at most `MOST_APART` of the elements differ, none by
     more than one unit in the last place. Whoever is refused is compared with the oracle.
     """
-    if torch.equal(bits(got), bits(checked)):
+    if same_words(got, checked):
         return True
     if tolerance.kind == "exact" or not got.dtype.is_floating_point:
         return False
@@ -75,6 +75,27 @@ def agree(got: torch.Tensor, checked: torch.Tensor, tolerance: Tolerance) -> boo
     one, other = got[apart], checked[apart]
     neighbours = (bits(one).long() - bits(other).long()).abs() == 1
     return bool((neighbours & one.isfinite() & other.isfinite() & (one.signbit() == other.signbit())).all())
+
+
+def same_words(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether all bits of two contiguous tensors of one shape and dtype are the same.
+
+    Eight bytes at a time, as far as they go: comparing single bytes takes eight times as long.
+    """
+    flat, flat_other = one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8)
+    if not _aligned(flat, flat_other):
+        return torch.equal(flat, flat_other)
+    whole = flat.numel() // _WORD_BYTES * _WORD_BYTES
+    words, other_words = flat[:whole].view(torch.int64), flat_other[:whole].view(torch.int64)
+    return torch.equal(words, other_words) and torch.equal(flat[whole:], flat_other[whole:])
+
+
+_WORD_BYTES = 8
+
+
+def _aligned(*memory: torch.Tensor) -> bool:
+    """Whether eight bytes at a time can be read: a view of a piece may begin anywhere."""
+    return all(one.storage_offset() % _WORD_BYTES == 0 and one.data_ptr() % _WORD_BYTES == 0 for one in memory)
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autograder.assignment import Tolerance
 from autograder.errors import HarnessError
-from autograder.judge.compare import compare, same_bits
+from autograder.judge.compare import compare, same_bits, same_words
 
 EXACT = Tolerance("exact")
 BOUNDED = Tolerance("bounded", factor=2.0)
@@ -138,3 +138,18 @@ def test_the_next_lower_precision_is_wrong_unless_it_happens_to_be_exact(value: 
     got = expected.to(torch.bfloat16).to(torch.float32)
     right = compare(got, expected, expected.abs(), Tolerance("bounded", factor=1.0)).right
     assert right == bool((got.double() - expected).abs() <= expected.abs() * EPS)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.int64])
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 8, 9, 1001])
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_bit_anywhere_is_seen_when_words_are_compared(dtype: torch.dtype, count: int, first: int) -> None:
+    """Eight bytes at a time, and what is left of them; a piece may begin where no word does."""
+    one = torch.arange(count + first, dtype=torch.int64).to(dtype)[first:]
+    other = torch.cat([one.new_zeros(first), one])[first:]
+    assert same_words(one, other)
+    for place in {0, count // 2, count - 1} if count else ():
+        changed = other.clone().view(torch.uint8)
+        changed[place * one.element_size()] ^= 1
+        assert not same_words(one, changed.view(dtype))
+        assert not same_words(changed.view(dtype), one)

@@ -17,6 +17,8 @@ from autograder.assignment import DTYPE_BYTES, Case, Layout, load_assignment
 from autograder.judge.buffers import GUARD_BYTES, Buffers, SharedTensor, draw_filling, elements, layout_of, typed
 from autograder.judge.defences import ALL_ON
 from autograder.judge.problem import dtype_of
+from autograder.judge.slabs import Part
+from autograder.protocol import TensorSpec
 
 DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" / "double")
 A, OUT, NEGATIVE = DOUBLE.arguments[:3]
@@ -72,24 +74,43 @@ def test_what_the_runner_writes_is_in_the_snapshot_and_later_writes_are_not(tens
     assert snapshot.overflow() == (0, 0, 0)
 
 
+@pytest.mark.parametrize("which", [0, 1], ids=["input", "output"])
 @pytest.mark.parametrize("where", ["before", "after", "far_before", "far_after"])
-def test_a_write_outside_is_found_and_placed(tensors: tuple[SharedTensor, ...], where: str) -> None:
-    out = tensors[1]
-    flat = theirs(out).view(torch.float32)
-    first = out.spec.offset // 4
-    last = first + sum((length - 1) * step for length, step in zip(out.spec.shape, out.spec.stride, strict=True))
+def test_a_write_outside_is_found_and_placed(tensors: tuple[SharedTensor, ...], where: str, which: int) -> None:
+    one = tensors[which]
+    flat = theirs(one).view(torch.float32)
+    first = one.spec.offset // 4
+    last = first + sum((length - 1) * step for length, step in zip(one.spec.shape, one.spec.stride, strict=True))
     place = {"before": first - 1, "after": last + 1, "far_before": 0, "far_after": flat.numel() - 1}[where]
     flat[place] = 1.0
-    assert out.snapshot().overflow() == ((0, 1, 0) if "after" in where else (1, 0, 0))
+    assert one.snapshot().overflow() == ((0, 1, 0) if "after" in where else (1, 0, 0))
 
 
-def test_a_write_between_rows_is_found() -> None:
+@pytest.mark.parametrize("which", [0, 1], ids=["input", "output"])
+def test_a_write_between_rows_is_found(which: int) -> None:
     buffers = Buffers(DOUBLE, ALL_ON)
-    out = buffers.make(PADDED, {"a": VALUES})[1]
-    out.fill()
-    theirs(out).view(torch.float32)[out.spec.offset // 4 + 10] = 0.0
-    assert out.snapshot().overflow() == (0, 0, 1)
-    buffers.release([out])
+    made = buffers.make(PADDED, {"a": VALUES})
+    one = made[which]
+    one.fill()
+    theirs(one).view(torch.float32)[one.spec.offset // 4 + 10] = 0.0
+    assert one.snapshot().overflow() == (0, 0, 1)
+    buffers.release(made)
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "guards"),
+    [((), (), 15), ((0,), (1,), 16), ((0, 3), (3, 1), 16), ((1, 3), (5, 1), 13), ((2, 3), (5, 1), 10)],
+)
+def test_every_word_that_is_no_element_is_guard(shape: tuple[int, ...], stride: tuple[int, ...], guards: int) -> None:
+    """Without dimensions, empty, one row of a padded matrix, two: each word is written by itself."""
+    spec = TensorSpec("out", "float32", shape, stride, 4 * 4, 4 * 16, writable=True)
+    tensor = SharedTensor(spec, Part(torch.zeros(spec.bytes, dtype=torch.uint8)), draw_filling(spec, poison=True), None)
+    seen = 0
+    for word in range(16):
+        tensor.fill()
+        tensor.memory.view.view(torch.int32)[word] = 1
+        seen += sum(tensor.snapshot().overflow())
+    assert seen == guards
 
 
 def test_a_sealed_input_cannot_be_mapped_for_writing_by_anybody(tensors: tuple[SharedTensor, ...]) -> None:
