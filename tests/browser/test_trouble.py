@@ -266,3 +266,39 @@ def test_escape_closes_no_grade_that_somebody_writes_about(watched: Watched, a_s
     reason.fill("")
     reason.press("Escape")
     expect(page.locator("[data-gradebook-panel]")).to_be_hidden()
+
+
+def test_a_grade_that_gets_no_answer_becomes_a_page_of_its_own(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.clock.install()
+    page.goto(f"{a_stage.course_url}/gradebook")
+    cell = page.locator("[data-gradebook] tbody td a").first
+    address = cell.get_attribute("href") or ""
+    asked: list[Route] = []
+    page.route(f"**{address}", lambda route: asked.append(route))  # noqa: PLW0108  # it asks for a function
+    cell.click()
+    page.wait_for_timeout(200)
+    page.unroute(f"**{address}")
+    assert asked
+    page.clock.run_for(40_000)
+    page.wait_for_url(f"**{address}")
+
+
+def test_a_page_that_looks_again_goes_on_after_a_look_without_an_answer(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.clock.install()
+    page.goto(f"{a_stage.course_url}/queue")
+    asked: list[Route] = []
+
+    def first_hangs(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route("**/queue", first_hangs)
+    page.clock.run_for(11_000)
+    page.wait_for_timeout(200)
+    assert len(asked) == 1
+    page.clock.run_for(21_000)
+    with page.expect_response("**/queue"):
+        page.clock.run_for(11_000)

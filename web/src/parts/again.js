@@ -1,5 +1,6 @@
 // A page that says `data-again="10"` is fetched again every ten seconds, as long as it says so and somebody looks at it.
 // What is open stays open, the focus stays where it is. Without scripts the page reloads itself (a meta element).
+import { ask } from "./ask.js";
 import { startTimes } from "./times.js";
 
 function take(main, fresh) {
@@ -15,7 +16,7 @@ function take(main, fresh) {
 }
 
 async function look(main) {
-  const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+  const answer = await ask(location.href, { headers: { accept: "text/html" } });
   // A login that ended, or an error: what is there stays, and a person will look again.
   if (!answer.ok || answer.redirected) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");

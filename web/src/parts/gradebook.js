@@ -1,7 +1,7 @@
-/**
- * The gradebook: filter as you type, arrow keys between cells, a cell's page beside the grid. Without it the form
- * searches, the headings sort and the cells are links.
- */
+// The gradebook: filter as you type, arrow keys between cells, a cell's page beside the grid. Without it the form
+// searches, the headings sort and the cells are links.
+import { ask } from "./ask.js";
+
 export function startGradebook() {
   const root = document.querySelector("[data-gradebook]");
   if (!root) return;
@@ -74,7 +74,7 @@ function startPanel(root) {
   };
   const open = async (link) => {
     opened = link;
-    const response = await fetch(link.href, { headers: { accept: "text/html" } });
+    const response = await ask(link.href, { headers: { accept: "text/html" } });
     const text = await response.text();
     if (opened !== link) return;
     const found = new DOMParser().parseFromString(text, "text/html").querySelector("[data-gradebook-cell]");
