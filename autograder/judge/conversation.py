@@ -382,6 +382,15 @@ class Conversation:
         answer = failed or self._answer(Armed, arm.nonce, start, "a batch of calls", self._limits.call_s)
         return answer if isinstance(answer, Failure) else None
 
+    @_in_use
+    def move(self, turn: int) -> None:
+        """Have the runner, which is stopped, go on on one of its cores after the other, by turn; on any for turn 0.
+
+        Whoever closes it meanwhile waits for the sandbox.
+        """
+        if not self._closing:
+            self._runner.move(turn)
+
     def alive(self) -> bool:
         """Whether the runner is still there."""
         return self._runner.poll() is None

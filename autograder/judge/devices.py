@@ -61,6 +61,9 @@ class Device(Protocol):
     def memory(self, size: int) -> Memory:
         """New memory of `size` bytes, a multiple of `granularity`; nothing is known of its contents."""
 
+    def quiet(self) -> None:
+        """Wait until nothing disturbs the device, and memory that was given back can be had again."""
+
     def cool(self) -> None:
         """Have no cache hold what was just written, and wait until nothing disturbs the device."""
 

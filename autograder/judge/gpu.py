@@ -114,10 +114,14 @@ class GpuDevice:
             torch.cuda.empty_cache()
             return GpuMemory(self._driver, size)
 
+    def quiet(self) -> None:
+        """Wait until the device works at its own pace; what was given back is cleared then, and is there again."""
+        self._pace.wait()
+
     def cool(self) -> None:
         """Make lines of the L2 cache that were to persist ordinary ones; write over all of it on a quiet device."""
         self._cache.reset()
-        self._pace.wait()
+        self.quiet()
 
     def _probe(self) -> float:
         """Microseconds of copying one half of the scratch memory to the other, by the device's own clock.

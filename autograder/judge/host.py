@@ -54,6 +54,9 @@ class HostDevice:
     def attach(self) -> None:
         """Memory is there for every thread."""
 
+    def quiet(self) -> None:
+        """What was given back is the system's."""
+
     def cool(self) -> None:
         """Interpreter times do not depend on caches."""
 

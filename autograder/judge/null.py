@@ -50,6 +50,9 @@ class NullRunner:
     def thaw(self) -> None:
         """It is awake."""
 
+    def move(self, turn: int) -> None:
+        """It is where the system has it."""
+
     def poll(self) -> Exit | None:
         """How it ended."""
         code = self._process.poll()

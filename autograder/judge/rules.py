@@ -28,8 +28,9 @@ class Rules:
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
-        brief_us, brief_pairs: where a call of the reference takes less, the first stage has so many times the pairs:
-            what differs from call to call is a larger part of it, and nothing else makes two gradings differ.
+        brief: where a call of the reference takes less than so many microseconds, the first stage has so many times
+            the pairs, by the first line that fits: what differs from call to call is a larger part of it, and hardly
+            anything else makes two gradings differ (docs/decisions/0029).
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         least_calls, most_calls: of one batch.
@@ -60,8 +61,7 @@ class Rules:
     short_us: float = 100.0
     tolerance: float = 0.02
     widest: float = 0.02
-    brief_us: float = 150.0
-    brief_pairs: int = 3
+    brief: tuple[tuple[float, float], ...] = ((60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
     second_stage: int = 4
     batch_us: float = 10000.0
     least_calls: int = 8
@@ -71,7 +71,7 @@ class Rules:
     together_us: float = 1000.0
     most_batches: int = 6
     reference_batches: int = 3
-    spare: float = 0.01
+    spare: float = 0.006
     control_pairs: int = 12
     memory_share: float = 0.6
     null_exchanges: int = 8
@@ -79,7 +79,7 @@ class Rules:
 
     def first_stage(self, pairs: int, call_us: float) -> int:
         """How many pairs are taken first, where the lane asks for `pairs` and a call of the reference takes so long."""
-        return pairs * self.brief_pairs if call_us < self.brief_us else pairs
+        return round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0))
 
     def least(self, call_us: float) -> float:
         """The excess that is allowed whatever the reference shows, where a call of it takes so long."""

@@ -102,9 +102,10 @@ class Stopwatch:
         enough_us = event_us * (1 + prepared.limit - self._rules.spare)
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:
-            taken.append(turns.batch(prepared.calls, prepared.together))
+            taken.append(turns.batch(prepared.calls, prepared.together, len(taken)))
             if prepared.bound_us(taken) <= enough_us:
                 break
+        turns.on_all_cores()
         return tuple(taken)
 
     def _apart(self, case: Case, pairs: int) -> Timed:

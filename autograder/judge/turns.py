@@ -96,8 +96,12 @@ class Turns:
         while self._pending:
             self._settle(self._pending.pop(0), None)
 
-    def batch(self, calls: int, together: int) -> Batch:
+    def batch(self, calls: int, together: int, turn: int) -> Batch:
         """A batch of the submission, every output compared with the reference's; `together` calls share a slab.
+
+        Args:
+            turn: for further ones its runner is kept on one core after the other: a neighbour may make one of them slow
+                for seconds, and a process stays where it is.
 
         Raises:
             FailedError: the submission failed.
@@ -107,6 +111,7 @@ class Turns:
             raise HarnessError("there is no submission to call")
         inputs = [self._checker.draw(self._case) for _ in range(calls)]
         images = [given(self._checker.assignment, self._case, one) for one in inputs]
+        self._ours.move(turn)
         ours = self._checker.batch(self._ours, self._case, inputs, images, together=together)
         if isinstance(ours, Checked):
             raise FailedError(ours)
@@ -117,14 +122,22 @@ class Turns:
             self._settle(one, other.values())
         return Batch(ours.sealed_us, ours.event_us)
 
-    def reference_batches(self, calls: int, together: int, times: int) -> tuple[Batch, ...]:
-        """A few batches of the reference by itself, to see what the node can show at all."""
-        return tuple(self._reference_batch(calls, together) for _ in range(times))
+    def on_all_cores(self) -> None:
+        """Let both runners have all of their cores."""
+        for runner in filter(None, (self._ours, self._theirs)):
+            runner.move(0)
 
-    def _reference_batch(self, calls: int, together: int) -> Batch:
+    def reference_batches(self, calls: int, together: int, times: int) -> tuple[Batch, ...]:
+        """A few batches of the reference by itself, on core after core, to see what the node can show at all."""
+        taken = tuple(self._reference_batch(calls, together, turn) for turn in range(times))
+        self.on_all_cores()
+        return taken
+
+    def _reference_batch(self, calls: int, together: int, turn: int) -> Batch:
         """On the inputs of its last call, in memory as fresh as a submission's."""
         inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
         images = [given(self._checker.assignment, self._case, inputs[0])] * calls
+        self._theirs.move(turn)
         theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)

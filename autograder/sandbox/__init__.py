@@ -98,6 +98,12 @@ class Runner(Protocol):
     def thaw(self) -> None:
         """Let them go on."""
 
+    def move(self, turn: int) -> None:
+        """Have it go on on one of its cores after the other, the next one for every turn; on any of them for turn 0.
+
+        The first may be the one that it was on. Nothing happens where the sandbox keeps it on none.
+        """
+
     def poll(self) -> Exit | None:
         """How it ended, `None` while it lives. Also enforces the limits that are watched rather than set."""
 

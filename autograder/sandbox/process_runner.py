@@ -85,6 +85,9 @@ class ProcessRunner:
         else:
             tree.resume(self.pid)
 
+    def move(self, turn: int) -> None:
+        """It is kept on no core."""
+
     def poll(self) -> Exit | None:
         """How it ended, `None` while it lives. Ends it for its output, its memory or the size of its folder.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +43,7 @@ from test_sandbox_process import (  # noqa: F401
 from autograder.contract import Language
 from autograder.sandbox import Exit, Promise, Purpose, cgroups
 from autograder.sandbox.docker import DockerSandbox
+from autograder.sandbox.docker.cores import apart
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +214,50 @@ print(len(kept))
     assert LIMITS.memory_bytes < limit < LIMITS.memory_bytes + 2**30
     if groups.memory_version == 1:
         assert int(Path(groups.memory, "memory.memsw.limit_in_bytes").read_text()) == limit
+
+
+def kernel_limits(folders: Iterable[str]) -> dict[str, str]:
+    """What the kernel keeps a container to."""
+    names = ("memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "pids.max")
+    files = [Path(folder, name) for folder in folders for name in names]
+    found = {str(file): file.read_text() for file in files if file.is_file()}
+    assert found
+    return found
+
+
+def stopped(groups: cgroups.Layout) -> bool:
+    """Whether the kernel has stopped all of a container's processes."""
+    if groups.freezer_version == 1:
+        return Path(groups.freezer, "freezer.state").read_text().strip() == "FROZEN"
+    return "frozen 1" in Path(groups.freezer, "cgroup.events").read_text()
+
+
+def test_a_stopped_runner_goes_on_on_the_core_that_it_is_moved_to(talk: Talk) -> None:
+    container, both = talk.runner.container, sorted(os.sched_getaffinity(0))[:2]
+    if len(both) == 1:
+        pytest.skip("there is no other core")
+    own = f"{both[0]},{both[1]}"
+    container._own_cores = own
+    places = apart(own)
+    if len(places) == 1:
+        pytest.skip("both are one physical core")
+    limits = kernel_limits(container.groups.folders)
+    talk.load("import os\ndef run():\n    print(sorted(os.sched_getaffinity(0)), flush=True)\n")
+    for turn in (1, 2, 0):
+        talk.runner.freeze()
+        talk.runner.move(turn)
+        assert stopped(container.groups), "it runs beside whoever is timed"
+        talk.runner.thaw()
+        talk.call()
+    assert talk.runner.log().split("\n")[:3] == [f"[{places[0]}]", f"[{places[1]}]", f"[{both[0]}, {both[1]}]"]
+    assert kernel_limits(container.groups.folders) == limits, "nothing else changes"
+
+
+def test_whoever_looks_whether_it_has_ended_waits_for_nothing(talk: Talk) -> None:
+    """A millisecond of every exchange that is timed, as the shortest time that is not nothing was."""
+    talk.run("pass")
+    assert talk.runner.poll() is None
+    assert talk.runner.container._line.gettimeout() == 0.0
 
 
 def test_a_closed_runner_leaves_nothing(sandbox: DockerSandbox) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import secrets
 import select
@@ -17,10 +18,13 @@ from autograder import codec
 from autograder.errors import ContractError, SandboxError
 from autograder.sandbox import Promise, Purpose, Side, cgroups, uids
 from autograder.sandbox.docker.config import DockerConfig
+from autograder.sandbox.docker.cores import apart
 from autograder.sandbox.docker.engine import Engine, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.settings import Kind, Slot, settings
 from autograder.sandbox.plan import Report
+
+_logger = logging.getLogger(__name__)
 
 _START_S = 120.0
 _GONE_S = 15.0
@@ -68,6 +72,7 @@ class Container:
         self._first = -1
         self._line: socket.socket | None = None
         self._freezer: cgroups.Freezer | None = None
+        self._own_cores, self._turn = "", 0
         self._slot = None if Promise.other_uid in making.without else uids.take()
         self.uid = 0 if self._slot is None else self._slot.number
         try:
@@ -132,8 +137,9 @@ class Container:
             own = cgroups.used_bytes(self.groups.memory, self.groups.memory_version)
             most = own + self.kind.limits.memory_bytes
             limits.update(mem_limit=most, memswap_limit=most)
-        if cores := self._cores(side):
-            limits.update(cpuset_cpus=cores)
+        self._own_cores = self._cores(side)
+        if self._own_cores:
+            limits.update(cpuset_cpus=self._own_cores)
         if limits:
             self._making.engine.update(self._id, **limits)
 
@@ -151,7 +157,8 @@ class Container:
     def _report(self, patience_s: float) -> Report | None:
         if self._line is None:
             return Report("ended", signal=signal.SIGKILL)
-        self._line.settimeout(max(patience_s, 1e-6))
+        # Nothing that is left is no waiting at all: the shortest time there is would be a whole millisecond.
+        self._line.settimeout(patience_s)
         try:
             data = self._line.recv(_PACKET)
             return codec.loads(Report, data) if data else Report("ended", signal=signal.SIGKILL)
@@ -173,6 +180,26 @@ class Container:
         """Let them go on."""
         if self._freezer is not None:
             self._freezer.thaw()
+
+    def move(self, turn: int) -> None:
+        """Keep it on one of its side's physical cores, the next one for every turn, or for turn 0 on all of them.
+
+        A scheduler lets a process go on where it was, and does not see that somebody else's work makes that core slow.
+        What Docker refuses is no error of ours: of a container that has ended it refuses everything. One that lives is
+        asked for again in the next turn.
+        """
+        if turn == self._turn:
+            return
+        places = apart(self._own_cores)
+        if len(places) <= 1:
+            return
+        wanted = places[(turn - 1) % len(places)] if turn else self._own_cores
+        try:
+            self._making.engine.update(self._id, cpuset_cpus=wanted)
+            self._turn = turn
+        except SandboxError as error:
+            if self.alive():
+                _logger.warning("container %s stays where it is: %s", self.name, error)
 
     def out_of_memory(self) -> bool:
         """Whether the kernel ended a process in it for its memory."""

@@ -96,6 +96,11 @@ def numbers(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def apart(text: str, system: Path = _SYSTEM) -> tuple[str, ...]:
+    """The physical cores in a list such as `2-5`, each as a list of its own: `2,4` and `3,5` if those are siblings."""
+    return tuple(_text([siblings]) for siblings in _physical(system, numbers(text)))
+
+
 def _near(system: Path, bus: str) -> frozenset[int]:
     """Cores of the GPU's side of the machine; none if the system does not tell."""
     return _read(system / "bus/pci/devices" / bus.lower() / "local_cpulist")

@@ -104,6 +104,9 @@ class ScriptedRunner:
     def thaw(self) -> None:
         self.frozen -= 1
 
+    def move(self, turn: int) -> None:
+        """It is a thread."""
+
     def poll(self) -> Exit | None:
         return self._ending if self._over else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -17,13 +17,17 @@ from autograder.contract import Batch, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
+from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.null import NullExchanges
 from autograder.judge.preparing import Prepared
 from autograder.judge.references import Reference
+from autograder.judge.rules import GPU as GPU_RULES
 from autograder.judge.rules import HOST as HOST_RULES
 from autograder.judge.rules import Rules
+from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch
 from autograder.judge.turns import Turns
 
@@ -31,7 +35,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native n
 
 LENIENT = Rules(
     epsilon=50.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2, reference_batches=2,
-    control_pairs=2, null_exchanges=2, brief_us=0.0,
+    control_pairs=2, null_exchanges=2, brief=(),
 )  # fmt: skip
 
 
@@ -61,9 +65,17 @@ def measure(bench: Bench, source: str = GOOD, **more: object) -> GradeResult:
 def test_brief_calls_have_more_pairs_by_the_references_time(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, brief_us=1e9, brief_pairs=2))
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, brief=((1e9, 2.0),)))
     (found,) = measure(bench).measurements
     assert (len(found.pairs), found.stages) == (6, (6,))
+
+
+@pytest.mark.parametrize(
+    ("call_us", "expected"),
+    [(8.0, 150), (59.9, 150), (60.0, 75), (149.9, 75), (150.0, 32), (999.9, 32), (1000.0, 25), (3200.0, 25)],
+)
+def test_how_many_pairs_a_call_of_that_time_has(call_us: float, expected: int) -> None:
+    assert GPU_RULES.first_stage(25, call_us) == expected
 
 
 def test_a_measurement_has_pairs_batches_null_and_control(bench: Bench, host: EventHost) -> None:
@@ -306,6 +318,47 @@ def test_who_does_not_flush_its_caches_gains_nothing_only_while_the_judge_does(
     assert (found.ratio > 10 / FAR) == on
 
 
+class ClearingHost(EventHost):
+    """Memory that was given back is nobody's until it is cleared: who asks before that gets other memory."""
+
+    clearing = False
+    made_meanwhile = 0
+
+    def memory(self, size: int) -> HostMemory:
+        self.made_meanwhile += self.clearing
+        return super().memory(size)
+
+    def quiet(self) -> None:
+        self.clearing = False
+
+
+def test_a_timed_call_has_the_memory_that_the_one_before_had(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """Seen on an H200: the reference, called right after the submission, had other memory than all others, and was
+    faster or slower by 1 % for it in every pair of a grading."""
+    device, release, close = ClearingHost(), Buffers.release, BatchMemory.close
+    given_back: list[str] = []
+
+    def released(self: Buffers, tensors: Iterable[SharedTensor]) -> None:
+        release(self, tensors)
+        device.clearing = True
+        given_back.append("call")
+
+    def closed(self: BatchMemory) -> None:
+        close(self)
+        device.clearing = True
+        given_back.append("batch")
+
+    monkeypatch.setattr(devices, "of", lambda _: device)
+    monkeypatch.setattr(Buffers, "release", released)
+    monkeypatch.setattr(BatchMemory, "close", closed)
+    monkeypatch.setattr(NullExchanges, "microseconds", lambda *_: (1.0,))
+    assert measure(bench).verdict is Verdict.passed
+    assert set(given_back) == {"call", "batch"}
+    assert not device.made_meanwhile
+
+
 @pytest.mark.parametrize("on", [True, False])
 def test_a_time_that_no_device_reaches_is_held_only_where_the_data_sheet_is_asked(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
@@ -331,9 +384,9 @@ def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
     batch = Turns.batch
     during: list[bool] = []
 
-    def watched(self: Turns, calls: int, together: int) -> Batch:
+    def watched(self: Turns, calls: int, together: int, turn: int) -> Batch:
         during.append(quiet[-1:] == [True])
-        return batch(self, calls, together)
+        return batch(self, calls, together, turn)
 
     monkeypatch.setattr(bench.sandbox, "quiet", noted)
     monkeypatch.setattr(Turns, "batch", watched)
@@ -348,14 +401,17 @@ class BatchesOnly:
     def __init__(self, *call_us: float) -> None:
         self._left = list(call_us)
 
-    def batch(self, calls: int, _: int) -> Batch:
+    def batch(self, calls: int, *_: int) -> Batch:
         return Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
+
+    def on_all_cores(self) -> None:
+        """They are nowhere."""
 
 
 @pytest.mark.parametrize(
     ("batches", "expected"),
     [
-        ((105.9,), 1),
+        ((106.3,), 1),
         ((106.5, 104.0), 2),
         ((107.5, 108.0, 104.0), 3),
         # The host stopped three of them, for 0.3, 2.2 and 1.4 ms: seen on an H200, with a right kernel.
@@ -448,6 +504,24 @@ def test_where_both_sides_may_rank_by_their_shortest_batch_the_reference_has_no_
     assert (len(found.bound.batches), len(found.bound.reference_batches)) == (most, after)
 
 
+def test_further_batches_of_either_side_are_taken_on_other_cores(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """Seen on an H200: a submission whose six batches took a fifth longer each, and no other process of the machine."""
+    never = dataclasses.replace(host.rules, epsilon=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=3)
+    monkeypatch.setattr(type(host), "rules", never)
+    asked: dict[int, list[int]] = {}
+
+    def moved(self: Conversation, turn: int) -> None:
+        asked.setdefault(id(self), []).append(turn)
+
+    monkeypatch.setattr(Conversation, "move", moved)
+    result = measure(bench, kernel(before=LONG))
+    assert result.verdict is Verdict.passed, result.explanation
+    # The reference before, while, and after the submission lives; it is moved when it is alone.
+    assert sorted(asked.values(), key=len) == [[0, 1, 2, 0], [0, 1, 0, 0, 0, 1, 2, 0]]
+
+
 def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
@@ -458,9 +532,9 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     taken: list[weakref.ref[TakenBatch | Checked]] = []
     left: list[int] = []
 
-    def watched(self: Turns, calls: int, together: int) -> Batch:
+    def watched(self: Turns, calls: int, together: int, turn: int) -> Batch:
         left.append(sum(one() is not None for one in taken))
-        return batch(self, calls, together)
+        return batch(self, calls, together, turn)
 
     def kept(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
         found = exchange(self, *given, **more)

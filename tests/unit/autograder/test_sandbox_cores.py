@@ -15,9 +15,10 @@ from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
 from autograder.sandbox import Purpose, RunnerLimits, Side
 from autograder.sandbox.docker import DockerConfig, DockerSandbox, cores, load_config
+from autograder.sandbox.docker import container as docker_container
 from autograder.sandbox.docker import sandbox as driver
 from autograder.sandbox.docker.container import Container
-from autograder.sandbox.docker.cores import ANY, Cores, by_the_machine, numbers
+from autograder.sandbox.docker.cores import ANY, Cores, apart, by_the_machine, numbers
 from autograder.sandbox.docker.settings import Kind
 
 BUS = "0000:{:02X}:00.0"
@@ -86,6 +87,63 @@ def test_a_container_gets_the_cores_of_its_side(purpose: Purpose, side: Side, ex
     making: Any = SimpleNamespace(config=DockerConfig(cores=Cores("0", "2", "3", "4")))
     container._making = making
     assert container._cores(side) == expected
+
+
+class Updates:
+    """As much of the engine as changes limits."""
+
+    def __init__(self, *, gone: bool) -> None:
+        self._gone = gone
+        self.asked: list[dict[str, Any]] = []
+
+    def update(self, _: str, **limits: Any) -> None:
+        self.asked.append(limits)
+        if self._gone:
+            raise SandboxError("could not change a container's limits: it is not running")
+
+
+def kept_on(own: str, *, gone: bool = False) -> tuple[Container, list[dict[str, Any]]]:
+    """A container and what its engine is asked."""
+    container, engine = Container.__new__(Container), Updates(gone=gone)
+    container._own_cores, container._turn, container._id, container._first = own, 0, "made", -1
+    making: Any = SimpleNamespace(engine=engine)
+    container._making = making
+    return container, engine.asked
+
+
+def test_who_moves_is_on_the_next_physical_core_and_then_on_all_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, ["0,4", "1,5", "2,6", "3,7"], [None])
+    monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
+    container, asked = kept_on("1-3,5-7")
+    for turn in (0, 1, 2, 3, 4, 0, 0):
+        container.move(turn)
+    assert [limits["cpuset_cpus"] for limits in asked] == ["1,5", "2,6", "3,7", "1,5", "1-3,5-7"]
+
+
+def test_a_move_that_is_refused_is_no_error_and_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that has ended by itself must not be an error of ours: it would be graded again for nothing. And a
+    reference that is kept for long must not stay on one core for a daemon that did not answer once."""
+    machine = Machine(tmp_path, ["0,4", "1,5"], [None])
+    monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
+    container, asked = kept_on("0-1,4-5", gone=True)
+    container.move(1)
+    container._turn = 1
+    container.move(0)
+    container.move(0)
+    assert [limits["cpuset_cpus"] for limits in asked] == ["0,4", "0-1,4-5", "0-1,4-5"]
+
+
+@pytest.mark.parametrize("own", ["", "3,7"])
+def test_who_has_no_other_core_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+    machine = Machine(tmp_path, ["3,7"], [None])
+    monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
+    container, asked = kept_on(own)
+    container.move(1)
+    assert asked == []
 
 
 def test_siblings_stay_together(tmp_path: Path) -> None:
