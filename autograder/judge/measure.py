@@ -91,6 +91,11 @@ def call_us(pairs: Sequence[Pair], clock: str) -> float:
     return statistics.median_high(by_clock(pair, clock)[0] for pair in pairs)
 
 
+def ratio_of(pairs: Sequence[Pair], clock: str) -> float:
+    """The median of the pairwise submission / reference by one clock."""
+    return statistics.median(ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs))
+
+
 def interval(samples: Sequence[float]) -> tuple[float, float]:
     """A block-bootstrap interval of the median: blocks keep what neighbours in time have in common.
 

@@ -95,7 +95,7 @@ class Preparing:
         assignment = self._checker.assignment
         calls, together = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
         null_us = self._exchanges.microseconds(assignment, case, turns.inputs, calls, together)
-        alone = turns.reference_batches(calls, together, self._rules.reference_batches)
+        alone = turns.reference_batches(calls, together, self._rules.reference_batches, moved=False)
         call_us = statistics.median(times[1:])
         limit = clocks.widened(call_us, clocks.Batches(calls, null_us, (), alone), self._rules)
         return Prepared(calls, together, null_us, alone, limit, call_us)

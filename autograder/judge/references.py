@@ -149,6 +149,8 @@ class References:
             self._end(key)
             return None
         if kept is not None:
+            # A move that was not answered may have left it on one core.
+            kept.conversation.move(0)
             self._kept.move_to_end(key)
         return kept
 

@@ -31,6 +31,8 @@ class Rules:
         brief: where a call of the reference takes less than so many microseconds, the first stage has so many times
             the pairs, by the first line that fits: what differs from call to call is a larger part of it, and hardly
             anything else makes two gradings differ (docs/decisions/0029).
+        far: a submission whose ratio is above this has no more pairs than any other lane's: it gets no points for
+            speed, and calls of a second would use up its time.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         least_calls, most_calls: of one batch.
@@ -38,10 +40,12 @@ class Rules:
         most_slabs: of one batch; one descriptor each.
         together_us: short calls share a slab, as many as take no longer: receiving, mapping and launching take the
             host 0.2 ms for a slab of a gigabyte, twice as long on a core whose sibling works, and must be shorter.
-        most_batches: the first is enough if it shows the bound with `spare` to spare: the time that will count is known
-            when the reference has been timed alone, and may be that much shorter than the event clock's. A shared host
-            stops batches for milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
+        most_batches: the first is enough if it shows the bound with something to spare. A shared host stops batches for
+            milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
             (docs/measurement.md, readings 5 and 4).
+        spare, spare_brief: so much, the second where a call of the reference takes less than `brief_us`: the time that
+            will count is known when the reference has been timed alone, and may be that much shorter than the event
+            clock's (docs/decisions/0031).
         reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
             submission's.
         control_pairs: pairs of the A/A block.
@@ -62,6 +66,7 @@ class Rules:
     tolerance: float = 0.02
     widest: float = 0.02
     brief: tuple[tuple[float, float], ...] = ((60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
+    far: float = 100.0
     second_stage: int = 4
     batch_us: float = 10000.0
     least_calls: int = 8
@@ -72,14 +77,24 @@ class Rules:
     most_batches: int = 6
     reference_batches: int = 3
     spare: float = 0.006
+    spare_brief: float = 0.016
+    brief_us: float = 150.0
     control_pairs: int = 12
     memory_share: float = 0.6
     null_exchanges: int = 8
     soft_floor: float = 0.9
 
     def first_stage(self, pairs: int, call_us: float) -> int:
-        """How many pairs are taken first, where the lane asks for `pairs` and a call of the reference takes so long."""
-        return round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0))
+        """How many pairs are taken first, where the lane asks for `pairs` and a call of the reference takes so long.
+
+        An even number, as pairs go A B, B A: of an odd one more begin with the submission, and the median of pairs that
+        are of two kinds would be of that kind (docs/decisions/0030).
+        """
+        return 2 * round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0) / 2)
+
+    def to_spare(self, call_us: float) -> float:
+        """How much of the limit a batch has to leave to be the last, where a call of the reference takes so long."""
+        return self.spare if call_us >= self.brief_us else self.spare_brief
 
     def least(self, call_us: float) -> float:
         """The excess that is allowed whatever the reference shows, where a call of it takes so long."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 from autograder.assignment import Case
@@ -11,7 +12,7 @@ from autograder.errors import HarnessError
 from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
-from autograder.judge.measure import call_us, timed_pairs, too_wide
+from autograder.judge.measure import call_us, ratio_of, timed_pairs, too_wide
 from autograder.judge.preparing import Prepared
 from autograder.judge.problem import Tensors
 from autograder.judge.references import Reference
@@ -80,12 +81,11 @@ class Stopwatch:
 
     def _shared(self, case: Case, pairs: int, prepared: Prepared | None) -> Timed:
         """Each side's calls on the same inputs, in two stages at most; then the batches."""
-        first = self._rules.first_stage(pairs, prepared.reference_us) if prepared else pairs
         turns = Turns(self._checker, case, self._ours, self._theirs, self._device)
-        last, taken = timed_pairs(turns.submission, turns.reference, first)
+        last, taken = self._first_stage(turns, pairs, prepared)
         stages = [len(taken)]
         if last.passed and too_wide(taken, self._device.clock, self._rules.widest):
-            more = (self._rules.second_stage - 1) * first
+            more = (self._rules.second_stage - 1) * len(taken)
             last, added = timed_pairs(turns.submission, turns.reference, more, warm=True)
             taken += added
             stages.append(len(added))
@@ -96,10 +96,21 @@ class Stopwatch:
         batches = self._batches(turns, taken, fitting) if fitting else ()
         return Timed(case, last, taken, tuple(stages), batches, fitting, turns.inputs, turns.expected)
 
+    def _first_stage(self, turns: Turns, pairs: int, prepared: Prepared | None) -> tuple[Checked, tuple[Pair, ...]]:
+        """What the lane asks for; and the rest for brief calls, but of a submission that is far slower."""
+        call_us = prepared.reference_us if prepared else math.inf
+        wanted = self._rules.first_stage(pairs, call_us)
+        some = min(self._rules.first_stage(pairs, math.inf), wanted)
+        last, taken = timed_pairs(turns.submission, turns.reference, some)
+        if not last.passed or some == wanted or ratio_of(taken, self._device.clock) > self._rules.far:
+            return last, taken
+        last, added = timed_pairs(turns.submission, turns.reference, wanted - some, warm=True)
+        return last, taken + added
+
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""
         event_us = call_us(pairs, self._device.clock)
-        enough_us = event_us * (1 + prepared.limit - self._rules.spare)
+        enough_us = event_us * (1 + prepared.limit - self._rules.to_spare(prepared.reference_us))
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:
             taken.append(turns.batch(prepared.calls, prepared.together, len(taken)))

@@ -127,9 +127,14 @@ class Turns:
         for runner in filter(None, (self._ours, self._theirs)):
             runner.move(0)
 
-    def reference_batches(self, calls: int, together: int, times: int) -> tuple[Batch, ...]:
-        """A few batches of the reference by itself, on core after core, to see what the node can show at all."""
-        taken = tuple(self._reference_batch(calls, together, turn) for turn in range(times))
+    def reference_batches(self, calls: int, together: int, times: int, *, moved: bool) -> tuple[Batch, ...]:
+        """A few batches of the reference by itself, to see what the node can show at all.
+
+        Args:
+            moved: on core after core, as a submission's further ones were: both may rank by their shortest. Not where
+                they say how much a submission is allowed: a slow core would allow more.
+        """
+        taken = tuple(self._reference_batch(calls, together, turn if moved else 0) for turn in range(times))
         self.on_all_cores()
         return taken
 

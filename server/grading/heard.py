@@ -60,6 +60,19 @@ def lease_clock(session: Session, *, now: datetime, lease_s: float) -> datetime 
     return None
 
 
+def heard_before(session: Session, *, now: datetime, span_s: float) -> datetime | None:
+    """Since when nothing but gaps is left out, so long was heard; `None` where ticks tell of less.
+
+    What is older than this is older by any clock: one that was set forward makes a gap, which counts for nothing.
+    """
+    heard, left = (Tick.heard_at.is_not(None), Tick.made_at <= now), timedelta(seconds=span_s)
+    for later, earlier in pairwise(session.scalars(select(Tick.made_at).where(*heard).order_by(Tick.made_at.desc()))):
+        left -= later - earlier if later - earlier <= MAX_GAP else timedelta()
+        if left <= timedelta():
+            return earlier
+    return None
+
+
 def _heard(session: Session, *, now: datetime, span: timedelta) -> Sequence[datetime]:
     """When the ticks that were heard were made, the newest first."""
     heard = (Tick.heard_at.is_not(None), Tick.made_at <= now)
@@ -81,7 +94,11 @@ def behind_s(session: Session, *, now: datetime) -> float:
     return (now - oldest).total_seconds() if oldest is not None else 0.0
 
 
-def forget_ticks(session: Session, *, now: datetime, lease_s: float) -> None:
-    """Remove old ticks, and those from a future that the clock was set back from."""
-    old = now - max(KEPT, timedelta(seconds=4 * lease_s))
+def forget_ticks(session: Session, *, now: datetime, longest_s: float) -> None:
+    """Remove old ticks, and those from a future that the clock was set back from.
+
+    Args:
+        longest_s: the longest time that anything is held against.
+    """
+    old = now - max(KEPT, timedelta(seconds=2 * longest_s))
     session.execute(delete(Tick).where(or_(Tick.made_at < old, Tick.made_at > now + AHEAD)))

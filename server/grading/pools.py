@@ -1,8 +1,8 @@
 """Samples of an identical source are one pool: a new attempt's are added, none is ever replaced or left out.
 
-The pool is one person's, of one assignment as it is graded, one lane and one normal form of a source. Every submission
-in it has the pool's numbers, so that handing the same kernel in again moves all of them towards the truth together and
-there is no lucky one among them to keep.
+The pool is one person's or one group's, of one assignment as it is graded, one lane and one normal form of a source.
+Every submission in it has the pool's numbers, so that handing the same kernel in again moves all of them towards the
+truth together and there is no lucky one among them to keep, nor among those of a group's members.
 
 Lock order: whoever adds to a pool holds its submission's row, then the pool's lock; of the pool's other submissions it
 waits for none. One that it had to pass over is brought up to date by `refresh_pools`.
@@ -29,6 +29,7 @@ from autograder.scores import FORMULA_VERSION, Speed, speed_fraction, speed_over
 from server.courses import service as courses
 from server.grading.grades import set_points
 from server.grading.normal import normal
+from server.groups import service as groups
 from server.models import AssignmentVersion, Attempt, ChangeReason, Result, Sampling, Submission
 
 MOST_ATTEMPTS = 64
@@ -62,7 +63,9 @@ def pool_by(session: Session, submission: Submission, version: AssignmentVersion
     """The pool that its samples belong to where it is graded as this version says."""
     fresh = select(Submission.source).where(Submission.id == submission.id)
     source = normal(session.scalars(fresh).one(), submission.language)
-    parts = (submission.user_id, submission.assignment_id, version.grading_hash, submission.lane.value,
+    group = groups.group_of(session, submission.assignment_id, submission.user_id)
+    owner = f"group {group.id}" if group else submission.user_id
+    parts = (owner, submission.assignment_id, version.grading_hash, submission.lane.value,
              submission.language.value, hashlib.sha256(source).hexdigest())  # fmt: skip
     return content_hash("\0".join(str(part) for part in parts).encode())
 

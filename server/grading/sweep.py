@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from server.alerts import service as alerts
 from server.config import Config
-from server.grading.heard import lease_clock
+from server.grading.heard import heard_before, lease_clock
 from server.grading.lock import fresh_attempt, lock_submission
 from server.grading.onward import keeps_its_result
 from server.grading.retimes import fail_retime, open_request
@@ -44,7 +44,7 @@ def sweep(session: Session, *, now: datetime, config: Config) -> int:
     clock = lease_clock(session, now=now, lease_s=config.lease_s)
     if clock is None:
         return 0
-    once = _Sweep(session, clock, now, config)
+    once = _Sweep(session, clock, _too_old(session, clock, now, config), now, config)
     expired = session.execute(
         select(Attempt.id, Attempt.submission_id)
         .where(Attempt.state.in_(LIVE), once.is_over())
@@ -159,18 +159,29 @@ def _pull_in_leases(session: Session, now: datetime, config: Config) -> None:
             attempt.lease_expires_at = min(attempt.lease_expires_at, now + timedelta(seconds=config.lease_s))
 
 
+def _too_old(session: Session, clock: datetime, now: datetime, config: Config) -> datetime | None:
+    """Whatever was dispatched before this has outlived its deadline; `None` where nothing can have."""
+    span_s = config.attempt_deadline_s + config.lease_s
+    # Nearly never: only then are that many ticks read.
+    by_the_clock = (Attempt.state.in_(LIVE), Attempt.dispatched_at < clock - timedelta(seconds=span_s))
+    if session.scalar(select(Attempt.id).where(*by_the_clock).limit(1)) is None:
+        return None
+    return heard_before(session, now=now, span_s=span_s)
+
+
 @dataclass(frozen=True)
 class _Sweep:
     """One look for what is over; `clock` is what the recorder has heard, `now` what is written."""
 
     session: Session
     clock: datetime
+    too_old: datetime | None
     now: datetime
     config: Config
 
     def is_over(self) -> ColumnElement[bool]:
-        too_old = self.clock - timedelta(seconds=self.config.attempt_deadline_s + self.config.lease_s)
-        return or_(Attempt.lease_expires_at < self.clock, Attempt.dispatched_at < too_old)
+        silent = Attempt.lease_expires_at < self.clock
+        return silent if self.too_old is None else or_(silent, Attempt.dispatched_at < self.too_old)
 
     def give_up(self, attempt_id: int, submission_id: int) -> bool:
         """End one attempt, unless somebody else works on its submission or a heartbeat came meanwhile."""

@@ -42,7 +42,7 @@ class Watch:
         for kind in (AlertKind.forged_message, AlertKind.clock_jumped):
             _end_quiet(session, kind, now)
         _end_quiet(session, AlertKind.queue_stuck, now, about="dispatcher:")
-        forget_ticks(session, now=now, lease_s=self._config.lease_s)
+        forget_ticks(session, now=now, longest_s=self._config.attempt_deadline_s + self._config.lease_s)
 
     def _queue_stuck(self, session: Session, now: datetime) -> Mapping[str, str]:
         """What was stuck at the last look too: a regrade of something old is not stuck the moment it is asked for."""

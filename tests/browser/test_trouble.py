@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -268,36 +269,94 @@ def test_escape_closes_no_grade_that_somebody_writes_about(watched: Watched, a_s
     expect(page.locator("[data-gradebook-panel]")).to_be_hidden()
 
 
+def first_hangs(page: Page, address: str) -> list[Route]:
+    """The first request there gets no answer; what was asked. Its route stays: taken away it would be answered."""
+    asked: list[Route] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route(address, answer)
+    return asked
+
+
+def wait_for(page: Page, asked: list[Route]) -> None:
+    """Until the page has asked; a busy machine is late."""
+    deadline = time.monotonic() + 20
+    while not asked and time.monotonic() < deadline:
+        page.wait_for_timeout(20)
+    assert asked
+
+
 def test_a_grade_that_gets_no_answer_becomes_a_page_of_its_own(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="ines")
     page.clock.install()
     page.goto(f"{a_stage.course_url}/gradebook")
     cell = page.locator("[data-gradebook] tbody td a").first
     address = cell.get_attribute("href") or ""
-    asked: list[Route] = []
-    page.route(f"**{address}", lambda route: asked.append(route))  # noqa: PLW0108  # it asks for a function
+    asked = first_hangs(page, f"**{address}")
     cell.click()
-    page.wait_for_timeout(200)
-    page.unroute(f"**{address}")
-    assert asked
+    wait_for(page, asked)
     page.clock.run_for(40_000)
     page.wait_for_url(f"**{address}")
+
+
+def test_a_grade_that_gets_no_answer_disturbs_nobody_who_looks_at_another(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.clock.install()
+    page.goto(f"{a_stage.course_url}/gradebook")
+    first, second = page.locator("[data-gradebook] tbody td a").all()[:2]
+    asked = first_hangs(page, f"**{first.get_attribute('href')}")
+    first.click()
+    wait_for(page, asked)
+    second.click()
+    reason = page.locator("[data-gradebook-panel] textarea, [data-gradebook-panel] input[type=text]").first
+    reason.fill("A long reason")
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(200)
+    assert page.url.endswith("/gradebook")
+    expect(reason).to_have_value("A long reason")
+
+
+# Answers of which nothing comes but the headers, once.
+HALF_AN_ANSWER = """
+() => {
+  const whole = window.fetch;
+  let first = true;
+  window.fetch = (address, options) => {
+    if (!first) return whole(address, options);
+    first = false;
+    window.halves = 1;
+    const never = new ReadableStream({
+      start: (control) => options.signal.addEventListener("abort", () => control.error(options.signal.reason)),
+    });
+    return Promise.resolve(new Response(never, { headers: { "content-type": "text/html" } }));
+  };
+}
+"""
+
+
+def test_a_page_that_looks_again_goes_on_after_half_an_answer(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.clock.install()
+    page.goto(f"{a_stage.course_url}/queue")
+    page.evaluate(HALF_AN_ANSWER)
+    page.clock.run_for(11_000)
+    page.wait_for_function("window.halves === 1")
+    page.clock.run_for(21_000)
+    with page.expect_response("**/queue"):
+        page.clock.run_for(11_000)
 
 
 def test_a_page_that_looks_again_goes_on_after_a_look_without_an_answer(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="ines")
     page.clock.install()
     page.goto(f"{a_stage.course_url}/queue")
-    asked: list[Route] = []
-
-    def first_hangs(route: Route) -> None:
-        asked.append(route)
-        if len(asked) > 1:
-            route.continue_()
-
-    page.route("**/queue", first_hangs)
+    asked = first_hangs(page, "**/queue")
     page.clock.run_for(11_000)
-    page.wait_for_timeout(200)
+    wait_for(page, asked)
     assert len(asked) == 1
     page.clock.run_for(21_000)
     with page.expect_response("**/queue"):

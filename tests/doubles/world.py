@@ -302,7 +302,8 @@ class World:
 
     def tick(self) -> None:
         """The recorder has heard everything that was said up to now, without a gap."""
-        seconds = [*range(0, int(self.config.lease_s) + 1, 5), self.config.lease_s]
+        longest_s = self.config.attempt_deadline_s + self.config.lease_s
+        seconds = [*range(0, int(longest_s) + 1, 10), self.config.lease_s, longest_s]
         with self.database.transaction() as session:
             session.execute(delete(Tick))
             for number, ago in enumerate(sorted(set(seconds))):

@@ -27,6 +27,7 @@ from autograder.sandbox.plan import Report
 _logger = logging.getLogger(__name__)
 
 _START_S = 120.0
+_UNKNOWN = -1
 _GONE_S = 15.0
 _PACKET = 4096
 _GO = b"go"
@@ -185,8 +186,8 @@ class Container:
         """Keep it on one of its side's physical cores, the next one for every turn, or for turn 0 on all of them.
 
         A scheduler lets a process go on where it was, and does not see that somebody else's work makes that core slow.
-        What Docker refuses is no error of ours: of a container that has ended it refuses everything. One that lives is
-        asked for again in the next turn.
+        What Docker refuses is no error of ours: of a container that has ended it refuses everything. Nobody knows then
+        where one is that lives, as an answer may be lost: it is asked for again in the next turn, whatever that is.
         """
         if turn == self._turn:
             return
@@ -194,6 +195,7 @@ class Container:
         if len(places) <= 1:
             return
         wanted = places[(turn - 1) % len(places)] if turn else self._own_cores
+        self._turn = _UNKNOWN
         try:
             self._making.engine.update(self._id, cpuset_cpus=wanted)
             self._turn = turn

@@ -130,10 +130,9 @@ def test_a_move_that_is_refused_is_no_error_and_asked_for_again(
     machine = Machine(tmp_path, ["0,4", "1,5"], [None])
     monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
     container, asked = kept_on("0-1,4-5", gone=True)
-    container.move(1)
-    container._turn = 1
-    container.move(0)
-    container.move(0)
+    # An answer that was lost: perhaps it is on that core.
+    for turn in (1, 0, 0):
+        container.move(turn)
     assert [limits["cpuset_cpus"] for limits in asked] == ["0,4", "0-1,4-5", "0-1,4-5"]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
 
-from autograder.contract import AttemptFailure, AttemptResult, Kind
+from autograder.contract import AttemptFailure, AttemptResult, Claim, Kind
 from server.alerts import service as alerts
 from server.grading import heard, sweep
 from server.grading.service import Outcome
@@ -30,7 +31,7 @@ def ticks(world, *ages, heard_ones=True):
     with world.database.transaction() as session:
         for age in ages:
             at = world.now - timedelta(seconds=age)
-            nonce = f"{int(age * 10) + 10_000:032x}"
+            nonce = secrets.token_hex(16)
             session.add(Tick(nonce=nonce, made_at=at, heard_at=world.now if heard_ones else None))
 
 
@@ -97,7 +98,7 @@ def test_a_tick_from_the_future_counts_for_nothing_and_is_forgotten(world):
     assert clock(world) == world.now
     assert make(world) is None
     with world.database.transaction() as session:
-        heard.forget_ticks(session, now=world.now, lease_s=LEASE_S)
+        heard.forget_ticks(session, now=world.now, longest_s=LEASE_S)
     with world.database.reading() as session:
         assert max(session.scalars(select(Tick.made_at))) == world.now
 
@@ -149,7 +150,7 @@ def test_old_ticks_are_forgotten(world):
     ticks(world, 0, 600, 10_000)
     ticks(world, 1, 11_000, heard_ones=False)
     with world.database.transaction() as session:
-        heard.forget_ticks(session, now=world.now, lease_s=LEASE_S)
+        heard.forget_ticks(session, now=world.now, longest_s=LEASE_S)
     with world.database.reading() as session:
         assert len(session.scalars(select(Tick.nonce)).all()) == 3
 
@@ -196,6 +197,38 @@ def test_a_lease_given_before_the_clock_was_set_back_is_cut(world):
     world.sweep()
     world.wait(world.config.lease_s + 1)
     assert world.sweep() == 1
+
+
+@pytest.mark.parametrize("jump_s", [900, 7 * 86_400])
+def test_a_clock_that_is_set_forward_makes_no_attempt_outlive_its_deadline(world, jump_s):
+    """By the clock it is older than its deadline; what was heard meanwhile is a minute."""
+    submission = world.submit()
+    task = world.take()
+    world.claimed(task)
+    ticks(world, *range(0, 60, 5))
+    world.wait(jump_s)
+    for _ in range(3 * int(LEASE_S) // 5):
+        world.wait(5)
+        ticks(world, 0)
+        world.send(Kind.heartbeat, Claim(task.attempt, task.fence, 0.0))
+        assert swept(world) == 0
+    assert world.finish(task) is Outcome.applied
+    assert world.submission(submission).attempts_made == 1
+
+
+def test_after_that_a_deadline_is_as_long_as_ever(world):
+    world.submit()
+    task = world.take()
+    world.claimed(task)
+    world.wait(7 * 86_400)
+    lived = 0
+    while not swept(world):
+        world.wait(10)
+        ticks(world, 0)
+        world.send(Kind.heartbeat, Claim(task.attempt, task.fence, 0.0))
+        lived += 10
+        assert lived <= world.config.attempt_deadline_s + 2 * LEASE_S
+    assert lived >= world.config.attempt_deadline_s
 
 
 # --- what costs an attempt -------------------------------------------------------------------------------------------

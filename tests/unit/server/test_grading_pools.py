@@ -15,7 +15,19 @@ from server.grading import pools
 from server.grading.normal import normal
 from server.grading.pools import refresh_pools
 from server.leaderboard.service import board
-from server.models import Assignment, ChangeReason, GradeChange, Line, Result, Sampling, State, Submission
+from server.models import (
+    Assignment,
+    ChangeReason,
+    GradeChange,
+    Group,
+    GroupMember,
+    Line,
+    Result,
+    Sampling,
+    State,
+    Submission,
+    User,
+)
 from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
 
 GPU = {"lane": Lane.h200}
@@ -144,6 +156,20 @@ def test_another_persons_kernel_and_another_lane_have_their_own_pool(world, othe
     first = grade(world, timed(2.0, 2.0))
     world.grade(timed(4.0, 4.0), **{**SAME, "node": "forge", **other})
     assert result_of(world, first).ratio == pytest.approx(2.0)
+
+
+def test_members_of_a_group_draw_no_lot_each(world):
+    with world.database.transaction() as session:
+        rung = session.scalars(select(Assignment)).one()
+        group = Group(course_id=rung.course_id, assignment_id=rung.id, code="code", created_at=world.now)
+        session.add(group)
+        session.flush()
+        for user in session.scalars(select(User)).all():
+            session.add(GroupMember(group_id=group.id, assignment_id=rung.id, user_id=user.id, joined_at=world.now))
+    first = grade(world, timed(1.10, 1.10, 1.10))
+    lucky = grade(world, timed(1.00, 1.00, 1.00, 1.10), person="Bob")
+    assert world.submission(first).pool == world.submission(lucky).pool
+    assert result_of(world, first).ratio == result_of(world, lucky).ratio == pytest.approx(1.10)
 
 
 def test_the_same_kernel_again_keeps_its_speed_points_where_groups_share_odd_points(world):

@@ -88,7 +88,8 @@ function startPanel(root) {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || window.innerWidth < 900) return;
     event.preventDefault();
     if (!mayLeave()) return;
-    open(link).catch(() => location.assign(link.href));
+    // Another one may be open by now, and somebody writes there.
+    open(link).catch(() => opened === link && location.assign(link.href));
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !panel.hidden) close();
