@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import codec
-from autograder.contract import GradeResult, Measurement, Pair, Work
+from autograder.contract import Bound, GradeResult, Measurement, Pair, Work
 from autograder.judge.clocks import DISAGREE, scored_us, sealed_call_us
 from autograder.judge.measure import by_samples, call_us
 from tests.redteam.decide import judged
@@ -187,29 +187,29 @@ def _spare_table(cases: dict[str, list[Measurement]]) -> list[str]:
              *(f"batches, {100 * spare:g} % to spare: mean, missed" for spare in SPARES))  # fmt: skip
     rows = [f"| {' | '.join(heads)} |", "|---|---|" + "---|" * len(SPARES)]
     for name, found in cases.items():
-        bounded = [one for one in found if one.bound and one.control]
+        bounded = [(one, one.bound) for one in found if one.bound and one.control]
         if not bounded:
             continue
-        off = [1 - scored_us(by_samples(one, "event")) / event_us(one) for one in bounded]
+        off = [1 - scored_us(by_samples(one, "event")) / event_us(one) for one, _ in bounded]
         columns = [_spared(bounded, spare) for spare in SPARES]
         rows.append(f"| {name} | {100 * statistics.median(off):.2f}, {100 * max(off):.2f} % | {' | '.join(columns)} |")
     return rows
 
 
-def _spared(found: list[Measurement], spare: float) -> str:
+def _spared(found: list[tuple[Measurement, Bound]], spare: float) -> str:
     counts, missed = [], 0
-    for one in found:
-        bounds = list(_bounds(one))
-        enough_us = event_us(one) * (1 + one.bound.epsilon - spare)
+    for one, bound in found:
+        bounds = list(_bounds(bound))
+        enough_us = event_us(one) * (1 + bound.epsilon - spare)
         counts.append(next((number for number, us in enumerate(bounds, 1) if us <= enough_us), len(bounds)))
-        missed += bounds[counts[-1] - 1] > scored_us(by_samples(one, "event")) * (1 + one.bound.epsilon)
+        missed += bounds[counts[-1] - 1] > scored_us(by_samples(one, "event")) * (1 + bound.epsilon)
     return f"{statistics.mean(counts):.2f}, {missed}"
 
 
-def _bounds(one: Measurement) -> Iterator[float]:
+def _bounds(bound: Bound) -> Iterator[float]:
     """What is known of a call after each batch: never more than before."""
-    taken = one.bound.batches
-    return (sealed_call_us(taken[:number], one.bound.null_us, one.bound.calls) for number in range(1, len(taken) + 1))
+    taken = bound.batches
+    return (sealed_call_us(taken[:number], bound.null_us, bound.calls) for number in range(1, len(taken) + 1))
 
 
 def event_us(one: Measurement) -> float:
