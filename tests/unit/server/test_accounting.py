@@ -27,6 +27,8 @@ from server.models import (
 )
 from tests.doubles.world import World, wrong
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database_url, tmp_path):

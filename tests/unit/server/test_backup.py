@@ -27,6 +27,8 @@ from server.operations.backup import BackupError, backup, read_manifest
 from server.operations.restore import restore, verify
 from tests.doubles.world import World, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database_url, tmp_path):

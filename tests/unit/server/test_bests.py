@@ -17,6 +17,8 @@ from server.grading.review import decide
 from server.models import Assignment, Best, Course, Result, Submission, User
 from tests.doubles.world import World, manifest, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 GPU = {"lane": Lane.h200}
 
 

@@ -431,13 +431,6 @@ def test_everybody_grades_in_the_same_order_of_chance(world, rubric, grade, act)
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sqlite_only(world):
-    if world.database.engine.dialect.name != "sqlite":
-        pytest.skip("pages do not depend on the database")
-
-
-@pytest.mark.usefixtures("sqlite_only")
 def test_the_page_of_a_submission(world, visit, rubric):
     name = world.grade(passed(1.0), source=LINES.encode())
     path = f"/submissions/{name}/comments"
@@ -469,7 +462,6 @@ def test_the_page_of_a_submission(world, visit, rubric):
     assert "No units" not in text
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_a_comment_is_changed_by_the_page_and_a_conflict_keeps_what_was_typed(world, visit, say):
     name = world.submit()
     comment = say(name)
@@ -485,7 +477,6 @@ def test_a_comment_is_changed_by_the_page_and_a_conflict_keeps_what_was_typed(wo
     assert visit("Tom", "/courses/gpu/comments/99", {"action": "withdraw", "revision": "1"})[0] == 404
 
 
-@pytest.mark.usefixtures("sqlite_only")
 @pytest.mark.parametrize(
     "source", [b"x = 1 # \xe2\x80\xae\n", b"y" * 200_000, b"a\n" * 9_000, "⟨\u200b⟩\r\nz".encode()]
 )
@@ -496,7 +487,6 @@ def test_strange_sources_are_shown(world, visit, source):
     assert "\u202e" not in text
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_a_write_up_is_commented_by_section(world, visit):
     counted = count(1)
 
@@ -523,7 +513,6 @@ def test_a_write_up_is_commented_by_section(world, visit):
     assert "This write-up is a PDF" in visit("Tom", path.replace("1/c", "2/c"))[1]
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_the_rubrics_page(world, visit):
     path = "/courses/gpu/assignments/vector_add/rubric"
     assert visit("Alice", path)[0] == 403

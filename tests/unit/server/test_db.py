@@ -14,6 +14,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from server.db import IDLE_S, Database, after_commit, after_rollback, before_commit, now
 from server.models import ApiToken, Course, LoginAttempt
 
+pytestmark = pytest.mark.both_databases
+
 
 def _row(email):
     return LoginAttempt(address="", email=email, at=datetime.now(UTC))

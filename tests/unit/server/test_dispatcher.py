@@ -24,6 +24,8 @@ from server.nodes import service as nodes
 from server.recorder import Recorder
 from tests.doubles.world import World
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database_url, tmp_path):

@@ -14,6 +14,8 @@ from server.courses import service as courses
 from server.drafts import service as drafts
 from server.errors import ConflictError, InvalidInputError, TooLargeError
 
+pytestmark = pytest.mark.both_databases
+
 API = "/api/v1/courses/gpu/assignments/add_one/drafts"
 PAGE = "/courses/gpu/assignments/add_one"
 

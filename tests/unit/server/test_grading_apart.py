@@ -29,6 +29,8 @@ from server.grading.requeue import first_work, requeue
 from server.models import Alert, AlertKind, AttemptState, CaseRow, Line, Node, State, Submission
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 H200 = {"lane": Lane.h200}
 
 

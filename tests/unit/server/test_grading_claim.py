@@ -41,6 +41,8 @@ from server.nodes import service as nodes
 from server.submissions import service as submissions
 from tests.doubles.world import SOURCE, World, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 COMPILE_ERROR = GradeResult(Verdict.compile_error, "It does not load.", ())
 
 

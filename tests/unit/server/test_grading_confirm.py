@@ -44,6 +44,8 @@ from server.models import (
 )
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 GPU = {"lane": Lane.h200}
 TROUBLE = GpuFacts("NVIDIA H200", "GPU-1", "580", trouble="it was throttled: hardware_thermal")
 

@@ -16,6 +16,8 @@ from server.grading.service import sweep as sweep_once
 from server.models import AlertKind, Attempt, AttemptState, State, Tick
 from tests.doubles.world import START, World, passed
 
+pytestmark = pytest.mark.both_databases
+
 LEASE_S = 30.0
 
 

@@ -30,6 +30,8 @@ from server.models import (
 )
 from tests.doubles.world import SOURCE, World, case, manifest, measurement, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 GPU = {"lane": Lane.h200}
 SAME = {**GPU, "source": SOURCE}
 

@@ -31,6 +31,8 @@ from server.models import AttemptState, CaseRow, Line, State, Submission
 from server.nodes import service as nodes
 from tests.doubles.world import SOURCE, World, case, measurement, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database_url, tmp_path):

@@ -26,6 +26,8 @@ from server.models import AlertKind, AttemptState, State
 from server.nodes import service as nodes
 from tests.doubles.world import World, case, passed
 
+pytestmark = pytest.mark.both_databases
+
 REPORT = NodeReport((Lane.cpu,), 1, draining=False, facts={}, at=0.0)
 
 

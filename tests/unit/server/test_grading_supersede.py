@@ -20,6 +20,8 @@ from server.models import Assignment, Line, Role, State, Submission, User
 from server.submissions import service as submissions
 from tests.doubles.world import SOURCE, START, World, manifest, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 BROKEN = b"def vector_add(:\n"
 
 

@@ -31,6 +31,8 @@ from server.models import (
 )
 from server.submissions import service as submissions
 
+pytestmark = pytest.mark.both_databases
+
 PATH = "/courses/gpu/assignments/add_one/group"
 
 

@@ -15,6 +15,8 @@ from server.messages.kinds import KINDS
 from server.messages.service import Wanted
 from server.models import Enrolment, Mail, Notification, NotificationKind, User
 
+pytestmark = pytest.mark.both_databases
+
 
 def tell(session, *users: User, kind=NotificationKind.comment, key="event:1", title="Something happened", **changes):
     given = {"course_id": None, "url": "/submissions/1", **changes}

@@ -17,6 +17,8 @@ from server.models import Node, State
 from server.recorder import Recorder, make_recorder
 from tests.doubles.world import World, passed
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def world(database_url, tmp_path):

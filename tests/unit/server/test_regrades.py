@@ -43,6 +43,8 @@ from server.regrades.selection import Selection, Which
 from server.submissions import service as submissions
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
+pytestmark = pytest.mark.both_databases
+
 STRICTER = (*manifest().cases, Case("odd", {"n": 7}, "float32"))
 
 

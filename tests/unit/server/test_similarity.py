@@ -425,13 +425,6 @@ def test_the_keeper_starts_one_process_where_something_waits(world, act, monkeyp
 # --- pages and the command -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sqlite_only(world):
-    if world.database.engine.dialect.name != "sqlite":
-        pytest.skip("pages do not depend on the database")
-
-
-@pytest.mark.usefixtures("sqlite_only")
 def test_pages_show_a_list_and_the_evidence(world, visit, compare):
     world.submit("Alice", source=(STARTER + OWN + f"# {NASTY}\n").encode())
     world.submit("Bob", source=(STARTER + RENAMED).encode())
@@ -455,7 +448,6 @@ def test_pages_show_a_list_and_the_evidence(world, visit, compare):
     assert visit("Tom", base, {"assignment": "vector_add"})[0] == 409
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_the_command_compares_here_and_now(world, monkeypatch):
     world.submit("Alice", source=(STARTER + OWN).encode())
     world.submit("Bob", source=(STARTER + RENAMED).encode())

@@ -272,13 +272,6 @@ def test_kernels_are_found_in_the_source():
     assert kernel_lines("", kernels) == {}
 
 
-@pytest.fixture
-def sqlite_only(world):
-    if world.database.engine.dialect.name != "sqlite":
-        pytest.skip("pages do not depend on the database")
-
-
-@pytest.mark.usefixtures("sqlite_only")
 def test_the_evidence_has_what_there_is_to_decide_by(world, visit):
     timed = dataclasses.replace(results.on_gpu("large", 2.0, agrees=False), held="Below the floor.", floor_us=1e9)
     check = results.gpu_check()
@@ -318,7 +311,6 @@ def test_the_evidence_has_what_there_is_to_decide_by(world, visit):
     assert "Nobody waits for you." in visit("Tom", "/courses/gpu/review")[1]
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_who_decides_second_on_a_page_that_is_old_is_told(world, visit):
     name = held(world)
     path = f"/submissions/{name}"
@@ -342,7 +334,6 @@ def fields(shown, action):
     return dict(re.findall(r'name="(seen|appeal)" value="(\w+)"', form))
 
 
-@pytest.mark.usefixtures("sqlite_only")
 @pytest.mark.parametrize("rejected", [False, True])
 def test_the_page_of_a_submission_shows_the_open_appeal_and_its_decision_answers_it(world, act, visit, rejected):
     name = held(world)
@@ -365,7 +356,6 @@ def test_the_page_of_a_submission_shows_the_open_appeal_and_its_decision_answers
     assert ("appeal" in fields(page, f"{path}/review"), f"real {NASTY}" in page.text) == (False, False)
 
 
-@pytest.mark.usefixtures("sqlite_only")
 @pytest.mark.parametrize(("page", "field"), [("", "decision"), ("/evidence", "action")])
 def test_who_decides_without_having_read_the_appeal_is_shown_it(world, visit, page, field):
     name = held(world)
@@ -383,7 +373,6 @@ def test_who_decides_without_having_read_the_appeal_is_shown_it(world, visit, pa
     assert world.submission(name).review is Review.rejected
 
 
-@pytest.mark.usefixtures("sqlite_only")
 def test_looking_at_a_finding_is_no_decision(world, visit):
     name = found(world)
     path = f"/submissions/{name}/evidence"

@@ -18,6 +18,8 @@ from server.models import Assignment, Lane, Language, Mode, State, Submission
 from server.submissions import service as submissions
 from server.submissions import sources
 
+pytestmark = pytest.mark.both_databases
+
 COURSE, RUNG = "gpu", "add_one"
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -14,6 +14,8 @@ from sqlalchemy import select
 from server.db import now
 from server.models import Submission, User
 
+pytestmark = pytest.mark.both_databases
+
 PATH = "/api/v1/courses/gpu/assignments/add_one/submissions"
 BODY = {"language": "triton", "source": "def add_one(x, out, n): ...\n", "mode": "submission", "lane": "cpu"}
 

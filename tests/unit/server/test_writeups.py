@@ -16,6 +16,8 @@ from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLa
 from server.models import Assignment, Course, WriteUp
 from server.writeups import service as writeups
 
+pytestmark = pytest.mark.both_databases
+
 PAGE = "/courses/gpu/assignments/add_one/writeup"
 ASKED = '\n[writeup]\ntitle = "Why it is fast"\npoints = 10\nabout = "One page."\nmax_mib = 1\n'
 PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"
