@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -19,6 +20,7 @@ from tests.browser.test_student import SAVED, state
 from tests.browser.test_the_whole_way import write
 
 pytestmark = pytest.mark.browser
+ROOT = Path(__file__).parents[2]
 WHO = "bob"
 AGAIN = "**/api/v1/courses/*/assignments/*/drafts"
 SAVING = "**/api/v1/courses/*/assignments/*/drafts/*"
@@ -267,6 +269,41 @@ def test_escape_closes_no_grade_that_somebody_writes_about(watched: Watched, a_s
     reason.fill("")
     reason.press("Escape")
     expect(page.locator("[data-gradebook-panel]")).to_be_hidden()
+
+
+def later_files(part: str) -> re.Pattern[str]:
+    """The scripts that a built file asks for when it needs them."""
+    text = next((ROOT / "web/static/dist").glob(f"{part}-*.js")).read_text(encoding="utf-8")
+    names = re.findall(r'import\("\./([\w-]+\.js)"\)', text)
+    assert names
+    return re.compile("|".join(re.escape(name) for name in names))
+
+
+def test_an_editor_whose_colours_do_not_come_is_one_and_has_them_later(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("ERR_FAILED")
+    page = watched.page(login=WHO)
+    colours = later_files("editor")
+    page.route(colours, lambda route: route.abort())
+    editor(page, a_stage, "reduction")
+    write(page, "def plain(): return 1")
+    expect(state(page)).to_have_text(SAVED)
+    coloured = page.locator(".cm-line span").filter(has_text=re.compile("^def$"))
+    expect(coloured).to_have_count(0)
+    page.unroute(colours)
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(coloured).to_have_count(1)
+
+
+def test_a_chart_that_cannot_be_drawn_leaves_its_page_as_it_is(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("ERR_FAILED")
+    measured = a_stage.grade(results.passed(), results.SOURCE, email=f"{WHO}@example.org")
+    page = watched.page(login=WHO)
+    drawing = later_files("charts")
+    with page.expect_event("requestfailed", lambda request: drawing.search(request.url) is not None):
+        page.route(drawing, lambda route: route.abort())
+        page.goto(f"{a_stage.url}/submissions/{measured}")
+    expect(page.locator("figure[data-chart]").first).to_be_visible()
+    expect(page.locator("figure[data-chart] svg")).to_have_count(0)
 
 
 def first_hangs(page: Page, address: str) -> list[Route]:

@@ -6,10 +6,11 @@ const SELECTOR = "figure[data-chart]";
 
 let drawing = null;
 
+// Where a network is away a chart stays what it is without scripts, and the next look asks again.
 async function draw(figures) {
-  drawing ??= import("./charts/draw.js");
-  const { start } = await drawing;
-  for (const figure of figures) start(figure);
+  drawing ??= import("./charts/draw.js").catch(() => (drawing = null));
+  const drawn = await drawing;
+  if (drawn) for (const figure of figures) drawn.start(figure);
 }
 
 function look(root) {

@@ -90,9 +90,22 @@ export function makeEditor(host, { text, language, label, description, onChange,
     }),
   });
 
+  let wanted = "";
+
   async function setLanguage(name) {
-    const support = await (MODES[name] ?? (() => []))();
-    view.dispatch({ effects: mode.reconfigure(support) });
+    wanted = name;
+    const support = await colours(name);
+    if (wanted === name) view.dispatch({ effects: mode.reconfigure(support) });
+  }
+
+  /** What colours a language; nothing where a network is away, until it is back. */
+  async function colours(name) {
+    try {
+      return (await MODES[name]?.()) ?? [];
+    } catch {
+      addEventListener("online", () => wanted === name && setLanguage(name), { once: true });
+      return [];
+    }
   }
 
   /** Replace the whole text as one change, which undo takes back. */
