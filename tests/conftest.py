@@ -47,21 +47,26 @@ settings.register_profile(
 )
 
 
-_known: dict[str, Engine] = {}
+class _Texts(dict[Any, Any]):
+    """What SQLAlchemy has compiled, by statement alone: its keys begin with the dialect, and every engine has its own."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key[1:], value)
+
+
+_TEXTS = {"sqlite": _Texts(), "postgresql": _Texts()}
 
 
 def _engine_that_knows(*arguments: Any, **options: Any) -> Engine:
     """An engine that has the texts of statements from all before it.
 
-    What SQLAlchemy has compiled it keeps by engine and dialect, and nearly every test has a new one: a fifth of their
-    time went to compiling the same statements.
+    Nearly every test has a new one: a fifth of their time went to compiling the same statements.
     """
     made = create_engine(*arguments, **options)
-    known = _known.setdefault(made.dialect.name, made)
-    # A dialect is told about its server by its engine's first connection.
-    if known is not made and getattr(known.dialect, "server_version_info", None):
-        made.dialect = made.pool._dialect = known.dialect
-        made._compiled_cache = known._compiled_cache
+    made._compiled_cache = _TEXTS[made.dialect.name]
     return made
 
 
