@@ -48,7 +48,7 @@ settings.register_profile(
 
 
 class _Texts(dict[Any, Any]):
-    """What SQLAlchemy has compiled, by statement alone: its keys begin with the dialect, and each engine has its own."""
+    """What SQLAlchemy has compiled, by statement alone: its keys begin with the engine's own dialect."""
 
     def get(self, key: Any, default: Any = None) -> Any:
         return super().get(key[1:], default)

@@ -299,7 +299,7 @@ def test_who_slows_the_reference_beside_it_gains_nothing_only_while_it_is_timed_
 ) -> None:
     """What was queued on a device goes on in the reference's turn, and ends with the process that queued it."""
     monkeypatch.setattr(type(host), "rules", WIDE)
-    # A busy machine may take longer for every exchange of nothing than for a batch of three calls: then all is borne out.
+    # A busy machine may take longer for an exchange of nothing than for a batch of three calls: all is borne out then.
     monkeypatch.setattr(NullExchanges, "microseconds", lambda *_: (0.0,))
     event_times_of(monkeypatch, lambda ours, us: us if ours else FAR * us)
     result = measure(bench, defences=dataclasses.replace(ALL_ON, control=on))
