@@ -31,8 +31,8 @@ class Rules:
         brief: where a call of the reference takes less than so many microseconds, the first stage has so many times
             the pairs, by the first line that fits: what differs from call to call is a larger part of it, and hardly
             anything else makes two gradings differ (docs/decisions/0029).
-        far: a submission whose ratio is above this has no more pairs than any other lane's: it gets no points for
-            speed, and calls of a second would use up its time.
+        far: a submission whose ratio is above this has no more pairs than the lane asks for, and no second stage: it
+            gets no points for speed, and calls of a second would use up its time.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         least_calls, most_calls: of one batch.
@@ -90,7 +90,7 @@ class Rules:
         An even number, as pairs go A B, B A: of an odd one more begin with the submission, and the median of pairs that
         are of two kinds would be of that kind (docs/decisions/0030).
         """
-        return 2 * round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0) / 2)
+        return 2 * max(1, round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0) / 2))
 
     def to_spare(self, call_us: float) -> float:
         """How much of the limit a batch has to leave to be the last, where a call of the reference takes so long."""

@@ -84,7 +84,7 @@ class Stopwatch:
         turns = Turns(self._checker, case, self._ours, self._theirs, self._device)
         last, taken = self._first_stage(turns, pairs, prepared)
         stages = [len(taken)]
-        if last.passed and too_wide(taken, self._device.clock, self._rules.widest):
+        if last.passed and not self._is_far(taken) and too_wide(taken, self._device.clock, self._rules.widest):
             more = (self._rules.second_stage - 1) * len(taken)
             last, added = timed_pairs(turns.submission, turns.reference, more, warm=True)
             taken += added
@@ -102,10 +102,14 @@ class Stopwatch:
         wanted = self._rules.first_stage(pairs, call_us)
         some = min(self._rules.first_stage(pairs, math.inf), wanted)
         last, taken = timed_pairs(turns.submission, turns.reference, some)
-        if not last.passed or some == wanted or ratio_of(taken, self._device.clock) > self._rules.far:
+        if not last.passed or some == wanted or self._is_far(taken):
             return last, taken
         last, added = timed_pairs(turns.submission, turns.reference, wanted - some, warm=True)
         return last, taken + added
+
+    def _is_far(self, pairs: tuple[Pair, ...]) -> bool:
+        """Whether the submission is so much slower that no more pairs are worth its time."""
+        return ratio_of(pairs, self._device.clock) > self._rules.far
 
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""

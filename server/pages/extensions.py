@@ -182,7 +182,7 @@ def _page(
     granted = extensions.grants_of(session, member.course.id, user_id=only or None)
     everybody = roster.students(session, member.course.id)
     details = [one for one in courses.assignments_of(session, member, now) if one.row.due_at is not None]
-    picked = {str(one.row.id) for one in details if one.slug == rung}
+    picked = [str(one.row.id) for one in details if one.slug == rung]
     return render(
         request,
         "extensions.html",
@@ -198,7 +198,8 @@ def _page(
         granted=granted[:MOST_SHOWN],
         more=max(0, len(given) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN),
         typed={name: forms.text(form, name, 100_000) for name in _TYPED} if form else dict.fromkeys(_TYPED, ""),
-        picked=frozenset(forms.texts(form, "assignment") + forms.texts(form, "section")) if form else picked,
+        picked=frozenset(forms.texts(form, "assignment") if form else picked),
+        picked_sections=frozenset(forms.texts(form, "section") if form else ()),
         problems={problem.field: problem.message} if problem else {},
         which=which,
         done=done,

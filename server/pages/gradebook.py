@@ -263,7 +263,7 @@ def _body(found: Grid, base: str) -> Markup:
 
 def _row(row: Row, slugs: list[str], base: str) -> str:
     student = row.student
-    known = escape(visible(f"{student.name} {student.email} {student.number}".casefold()))
+    known = escape(visible(f"{student.name} {student.email} {student.number}".lower()))
     name, email = escape(visible(student.name)), escape(visible(student.email))
     section = escape(visible(student.section))
     theirs = f"{base}/{student.id}/"

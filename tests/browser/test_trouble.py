@@ -184,6 +184,113 @@ def test_being_behind_is_said_again_where_a_language_was_changed(watched: Watche
     expect(state(first)).to_have_text(SAVED)
 
 
+def test_keeping_mine_keeps_the_other_in_this_browser(watched: Watched, a_stage: Stage) -> None:
+    first, _ = _behind(watched, a_stage, "bias_gelu_dropout")
+    first.get_by_role("button", name="Keep mine").click()
+    expect(state(first)).to_have_text(SAVED)
+    first.reload()
+    assert shown(first) == "# mine"
+    first.get_by_role("button", name="Show it").click()
+    assert shown(first) == "# the newer of bias_gelu_dropout"
+
+
+def test_who_looks_at_the_other_language_finds_the_work_again(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "residual_norm")
+    write(page, "# an evening's work")
+    expect(state(page)).to_have_text(SAVED)
+    page.get_by_label("Language").select_option("cuda")
+    expect(page.locator(".cm-content")).not_to_contain_text("an evening's work")
+    page.wait_for_timeout(3_000)  # As long as a draft would be saved in.
+    page.get_by_label("Language").select_option("triton")
+    assert shown(page) == "# an evening's work"
+    editor(page, a_stage, "residual_norm")
+    expect(page.get_by_label("Language")).to_have_value("triton")
+    assert shown(page) == "# an evening's work"
+
+
+def test_who_looks_at_the_other_language_finds_what_was_handed_in_again(watched: Watched, a_stage: Stage) -> None:
+    a_stage.grade(results.wrong(), results.WRONG_SOURCE, email=f"{WHO}@example.org", slug="scan_histogram")
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "scan_histogram")
+    before = shown(page)
+    assert "n // block" in before
+    page.get_by_label("Language").select_option("cuda")
+    page.get_by_label("Language").select_option("triton")
+    assert shown(page) == before
+
+
+def test_lines_of_a_run_are_not_marked_in_a_text_that_was_changed_since(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login=WHO)
+    for changed in (False, True):
+        editor(page, a_stage, "matmul_naive")
+        write(page, results.WRONG_SOURCE)
+        page.keyboard.press("ControlOrMeta+Enter")
+        expect(page.locator("[data-run-panel]")).to_contain_text("ueue")
+        if changed:
+            page.locator(".cm-content").focus()
+            page.keyboard.press("ControlOrMeta+Home")
+            page.keyboard.insert_text("# above\n")
+        a_stage.finish(a_stage.claim(), results.crashed())
+        expect(page.locator("[data-run-panel]")).to_contain_text("Runtime error")
+        expect(page.locator(".cm-lint-marker-error")).to_have_count(0 if changed else 1)
+
+
+A_STREAM = """
+window.EventSource = class extends EventTarget {
+  static CLOSED = 2;
+  constructor() { super(); window.stream = this; }
+  close() {}
+};
+"""
+A_PART = """html => {
+  const name = document.querySelector("[data-live] [data-part]").dataset.part;
+  stream.dispatchEvent(new MessageEvent("part", { data: JSON.stringify({ name, html }) }));
+}"""
+
+
+def test_news_of_a_submission_leave_what_somebody_writes(watched: Watched, a_stage: Stage) -> None:
+    """The reason of a decision stands in a part of the page that changes when a regrade ends."""
+    waiting = a_stage.submit(results.SOURCE, email=f"{WHO}@example.org")
+    page = watched.page(login="ines")
+    page.add_init_script(A_STREAM)
+    page.goto(f"{a_stage.url}/submissions/{waiting}")
+    page.evaluate(A_PART, '<input id="why" value="as it came">')
+    page.locator("#why").fill("half a sentence")
+    page.evaluate(A_PART, '<p>Regraded.</p><input id="why" value="as it came">')
+    expect(page.get_by_text("Regraded.")).to_be_visible()
+    expect(page.locator("#why")).to_have_value("half a sentence")
+    expect(page.locator("#why")).to_be_focused()
+
+
+def test_a_form_is_sent_once_for_two_clicks(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.goto(f"{a_stage.course_url}/announcements/new")
+    page.get_by_label("Title").fill("Moved to Monday")
+    page.get_by_label("Text").fill("Everything.")
+    asked: list[Route] = []
+
+    def late(route: Route) -> None:
+        if route.request.method == "POST":
+            asked.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/announcements", late)
+    button = page.get_by_role("button", name="Publish")
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    assert box
+    for _ in range(2):
+        # By the mouse itself: a locator waits until the first click's page is there.
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        wait_for(page, asked)
+        page.wait_for_timeout(500)
+    assert len(asked) == 1
+    asked[0].continue_()
+    page.wait_for_url(lambda url: not url.endswith("/new"))
+
+
 def test_a_network_that_breaks_while_behind_leaves_nobody_stuck(watched: Watched, a_stage: Stage) -> None:
     watched.expected.extend(["409", "ERR_FAILED"])
     first, second = watched.page(login=WHO), watched.page(login=WHO)
@@ -296,7 +403,8 @@ def test_an_editor_whose_colours_do_not_come_is_one_and_has_them_later(watched: 
 
 def test_a_chart_that_cannot_be_drawn_leaves_its_page_as_it_is(watched: Watched, a_stage: Stage) -> None:
     watched.expected.append("ERR_FAILED")
-    measured = a_stage.grade(results.passed(), results.SOURCE, email=f"{WHO}@example.org")
+    source = f"{results.SOURCE}# of this test alone\nALONE = 1\n"
+    measured = a_stage.grade(results.passed(), source, email=f"{WHO}@example.org")
     page = watched.page(login=WHO)
     drawing = later_files("charts")
     with page.expect_event("requestfailed", lambda request: drawing.search(request.url) is not None):

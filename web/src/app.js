@@ -9,6 +9,7 @@ import { startLinked } from "./parts/linked.js";
 import { startLive } from "./parts/live.js";
 import { startMenus } from "./parts/menus.js";
 import { startThemeToggle } from "./parts/theme-toggle.js";
+import { startOnce } from "./parts/once.js";
 import { startTimes } from "./parts/times.js";
 
 startThemeToggle();
@@ -22,3 +23,4 @@ startLinked();
 startAgain();
 for (const region of document.querySelectorAll("[data-live]")) startLive(region);
 startGradebook();
+startOnce();

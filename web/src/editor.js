@@ -26,10 +26,12 @@ function start(form) {
     onBehind: behind,
   });
   const panel = runPanel(document.querySelector("[data-run-panel]"), {
-    onEnd: (frames) => editor.mark(frames),
+    // Lines of a text that was changed since are no lines of this one.
+    onEnd: (frames) => editor.mark(ran.language === language.value && ran.text === editor.text() ? frames : []),
     onLine: (line) => editor.goTo(line),
   });
 
+  let looking = false;
   const kept = "kept" in form.dataset;
   const { draft, other } = store.read(language.value);
   // What was handed in after the draft was written, perhaps from another machine, is newer than it.
@@ -39,7 +41,7 @@ function start(form) {
     language: language.value,
     label: "Source code",
     description: "Escape, then Tab leaves the editor.",
-    onChange: (text) => store.change(language.value, text),
+    onChange: (text) => looking || store.change(language.value, text),
     onRun: () => run(),
     onSubmit: () => submit(),
   });
@@ -84,14 +86,19 @@ function start(form) {
       },
       "Keep mine": () => {
         store.settle(name, newer);
+        store.keepOther(name, newer);
         store.change(name, editor.text());
+        offer(newer);
       },
     });
   }
 
+  let ran = {};
+
   function run() {
     flush();
     editor.mark([]);
+    ran = { language: language.value, text: editor.text() };
     panel.run(form);
   }
 
@@ -108,13 +115,19 @@ function start(form) {
   }
 
   let before = language.value;
+  /** What stood in the editor, by language: whoever only looks at the other one finds it again. */
+  const left = {};
   language.addEventListener("change", () => {
     store.flush();
+    left[before] = editor.text();
     before = language.value;
     editor.setLanguage(before);
     // What it offers is about the other language's text.
     notice.hide();
-    editor.setText(store.read(before).draft?.text ?? starters[before] ?? "");
+    // Nobody has written it: saved, it would be the newest draft, and the next page would begin with it.
+    looking = true;
+    editor.setText(left[before] ?? store.read(before).draft?.text ?? starters[before] ?? "");
+    looking = false;
     store.look(before, editor.text());
   });
 

@@ -76,6 +76,19 @@ def test_what_cannot_be_given_is_refused_and_comes_back(*, site, people, config,
     assert _extensions(database) == []
 
 
+def test_a_section_whose_name_is_a_rungs_number_is_not_taken_for_it(site, people, config, database, rung):
+    """Sections 1, 2 and 3: whoever came from one student's grade would have given it to a whole section."""
+    with database.transaction() as session:
+        session.execute(update(Enrolment).where(Enrolment.user_id == people.bob.id).values(section=str(rung)))
+    browser = site.logged_in(people.tom, config)
+    page = browser.get(PATH, params={"user": people.alice.handle, "assignment": RUNG}).text
+    assert f'<option value="{rung}" selected>' in page
+    assert f'name="section" value="{rung}">' in page
+    refused = browser.post(PATH, data={"section": str(rung), "reason": ""}).text
+    assert f'name="section" value="{rung}" checked>' in refused
+    assert f'<option value="{rung}" selected>' not in refused
+
+
 def test_a_new_one_takes_the_place_of_the_old_and_can_be_withdrawn(site, people, config, database, rung):
     browser = site.logged_in(people.tom, config)
     for days in ("2", "5"):

@@ -64,6 +64,13 @@ def rename(database, user, name):
         session.get_one(User, user.id).name = name
 
 
+def test_what_the_filter_looks_in_is_written_as_a_browser_would(term, site, people, config, database):
+    """Case folding makes ss of ß, and a browser's lower case does not: nobody found Jana Weiß."""
+    rename(database, people.alice, "Jana Weiß")
+    html = site.logged_in(people.tom, config).get(f"{HOME}/gradebook").text
+    assert 'data-known="jana weiß ' in html
+
+
 def test_a_student_reads_what_counts_and_why(term, people, alice, database):
     term.hand_in(people.alice, 80, late=1)
     html = alice.get(f"{HOME}/grades").text

@@ -78,6 +78,11 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
     return draft;
   }
 
+  /** Keep what the writer did not choose, whatever else is kept: nothing else has it any more. */
+  function keepOther(language, draft) {
+    local.write(language, draft, true);
+  }
+
   function keep(language, text, saved) {
     const written = local.write(language, { text, at: Date.now(), revision: revision(language), saved });
     if (!written && !saved) onState("refused", "This browser keeps no copy: its storage is full or switched off.");
@@ -210,5 +215,5 @@ export function drafts({ scope, address, token, stored, onState, onBehind }) {
   }
 
   addEventListener("online", flush);
-  return { read, setAside, change, flush, settle, look, part, forgetOther: (language) => local.forget(language, true) };
+  return { read, setAside, keepOther, change, flush, settle, look, part, forgetOther: (language) => local.forget(language, true) };
 }

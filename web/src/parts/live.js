@@ -6,14 +6,21 @@ import { startTimes } from "./times.js";
 const RETRY_MS = 2000;
 const RETRY_AT_MOST_MS = 30_000;
 
-/** Put new HTML into a part, keeping open what the reader opened and the focus where it was. */
+const WRITTEN = "textarea[id], input[id]:not([type=hidden], [type=checkbox], [type=radio], [type=file])";
+
+/** Put new HTML into a part, keeping what was written, open what the reader opened and the focus where it was. */
 function replace(part, html) {
+  const written = [...part.querySelectorAll(WRITTEN)].filter((field) => field.value !== field.defaultValue);
   const open = [...part.querySelectorAll("details[open][id]")].map((details) => details.id);
   const focused = part.contains(document.activeElement) ? document.activeElement.id : "";
   part.innerHTML = html;
   for (const id of open) {
     const details = document.getElementById(id);
     if (details) details.open = true;
+  }
+  for (const { id, value } of written) {
+    const field = document.getElementById(id);
+    if (field) field.value = value;
   }
   if (focused) document.getElementById(focused)?.focus();
   startTimes(part);
