@@ -140,7 +140,8 @@ class Checker:
         try:
             tensors = self._buffers.make(case, inputs)
         except NO_MEMORY as error:
-            return self.no_memory(suspect or runner, 2 * size, error)
+            # Nothing of it was lent to anybody.
+            return self.no_memory(suspect or runner, 0, error)
         try:
             scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
             called = runner.call(tensors, scalars, record=record, trace=trace, cold=cold)
@@ -148,7 +149,7 @@ class Checker:
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken(case, inputs, called, 2 * size)
         except NO_MEMORY as error:
-            return self.no_memory(suspect or runner, 2 * size, error)
+            return self.no_memory(suspect or runner, 2 * size if suspect in {None, runner} else 0, error)
         finally:
             self._buffers.release(tensors)
 
@@ -172,7 +173,8 @@ class Checker:
         try:
             memory = BatchMemory(self._assignment, case, self._device, images, self._defences, together=together)
         except NO_MEMORY as error:
-            return self.no_memory(suspect or runner, size, error)
+            # Nothing of it was lent to anybody.
+            return self.no_memory(suspect or runner, 0, error)
         try:
             strides = {spec.name: spec.stride for spec in memory.specs}
             drawn = [self._drawn(one) for one in inputs] if self._assignment.scalars else []
@@ -181,7 +183,7 @@ class Checker:
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken_batch(case, inputs, called, memory)
         except NO_MEMORY as error:
-            return self.no_memory(suspect or runner, size, error)
+            return self.no_memory(suspect or runner, size if suspect in {None, runner} else 0, error)
         finally:
             memory.close()
 

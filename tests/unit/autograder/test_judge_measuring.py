@@ -146,14 +146,21 @@ def hogged(monkeypatch: pytest.MonkeyPatch, bench: Bench, device: FullHost, **mo
         bench.references.close()
 
 
+@pytest.mark.parametrize("comes_back", [10**12, FullHost.memory_bytes // 8 + 1])
 @pytest.mark.parametrize("fails_at", [3, 7])
-def test_who_took_the_devices_memory_is_told_so(monkeypatch: pytest.MonkeyPatch, bench: Bench, fails_at: int) -> None:
-    result = hogged(monkeypatch, bench, FullHost(fails_at, comes_back=10**12))
+def test_who_took_the_devices_memory_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, fails_at: int, comes_back: int
+) -> None:
+    """An eighth may be kept, and nothing more: memory that could not be made was lent to nobody."""
+    result = hogged(monkeypatch, bench, FullHost(fails_at, comes_back))
     assert result.verdict is Verdict.out_of_memory, result.explanation
 
 
-def test_memory_that_nobody_had_taken_is_our_fault(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
-    assert hogged(monkeypatch, bench, FullHost(3, comes_back=0)).verdict is Verdict.grader_error
+@pytest.mark.parametrize("comes_back", [0, FullHost.memory_bytes // 8])
+def test_memory_that_nobody_had_taken_is_our_fault(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, comes_back: int
+) -> None:
+    assert hogged(monkeypatch, bench, FullHost(3, comes_back)).verdict is Verdict.grader_error
 
 
 def test_without_that_defence_taking_the_memory_is_a_free_redraw(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
