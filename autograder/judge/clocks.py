@@ -150,7 +150,8 @@ def _clock(found: Measurement, rules: Rules) -> str:
 
 
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
-    wide = found.ratio_high - found.ratio_low > rules.widest * found.ratio
+    # Of one that is far slower nobody asks how wide: it had no second stage either.
+    wide = found.ratio <= rules.far and found.ratio_high - found.ratio_low > rules.widest * found.ratio
     return _again(found, TOO_WIDE) if wide and asked.remeasured < MOST_REMEASURES else found
 
 

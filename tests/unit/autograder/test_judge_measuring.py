@@ -96,6 +96,7 @@ def test_a_submission_that_is_far_slower_has_no_more_pairs_than_the_lane_asks_fo
     result = measure(bench, kernel("time.sleep(0.05)"))
     assert result.verdict is Verdict.passed, result.explanation
     assert [one.stages for one in result.measurements] == [(4,)]
+    assert result.remeasure == "", "nor is the node at fault"
 
 
 def test_a_measurement_has_pairs_batches_null_and_control(bench: Bench, host: EventHost) -> None:
