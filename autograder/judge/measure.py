@@ -74,7 +74,7 @@ def by_samples(found: Measurement, clock: str) -> Measurement:
 
 def too_wide(pairs: Sequence[Pair], clock: str, widest: float) -> bool:
     """Whether the interval of the ratio is wider than `widest`, relative to the ratio."""
-    ratios = [ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs)]
+    ratios = _ratios(pairs, clock)
     low, high = interval(ratios)
     return high - low > widest * statistics.median(ratios)
 
@@ -93,7 +93,11 @@ def call_us(pairs: Sequence[Pair], clock: str) -> float:
 
 def ratio_of(pairs: Sequence[Pair], clock: str) -> float:
     """The median of the pairwise submission / reference by one clock."""
-    return statistics.median(ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs))
+    return statistics.median(_ratios(pairs, clock))
+
+
+def _ratios(pairs: Sequence[Pair], clock: str) -> list[float]:
+    return [ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs)]
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:

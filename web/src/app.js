@@ -8,8 +8,8 @@ import { startKeys } from "./parts/keys.js";
 import { startLinked } from "./parts/linked.js";
 import { startLive } from "./parts/live.js";
 import { startMenus } from "./parts/menus.js";
-import { startThemeToggle } from "./parts/theme-toggle.js";
 import { startOnce } from "./parts/once.js";
+import { startThemeToggle } from "./parts/theme-toggle.js";
 import { startTimes } from "./parts/times.js";
 
 startThemeToggle();
