@@ -147,7 +147,9 @@ class FindingKind(StrEnum):
     library_call = "library_call"
     """Library operations ran that do the exercise's work."""
     no_replay = "no_replay"
-    """Whether the student's kernels do the work could not be tried: the replay without them ended early."""
+    """Whether the student's kernels do the work could not be tried: what was made to see it ended early."""
+    timed_otherwise = "timed_otherwise"
+    """The timed calls took less time than the device worked in a call that was looked at: other work was timed."""
     clock_disagreement = "clock_disagreement"
     """The event clock claims more speed than the sealed clock allows."""
     below_floor = "below_floor"
@@ -452,6 +454,7 @@ class Measurement:
         bound: what the sealed clock allows; `None` where it ranks itself.
         control: the A/A block; `None` where it was not run.
         floor_us: no device of the lane can be faster by its data sheet; 0 where none is known.
+        traced_us: how long the device worked in a traced call after the timed ones; 0 where none was traced (a claim).
         held: why a person has to look; `""` if nobody has.
         remeasure: why this has to be measured again, which is nobody's fault; `""` if it has not.
     """
@@ -472,6 +475,7 @@ class Measurement:
     bound: Bound | None = None
     control: Control | None = None
     floor_us: float = 0.0
+    traced_us: float = 0.0
     held: str = ""
     remeasure: str = ""
 

@@ -181,6 +181,7 @@ class Returned:
         launches: kernels launched in a recorded call, at most 64.
         operations: library operations by name and count, at most 64.
         ran: what ran on the device in a traced call, at most 64.
+        busy_ns: for how many nanoseconds the device worked on it; what ran side by side counts once.
         written: inputs that were written to. The runner has a private copy-on-write view of every input, so a write
             changes nothing for anybody else; whoever denies it has gained nothing.
     """
@@ -190,6 +191,7 @@ class Returned:
     operations: dict[str, int] = field(default_factory=dict)
     written: tuple[str, ...] = ()
     ran: tuple[Ran, ...] = ()
+    busy_ns: int = 0
 
 
 @dataclass(frozen=True)

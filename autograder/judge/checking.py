@@ -213,8 +213,11 @@ class Checker:
         return dataclasses.replace(checked, finished=taken.finished)
 
     def no_memory(self, suspect: Conversation, lent_bytes: int, error: Exception) -> Checked:
-        """The device's memory ran out: the suspect's fault, or an error of ours."""
-        if self._defences.memory_blame and took_the_memory(self._device, suspect, lent_bytes):
+        """The device's memory ran out: the suspect's fault, or an error of ours.
+
+        Of one that is gone nothing comes back: nobody waits for it again.
+        """
+        if self._defences.memory_blame and not suspect.closed and took_the_memory(self._device, suspect, lent_bytes):
             return Checked(Verdict.out_of_memory, MESSAGE, ended=True)
         raise error
 

@@ -97,7 +97,7 @@ class Finished:
 
     Attributes:
         sealed_us: from the release to the complete snapshot, by the judge's clock.
-        event_us, launches, operations, written, ran: what the runner claims.
+        event_us, launches, operations, written, ran, busy_us: what the runner claims.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -107,6 +107,7 @@ class Finished:
     operations: dict[str, int]
     written: tuple[str, ...]
     ran: tuple[Ran, ...] = ()
+    busy_us: float = 0.0
 
 
 class Budget:
@@ -391,6 +392,11 @@ class Conversation:
         if not self._closing:
             self._runner.move(turn)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was ended by the judge."""
+        return self._closing
+
     def alive(self) -> bool:
         """Whether the runner is still there."""
         return self._runner.poll() is None
@@ -540,7 +546,8 @@ class Conversation:
         )
         operations = _named(answer.operations)
         ran = tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in answer.ran[:MOST_NAMES])
-        return Finished(snapshots, sealed_us, self._event_us(), launches, operations, answer.written[:MOST_NAMES], ran)
+        written, busy_us = answer.written[:MOST_NAMES], answer.busy_ns / 1e3
+        return Finished(snapshots, sealed_us, self._event_us(), launches, operations, written, ran, busy_us)
 
 
 def _named(said: Mapping[str, Said]) -> dict[str, Said]:

@@ -33,6 +33,8 @@ class Defences:
         oracle: a timed output that agrees with no checked one is compared with the oracle. Off: it passes.
         batches: the event clock is bounded by sealed batches. Off: a forged one ranks.
         control: the reference is timed again when the submission is gone. Off: who slows it gains.
+        looks: after the timed calls their runner makes some that are looked at. Off: other work may be timed than a
+            check has seen.
         floor: what no device can do is held. Off: it ranks.
         cold: caches are written over and lines that persist are reset before each timed call. Off: what the judge has
             just written is in them for whoever does not flush.
@@ -57,6 +59,7 @@ class Defences:
     oracle: bool = True
     batches: bool = True
     control: bool = True
+    looks: bool = True
     floor: bool = True
     cold: bool = True
     late_read_s: float = 0.25

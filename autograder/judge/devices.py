@@ -61,6 +61,9 @@ class Device(Protocol):
     def memory(self, size: int) -> Memory:
         """New memory of `size` bytes, a multiple of `granularity`; nothing is known of its contents."""
 
+    def begin(self) -> None:
+        """Another submission comes, whose disturbances are waited for as long as any other's."""
+
     def quiet(self) -> None:
         """Wait until nothing disturbs the device, and memory that was given back can be had again."""
 

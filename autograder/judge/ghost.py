@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograder.assignment import Assignment
-from autograder.contract import DeviceKernel, Finding, FindingKind, Launch
+from autograder.contract import DeviceKernel, Finding, FindingKind, Launch, Measurement
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import MOST_NAMES, Finished
 from autograder.judge.failure import clean
@@ -90,6 +90,34 @@ def library_kernels(listed: Iterable[str], kernels: Iterable[DeviceKernel]) -> l
         for kernel in kernels
         if not kernel.own and (LIBRARIES.search(kernel.name) or any(word in kernel.name for word in words))
     ]
+
+
+TIMED_OTHERWISE = 1.25
+"""How much longer the device may work in a traced call than a timed one took from end to end; an honest one works less
+than that (docs/measurement.md)."""
+_LEAST_US = 10.0
+"""Of what a traced call may take longer whatever the ratio: a first launch after tracing was switched on."""
+
+
+def timed_otherwise(found: Measurement) -> Finding | None:
+    """Whether the timed calls of a case can have been the work that was traced after them."""
+    if found.traced_us <= TIMED_OTHERWISE * found.time_us + _LEAST_US:
+        return None
+    summary = "The device worked longer in a call that was looked at than the timed ones took: they did other work."
+    evidence = {"case": found.case, "timed": f"{found.time_us:.1f} µs", "traced": f"{found.traced_us:.1f} µs"}
+    return Finding(FindingKind.timed_otherwise, summary, evidence)
+
+
+def of_timed_calls(
+    assignment: Assignment, record: Record, kernels: Sequence[DeviceKernel], failed: str
+) -> tuple[Finding, ...]:
+    """What staff should look at, by calls after the timed ones; `failed` says why there were no more of them."""
+    seen = record.launches or record.operations or not failed
+    found = findings(assignment, record, {}, complete=True, kernels=kernels) if seen else ()
+    if failed:
+        summary = "A call after the timed ones, made to see what does the work, was not right."
+        found += (Finding(FindingKind.no_replay, summary, {"what it showed": failed}),)
+    return found
 
 
 def findings(

@@ -114,6 +114,10 @@ class GpuDevice:
             torch.cuda.empty_cache()
             return GpuMemory(self._driver, size)
 
+    def begin(self) -> None:
+        """Wait again as patiently as for the first."""
+        self._pace.begin()
+
     def quiet(self) -> None:
         """Wait until the device works at its own pace; what was given back is cleared then, and is there again."""
         self._pace.wait()

@@ -16,6 +16,7 @@ A `measure` attempt knows the ranked cases only: the hidden ones were met in the
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
 import traceback
@@ -31,6 +32,7 @@ from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
     CaseResult,
+    DeviceKernel,
     Finding,
     GradeRequest,
     GradeResult,
@@ -44,8 +46,10 @@ from autograder.contract import (
     Work,
 )
 from autograder.errors import HarnessError, SandboxError
-from autograder.judge import clocks, compiled, devices, refusals, requirements, summary
+from autograder.findings import together
+from autograder.judge import clocks, compiled, devices, ghost, refusals, requirements, summary
 from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
+from autograder.judge.afterwards import Seen
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
@@ -148,6 +152,8 @@ class Grading:
         self._log = ""
         self._lent = ExitStack()
         self._measuring: Measuring | None = None
+        self._seen: Seen | None = None
+        self._timed_kernels: tuple[DeviceKernel, ...] = ()
 
     def __enter__(self) -> Self:
         """Runners are started when they are needed."""
@@ -168,6 +174,7 @@ class Grading:
         """Walk the phases."""
         self._phases.enter(Phase.compiling)
         refused = _refused(self._request)
+        self._device.begin()
         self._device.reserve(room_for(self._assignment, self._results.cases))
         if self._work is Work.measure and not refused:
             self._prepare()
@@ -179,7 +186,7 @@ class Grading:
         if checks:
             self._check(runner)
         measurements = self._measure() if measures and self._goes_on() else ()
-        findings = clocks.findings(measurements)
+        findings = self._findings_of(measurements)
         if checks and self._results.none_failed():
             # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave, nor
             # be told by one that was beside them and looked.
@@ -190,7 +197,7 @@ class Grading:
                 self._phases.enter(Phase.profiling)
         if checks and self._goes_on():
             self._phases.enter(Phase.profiling)
-            findings += self._look.findings()
+            findings = together(self._look.findings(), findings)
         self._finish_compiling()
         return self._report(measurements=measurements, findings=findings)
 
@@ -377,9 +384,25 @@ class Grading:
                 # Samples that no batch bounds are not kept: forged ones would count with what is handed in next.
                 return ()
             taken.append(timed)
+        self._seen = measuring.look(ours, taken)
         self._runners.close()
         asked = clocks.Asked(self._request.best_us, self._request.remeasured)
-        return tuple(measuring.conclude(timed, self._request.lane, asked) for timed in taken)
+        return tuple(self._traced(measuring.conclude(timed, self._request.lane, asked)) for timed in taken)
+
+    def _traced(self, found: Measurement) -> Measurement:
+        """With what was seen in a call that was traced, if one was."""
+        traced = self._seen.traced.get(found.case) if self._seen else None
+        return dataclasses.replace(found, traced_us=traced.busy_us) if traced else found
+
+    def _findings_of(self, measurements: Sequence[Measurement]) -> tuple[Finding, ...]:
+        """What the clocks say, and what was seen of the work that was timed."""
+        found = clocks.findings(measurements)
+        if not (measurements and self._seen):
+            return found
+        seen = self._seen
+        self._timed_kernels = ghost.device_kernels(seen.record, seen.traced.values())
+        found += ghost.of_timed_calls(self._assignment, seen.record, self._timed_kernels, seen.failed)
+        return found + tuple(filter(None, map(ghost.timed_otherwise, measurements)))
 
     def _begin_compiling(self) -> None:
         """Have what is launched compiled for devices that may not be there, while something else is done."""
@@ -429,7 +452,7 @@ class Grading:
             remeasure=next((one.remeasure for one in measurements if one.remeasure), ""),
             exclusive_s=self._measuring.exclusive_s if self._measuring else 0.0,
             launches=self._look.record.as_launches(),
-            device_kernels=self._look.kernels,
+            device_kernels=self._look.kernels or self._timed_kernels,
             compiled=tuple(checked.shown for checked in self._compiled.values()),
             requirements=self._requirements or (),
             log=clean(self._log, MAX_LOG_CHARS),

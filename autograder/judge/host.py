@@ -54,6 +54,9 @@ class HostDevice:
     def attach(self) -> None:
         """Memory is there for every thread."""
 
+    def begin(self) -> None:
+        """Nobody is waited for."""
+
     def quiet(self) -> None:
         """What was given back is the system's."""
 

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from autograder.assignment import Case
 from autograder.contract import Bound, Lane, Measurement
 from autograder.judge import clocks
+from autograder.judge.afterwards import Seen, look
 from autograder.judge.checking import Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.floor import floor_us
-from autograder.judge.measure import measurement
+from autograder.judge.measure import measurement, ratio_of
 from autograder.judge.null import NullExchanges
 from autograder.judge.preparing import Prepared, Preparing
 from autograder.judge.quiet import Quiet
@@ -74,6 +75,19 @@ class Measuring:
         timed = watch.case(case, pairs, prepared)
         self.exclusive_s += time.monotonic() - start
         return timed
+
+    def look(self, ours: Conversation, timed: Sequence[Timed]) -> Seen | None:
+        """See whose work was timed; not in cases in which it is too slow to be a library's."""
+        wanted = [one for one in timed if not self._is_far(one)]
+        if not (wanted and self._rules.looks and self._defences.looks):
+            return None
+        start = time.monotonic()
+        seen = look(self._checker, ours, wanted)
+        self.exclusive_s += time.monotonic() - start
+        return seen
+
+    def _is_far(self, timed: Timed) -> bool:
+        return ratio_of(timed.pairs, self._device.clock) > self._rules.far
 
     def conclude(self, timed: Timed, lane: Lane, asked: clocks.Asked) -> Measurement:
         """What the samples of one case say, when the submission's runner is gone."""

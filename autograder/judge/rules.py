@@ -18,6 +18,7 @@ class Rules:
     Attributes:
         batches: the sealed clock bounds the event clock by batches of calls.
         control: after the submission's runner is killed, the reference is timed against itself.
+        looks: after the timed calls, before the runner is killed, calls are made to see what does the work.
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
         epsilon, epsilon_short: by how much the sealed bound may lie above the event clock; the second where a call of
@@ -56,6 +57,7 @@ class Rules:
 
     batches: bool = True
     control: bool = True
+    looks: bool = True
     shared_inputs: bool = True
     epsilon: float = 0.07
     epsilon_short: float = 0.05
@@ -106,7 +108,7 @@ class Rules:
 
 
 GPU = Rules()
-HOST = Rules(batches=False, control=False, shared_inputs=False, widest=float("inf"))
+HOST = Rules(batches=False, control=False, looks=False, shared_inputs=False, widest=float("inf"))
 """The sealed clock ranks by itself; interpreter times are practice, and hold nobody."""
 
 

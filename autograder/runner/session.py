@@ -101,7 +101,7 @@ class Session:
             return
         seen = entry.seen() if call.record else {}
         if call.trace:
-            seen["ran"] = ran
+            seen |= {"ran": ran, "busy_ns": self._tracer.busy_ns()}
         if call.record:
             seen["written"] = [one.spec.name for one in mapped if one.was_written()]
         words.finish(call.nonce, event_ns[0])

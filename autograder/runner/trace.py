@@ -48,6 +48,7 @@ class Tracer:
         self._buffers: dict[int, Any] = {}
         self._ran: Counter[str] = Counter()
         self._ns: Counter[str] = Counter()
+        self._spans: list[tuple[int, int]] = []
         # CUPTI calls these as long as the process lives.
         self._callbacks = (_Requested(self._requested), _Completed(self._completed))
         self._registered = False
@@ -71,9 +72,18 @@ class Tracer:
         ]
         return result
 
+    def busy_ns(self) -> int:
+        """For how many nanoseconds of the call traced last the device worked; what ran side by side counts once."""
+        busy = until = 0
+        for start, end in sorted(self._spans):
+            busy += max(0, end - max(start, until))
+            until = max(until, end)
+        return busy
+
     def _begin(self) -> None:
         self._ran.clear()
         self._ns.clear()
+        self._spans.clear()
         if not self._registered:
             self._do("cuptiActivityRegisterCallbacks", *self._callbacks)
             self._registered = True
@@ -117,6 +127,7 @@ class Tracer:
         name = _named(kind, record)
         self._ran[name] += 1
         self._ns[name] += max(0, end - start)
+        self._spans.append((start, end))
 
 
 def _named(kind: int, record: int) -> str:

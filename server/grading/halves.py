@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from autograder.contract import MAX_LOG_CHARS, CaseResult, GradeResult, Verdict
 from autograder.errors import ContractError
+from autograder.findings import together
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def merged(check: GradeResult, measure: GradeResult) -> GradeResult:
         explanation=worse.explanation,
         error=worse.error,
         cases=cases,
-        findings=_distinct(check.findings, measure.findings),
+        findings=together(check.findings, measure.findings),
         launches=measure.launches or check.launches,
         device_kernels=measure.device_kernels or check.device_kernels,
         compiled=measure.compiled or check.compiled,

@@ -89,6 +89,7 @@ FINDINGS: Mapping[FindingKind, str] = {
     FindingKind.decoration: "The kernels are decoration",
     FindingKind.library_call: "A library call does the work",
     FindingKind.no_replay: "What did the work could not be tried",
+    FindingKind.timed_otherwise: "Other work was timed than was seen",
     FindingKind.clock_disagreement: "The two clocks disagree",
     FindingKind.below_floor: "Faster than the device can be",
     FindingKind.slowed_reference: "The reference was slower beside the submission",

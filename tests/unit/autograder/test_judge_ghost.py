@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,21 @@ from grading_bench import Bench
 
 from autograder import codec
 from autograder.assignment import load_assignment
-from autograder.contract import FindingKind, GradeRequest, GradeResult, Lane, Language, Launch, Mode, Verdict
+from autograder.contract import (
+    FindingKind,
+    GradeRequest,
+    GradeResult,
+    Lane,
+    Language,
+    Launch,
+    Measurement,
+    Mode,
+    Verdict,
+)
 from autograder.judge import grade
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import Finished
-from autograder.judge.ghost import MOST_CALLS, Record, exercise_operations, findings
+from autograder.judge.ghost import MOST_CALLS, Record, exercise_operations, findings, timed_otherwise
 
 ROOT = Path(__file__).parents[3]
 DOUBLE = load_assignment(ROOT / "tests" / "fixtures" / "assignments" / "double")
@@ -126,3 +137,23 @@ def test_a_real_submission_passes_and_staff_see_whose_work_it_is(
     assert result.verdict is Verdict.passed, result.explanation
     assert {finding.kind for finding in result.findings} == expected
     assert bool(result.launches) == (FindingKind.no_kernel not in expected)
+
+
+@pytest.mark.parametrize(
+    ("timed_us", "traced_us", "is_found"),
+    [
+        (100.0, 0.0, False),  # Nothing was traced.
+        (100.0, 99.0, False),
+        (100.0, 134.0, False),
+        (100.0, 136.0, True),
+        (5.0, 14.0, False),  # A first launch after tracing was switched on.
+        (5.0, 30.0, True),
+    ],
+)
+def test_who_worked_longer_when_looked_at_than_when_timed_is_shown(
+    timed_us: float, traced_us: float, is_found: bool
+) -> None:
+    found = Measurement("large", "event", 1.0, 1.0, 1.0, timed_us, timed_us, timed_us, 100.0, 1.0, 1.0, ())
+    shown = timed_otherwise(replace(found, traced_us=traced_us))
+    assert (shown is not None) == is_found
+    assert shown is None or shown.kind is FindingKind.timed_otherwise

@@ -13,10 +13,10 @@ import pytest
 from grading_bench import GOOD, Bench, kernel
 
 from autograder import samples
-from autograder.contract import Batch, GradeResult, Lane, Pair, Verdict, Work
+from autograder.contract import Batch, FindingKind, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
-from autograder.judge import ALL_ON, Defences, blame, clocks, devices, floor
+from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor
 from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
@@ -162,6 +162,20 @@ def test_memory_that_nobody_had_taken_is_our_fault(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, comes_back: int
 ) -> None:
     assert hogged(monkeypatch, bench, FullHost(3, comes_back)).verdict is Verdict.grader_error
+
+
+def test_who_is_gone_already_is_not_asked_for_memory_again(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """The device is kept meanwhile, for the seconds in which a driver gives back what a process had."""
+    asked: list[bool] = []
+    took = checking.took_the_memory
+
+    def noted(device: FullHost, suspect: Conversation, lent_bytes: int) -> bool:
+        asked.append(suspect.closed)
+        return took(device, suspect, lent_bytes)
+
+    monkeypatch.setattr(checking, "took_the_memory", noted)
+    assert hogged(monkeypatch, bench, FullHost(3, comes_back=0)).verdict is Verdict.grader_error
+    assert asked == [False]
 
 
 def test_without_that_defence_taking_the_memory_is_a_free_redraw(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
@@ -588,3 +602,73 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
     assert left == [0, 0, 0]
+
+
+OWN_WORK = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def doubled(a_ptr, out_ptr, n, row, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + tl.program_id(0) * row + i, mask=i < n)
+    tl.store(out_ptr + tl.program_id(0) * n + i, a * 2, mask=i < n)
+
+calls = 0
+
+def double(a, out, negative, m, n, a_row):
+    global calls
+    calls += 1
+    negative.copy_((a < 0).sum(1))
+    if calls > MOST:
+        torch.mul(a, 2, out=out)
+    else:
+        doubled[(m,)](a, out, n, a_row, BLOCK=128)
+"""
+
+
+def kinds_of(result: GradeResult) -> set[FindingKind]:
+    assert result.verdict is Verdict.passed, result.explanation
+    return {finding.kind for finding in result.findings}
+
+
+UNTRACED = FindingKind.no_replay
+"""What is said where nothing can be traced, as on a machine without a GPU."""
+
+
+@pytest.mark.parametrize("host", [0.0], indirect=True)
+@pytest.mark.parametrize("on", [True, False])
+def test_who_calls_a_library_after_some_calls_is_seen_only_where_the_timed_runner_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
+) -> None:
+    """Its check, of eight calls at most, shows a kernel of its own."""
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, batches=False))
+    source = OWN_WORK.replace("MOST", "4")
+    found = kinds_of(measure(bench, source, defences=dataclasses.replace(ALL_ON, looks=on)))
+    assert found == ({FindingKind.library_call, FindingKind.no_kernel, UNTRACED} if on else set())
+
+
+@pytest.mark.parametrize("host", [0.0], indirect=True)
+def test_work_of_ones_own_is_no_finding_after_the_timed_calls(bench: Bench, host: EventHost) -> None:
+    assert kinds_of(measure(bench, OWN_WORK.replace("MOST", "10**9"))) == {UNTRACED}
+
+
+@pytest.mark.parametrize("host", [0.0], indirect=True)
+@pytest.mark.parametrize("work", ["1 / 0", "out = torch.empty_like(out)", "os._exit(0)"])
+def test_a_call_that_is_looked_at_and_goes_wrong_is_no_verdict_but_said(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, work: str
+) -> None:
+    """Or whoever fails where it is looked at keeps it to itself."""
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, batches=False))
+    source = OWN_WORK.replace("MOST", "10**9").replace("import torch", "import os, torch")
+    result = measure(bench, source.replace("    calls += 1\n", f"    calls += 1\n    if calls > 5: {work}\n"))
+    (finding,) = result.findings
+    assert (result.verdict, finding.kind) == (Verdict.passed, FindingKind.no_replay)
+    assert result.measurements
+
+
+@pytest.mark.parametrize("host", [0.0], indirect=True)
+def test_a_far_slower_submission_is_asked_for_no_more_calls(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, far=2.0))
+    assert kinds_of(measure(bench, kernel("time.sleep(0.05)"))) == set()

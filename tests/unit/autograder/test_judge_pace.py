@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograder.judge.pace import FIRST_PROBES, PATIENCE_S, Pace
+from autograder.judge.pace import FIRST_PROBES, IN_ALL_S, PATIENCE_S, Pace
 
 QUIET_US, CLEARING_US = 65.0, 72.0
 
@@ -78,3 +78,41 @@ def test_a_probe_that_jitters_is_no_disturbance() -> None:
     assert pace.wait()
     assert pace.wait()
     assert device.probes == FIRST_PROBES + 2
+
+
+def disturbed(calls: int) -> tuple[Device, Pace]:
+    """After each of so many calls somebody has left work for four fifths of what is waited for."""
+    busy = int(0.8 * PATIENCE_S / (2 * CLEARING_US / 1e6))
+    return made(*[(busy, CLEARING_US), (1, QUIET_US)] * calls)
+
+
+def test_who_leaves_work_after_every_call_is_waited_for_so_long_in_all() -> None:
+    """None of the waits is in vain, and 432 of them would be five minutes of a node that nobody pays for."""
+    device, pace = disturbed(432)
+    for _ in range(432):
+        pace.wait()
+    assert IN_ALL_S < device.seconds < IN_ALL_S + 1
+
+
+def test_the_next_submission_is_waited_for_as_long() -> None:
+    device, pace = disturbed(432)
+    while pace.wait():
+        pass
+    pace.begin()
+    before = device.seconds
+    while not pace.wait():  # What the last one has left.
+        pass
+    assert pace.wait()
+    assert device.seconds > before + 0.5 * PATIENCE_S
+
+
+def test_what_is_no_longer_waited_for_is_not_the_devices_pace() -> None:
+    """Or whoever used the patience up would have made the node's pace slower for everybody after."""
+    device, pace = disturbed(60)
+    while pace.wait():
+        pass
+    pace.begin()
+    device.times = lasting((3, CLEARING_US), (1, QUIET_US))
+    before = device.probes
+    assert pace.wait()
+    assert device.probes == before + 4

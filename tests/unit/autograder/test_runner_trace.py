@@ -105,6 +105,22 @@ def test_kernels_copies_and_fills_are_listed_by_what_they_took(tracer: Tracer, l
         {"name": "Memset", "calls": 1, "ns": 200},
     ]
     assert library.is_enabled() == 0
+    assert tracer.busy_ns() == 14700
+
+
+@pytest.mark.parametrize(
+    ("spans", "busy_ns"),
+    [
+        ([], 0),
+        ([(10, 20), (15, 25)], 15),  # Side by side on two streams.
+        ([(30, 40), (10, 20)], 20),  # Told in the order in which they ended.
+        ([(10, 50), (20, 30), (40, 60)], 50),
+        ([(20, 10)], 0),
+    ],
+)
+def test_what_ran_side_by_side_counts_once(tracer: Tracer, spans: list[tuple[int, int]], busy_ns: int) -> None:
+    tracer._spans += spans
+    assert tracer.busy_ns() == busy_ns
 
 
 def test_a_second_call_is_told_alone_and_buffers_are_given_back(tracer: Tracer) -> None:
@@ -112,6 +128,7 @@ def test_a_second_call_is_told_alone_and_buffers_are_given_back(tracer: Tracer) 
         ran: list[dict[str, Any]] = []
         tracer.traced(lambda: 0, ran)
         assert [one["calls"] for one in ran] == [1, 2, 1, 1]
+        assert tracer.busy_ns() == 14700
 
 
 def test_nothing_is_traced_after_a_call_that_raises(tracer: Tracer, library: Any) -> None:

@@ -1,0 +1,59 @@
+"""Look at whose work it is once more, right after the timed calls and in the runner that made them.
+
+The looks of a check (`look`) see other runners, which have made few calls: who calls a library from the tenth call on,
+or where nothing is checked but only timed, has shown them work of their own. Here the same process is asked, with what
+it has been timed on. Like those it is a claim of the runner's, and what comes of it is a finding, never a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from autograder.judge.checking import NO_MEMORY, Checked, Checker
+from autograder.judge.conversation import Conversation, Finished
+from autograder.judge.ghost import Record
+from autograder.judge.stopwatch import Timed
+
+
+@dataclass
+class Seen:
+    """What the calls after the timed ones showed.
+
+    Attributes:
+        record: what was launched and called in those that were recorded.
+        traced: those that were traced, by case.
+        failed: why there are no more of them; `""` if all were made, and right.
+    """
+
+    record: Record = field(default_factory=Record)
+    traced: dict[str, Finished] = field(default_factory=dict)
+    failed: str = ""
+
+
+def look(checker: Checker, runner: Conversation, timed: Sequence[Timed]) -> Seen:
+    """One call of every case that is recorded and one that is traced, on inputs whose answer is known.
+
+    Not before all cases are timed: what records and traces may leave something behind that costs time.
+    """
+    seen = Seen()
+    for one in timed:
+        recorded, traced = (_called(checker, runner, one, trace=trace) for trace in (False, True))
+        seen.record.add(recorded)
+        failed = next((checked for checked in (recorded, traced) if not checked.passed), None)
+        if failed:
+            seen.failed = f"{one.case.name}: {failed.message}"
+            break
+        if traced.finished:
+            seen.traced[one.case.name] = traced.finished
+    return seen
+
+
+def _called(checker: Checker, runner: Conversation, timed: Timed, *, trace: bool) -> Checked:
+    """As it was timed, but for what looks on."""
+    inputs = timed.inputs or checker.draw(timed.case)
+    try:
+        taken = checker.take(runner, timed.case, inputs, record=not trace, trace=trace)
+        return taken if isinstance(taken, Checked) else checker.verify(taken, timed.expected, suspect=runner)
+    except NO_MEMORY as error:
+        return checker.no_memory(runner, 0, error)
