@@ -50,6 +50,8 @@ TOLERANCE_KINDS = ("exact", "bounded")
 WRITEUP_FORMATS = ("pdf", "md", "txt")
 MOST_WRITEUP_MIB = 5
 """The server reads no request that is much larger."""
+MOST_R_ZERO = 100.0
+"""`autograder.judge.rules.Rules.far`: what is slower is taken to earn no speed points, and is measured less."""
 MUTANT_VERDICTS = tuple(v.value for v in Verdict if v not in {Verdict.passed, Verdict.grader_error})
 
 
@@ -638,6 +640,9 @@ def _check_lanes(assignment: Assignment, reader: Reader) -> None:
             raise reader.error(f"lane.{lane}", f"is none of {', '.join(Lane)}", hint)
         if not 0 < policy.r_full < policy.r_zero < float("inf"):
             raise reader.error(f"lane.{lane}.r_full", "has to be above 0 and below r_zero, which has to be a number")
+        if policy.r_zero > MOST_R_ZERO:
+            problem = f"cannot be above {MOST_R_ZERO:g}: what is slower than that is measured less carefully"
+            raise reader.error(f"lane.{lane}.r_zero", problem, "Speed points have to end at or below it.")
         if policy.apart:
             _check_apart(assignment, Lane(lane), policy, reader)
 

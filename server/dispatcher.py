@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 
 from celery import Celery
 from kombu.exceptions import OperationalError as BrokerError
@@ -41,6 +42,7 @@ from server.db import Database, after_commit, is_away, now
 from server.grading.confirm import confirm_due, measure_suspects_again
 from server.grading.forecast import store_forecasts
 from server.grading.pools import refresh_pools
+from server.grading.rejected import put_apart
 from server.grading.service import (
     LIVE,
     WAITING,
@@ -70,6 +72,8 @@ WATCH_EVERY_S = 5.0
 FORECASTS_EVERY_S = 2.0
 TIDY_EVERY_S = 300.0
 POOLS_EVERY_S = 60.0
+MOST_PUT_APART = 100
+"""So many rejected submissions are taken out of their pools at once; there are some only after an upgrade."""
 SIMILARITY_EVERY_S = 5.0
 ACCOUNTS_EVERY_S = 10.0
 """How often it is looked whether a course's accounts are due: each is examined once a minute, by whichever looks."""
@@ -203,9 +207,14 @@ class Dispatcher:
             return announcements.tell_due(session)
 
     def pools(self) -> int:
-        """Bring up to date what was passed over while its pool grew; how many."""
+        """Bring up to date what was passed over while its pool grew, or shrank; how many."""
+        apart = sum(takewhile(bool, (self._put_apart() for _ in range(MOST_PUT_APART))))
         with self._database.transaction() as session:
-            return refresh_pools(session, now=now(session))
+            return apart + refresh_pools(session, now=now(session))
+
+    def _put_apart(self) -> int:
+        with self._database.transaction() as session:
+            return put_apart(session, now=now(session))
 
     def confirm(self) -> int:
         """Queue what is to be graded once more; how many."""

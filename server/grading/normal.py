@@ -1,34 +1,38 @@
 """A source without what no compiler sees: layout, comments, docstrings. Two that are then the same are one kernel.
 
-Renaming a variable makes another kernel: what is compared is text, not meaning, and a kernel under another name draws
-its own samples (docs/scores.md says what that can gain).
+Samples of one form are one pool, so two sources that behave differently must never have the same one: with a kernel
+hidden in what the form leaves out, a wrong and fast one would lend its times to a slow one. Where it is not certain
+that nobody sees what is left out, a source is compared byte by byte. That costs little: whoever wants another pool
+renames a variable, as what is compared is text and not meaning (docs/scores.md says what that can gain).
+
+CUDA is read as g++ reads it with `-std=c++17`, which nvcc has preprocess its files too: lines end with a line feed, a
+carriage return or both; a backslash at the end of a line joins the next one to it, also with blanks behind it, but not
+inside of a raw string; trigraphs are off. `tests/unit/server/test_grading_normal.py` asks it.
+
+A form has no version. One that changes opens another pool for who hands the same source in again, so it stays what it
+is wherever it was right; that is why `==` is two words in it, and two spaces stand where a space keeps two words apart.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import warnings
+from bisect import bisect_left
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from autograder.contract import Language
 
-_CUDA_TOKEN = re.compile(
-    r"""
-    (?P<comment> //(?:\\\n|[^\n])* | /\*.*?(?:\*/|\Z) )
-  | (?P<space> (?:[ \t\r\f\v]|\\\n)+ )
-  | (?P<line> \n )
-  | (?P<text>
-        (?:u8|[uUL])?R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"
-      | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
-      | \.?[0-9](?:'?[A-Za-z0-9_]|[.$])* | [A-Za-z0-9_.$]+ | . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+
+class _SeenError(ValueError):
+    """The source may see what the form would leave out, or compilers may read it in more than one way."""
 
 
 def normal(source: bytes, language: Language) -> bytes:
-    """The source's normal form; of one that cannot be read, the bytes as they are."""
+    """The source's normal form; of one that cannot be read, or might read itself, the bytes as they are."""
     try:
         # The judge grades it without the mark.
         text = source.decode().removeprefix("\ufeff")
@@ -37,12 +41,52 @@ def normal(source: bytes, language: Language) -> bytes:
         return source
 
 
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+_READS_ITSELF = frozenset({
+    "__doc__", "__file__", "__code__", "__dict__", "__globals__", "__builtins__", "__spec__", "__loader__",
+    "__traceback__", "__getattribute__", "__getattr__", "__import__", "__reduce__", "__reduce_ex__",
+    "getattr", "vars", "globals", "locals", "eval", "exec", "compile", "open", "help", "attrgetter", "methodcaller",
+    "format", "format_map", "vformat", "modules", "_getframe", "_current_frames", "settrace", "setprofile", "f_code",
+    "f_lineno", "tb_lineno", "lineno", "findCaller", "asm", "src", "_src", "raw_src", "cache_key", "hash", "parse",
+    "starting_line_number", "inspect", "linecache", "tokenize", "traceback", "pydoc", "dis", "ast", "gc", "ctypes",
+    "importlib", "pickle", "copyreg", "logging", "warnings",
+})  # fmt: skip
+"""Names by which Python reads its own text, docstrings and lines, a Triton kernel's among them, or reaches such names
+without spelling them. It is no wall: whoever finds another way has a hole to report."""
+
+
+_OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Python compiles none of them as the end of a line, and a runner splits lines there: Triton, which takes a kernel's
+text by the number of its line, may find another one, and be it in a comment."""
+
+
 def _python(text: str) -> str:
+    if _OTHER_LINE_ENDS.search(text):
+        raise _SeenError
     with warnings.catch_warnings():
         # Such as an escape that Python does not know: the student's affair.
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
+    if not _READS_ITSELF.isdisjoint(_names(tree)):
+        raise _SeenError
     return ast.dump(_Quiet().visit(tree))
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Those by which a program reaches what is not its own: of variables only what has the name of a built-in."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) if name.startswith("__") or hasattr(builtins, name):
+                yield name
+            case ast.Attribute(attr=name):
+                yield name
+            case ast.alias(name=name):
+                yield from name.split(".")
+            case ast.ImportFrom(module=str(name)):
+                yield from name.split(".")
+            case ast.MatchClass(kwd_attrs=names):
+                yield from names
 
 
 class _Quiet(ast.NodeTransformer):
@@ -53,38 +97,176 @@ class _Quiet(ast.NodeTransformer):
         return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
 
+# --- CUDA ------------------------------------------------------------------------------------------------------------
+
+_SPLICE = re.compile(r"\\[ \t\f\v\0]*\n")
+_CUDA_TOKEN = re.compile(
+    r"""
+    (?P<comment> //[^\n]* | /\*.*?\*/ )
+  | (?P<space> [ \t\f\v]+ )
+  | (?P<line> \n )
+  | (?P<raw> (?:u8|[uUL])?R" )
+  | (?P<literal> (?:u8|[uUL])?(?: "(?:\\[^\n]|[^"\\\n])*" | '(?:\\[^\n]|[^'\\\n])*' ) )
+  | (?P<number> \.?[0-9](?:[eEpP][+-]|'?[A-Za-z0-9_]|[.$])*+ )
+  | (?P<word> (?:[A-Za-z0-9_$\x80-\U0010ffff]|\.(?![0-9]))+ )
+  | (?P<sign> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_RAW_STRING = re.compile(r'(?P<mark>[A-Za-z0-9_]{0,16})\(.*?\)(?P=mark)"', re.DOTALL)
+_SEES_ITSELF = re.compile(
+    r"\b(?:__LINE__|__FILE__|__BASE_FILE__|__builtin_\w*(?:LINE|COLUMN|FILE|location)|source_location|"
+    r"__PRETTY_FUNCTION__|__STRING|__CONCAT|__has_include\w*|__has_embed|_?incbin)\b"
+)
+"""Words that tell where in its file something stands, or turn text into a string."""
+_HEADER = re.compile(r'<(?:[\w.+-]|/(?!/))*>|"(?:[\w.+-]|/(?!/))*"', re.ASCII)
+_INCLUDES = (["#", "include"], ["#", "include_next"], ["#", "import"])
+_ONE_SIGN = frozenset(
+    ["++", "--", "&&", "||", "<<", ">>", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "->",
+     ">*", "::", "<:", ":>", "<%", "%>", "##", ".*", "=>", ":%"]
+)  # fmt: skip
+"""Neighbours that are one sign, or a part of one, where no space stands between them."""
+_EXPONENT = re.compile(r"(?<=[eEpP])([+-])(?=.)")
+
+
+class _Token(NamedTuple):
+    """One word, number, literal or character of a sign; `touches` the one before it."""
+
+    text: str
+    kind: str
+    touches: bool
+
+
 def _cuda(text: str) -> str:
     """Tokens with one space between them; an end of line counts where a preprocessor's line ends."""
-    lines: list[list[str]] = [[]]
-    touches = False
-    for found in _CUDA_TOKEN.finditer(text):
-        if found["line"]:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines: list[list[_Token]] = [[]]
+    for token in _tokens(text, lines):
+        if not token.text:
             lines.append([])
-        elif touches and found["text"] == "(" and _defines(lines[-1]):
+        elif token.text == "(" and token.touches and _texts(lines[-1][:4])[:-1] == ["#", "define"]:
             # With a space between them the name would have no parameters.
-            lines[-1][-1] += "("
-        elif found["text"]:
-            lines[-1].append(found["text"])
-        touches = bool(found["text"])
-    return "".join(_joined(tokens) for tokens in lines if tokens)
+            name = lines[-1].pop()
+            lines[-1].append(name._replace(text=f"{name.text}("))
+        else:
+            lines[-1].append(token)
+    return "".join(_joined(tokens) for tokens in _runs(lines))
 
 
-def _defines(tokens: list[str]) -> bool:
-    """Whether the last of these is the name of a macro."""
-    return tokens[:-1] == ["#", "define"]
+def _tokens(text: str, lines: list[list[_Token]]) -> Iterator[_Token]:
+    """The tokens; an empty one ends a line.
+
+    Args:
+        lines: what was made of them so far.
+
+    Raises:
+        _SeenError: the source has to be compared by its bytes.
+    """
+    kept = _unspliced(text)
+    joined = "".join(map(text.__getitem__, kept))
+    if _SEES_ITSELF.search(joined):
+        raise _SeenError
+    at, touches, literal = 0, False, False
+    while found := _CUDA_TOKEN.match(joined, at):
+        kind, at = str(found.lastgroup), found.end()
+        if kind in {"comment", "space"}:
+            touches = literal = False
+            continue
+        _require_one_reading(found, lines[-1], after_literal=literal)
+        word = "" if kind == "line" else found[0]
+        if kind == "raw":
+            body = _raw_string(text, kept[at - 1] + 1, lines[-1])
+            word, at = word + body, bisect_left(kept, kept[at - 1] + 1 + len(body))
+        yield _Token(word, kind, touches)
+        touches, literal = bool(word), kind in {"raw", "literal"}
 
 
-def _joined(tokens: list[str]) -> str:
-    line = tokens[0]
+def _unspliced(text: str) -> list[int]:
+    """Where the characters stand that are left when lines are joined that end with a backslash."""
+    kept, at = list[int](), 0
+    for splice in _SPLICE.finditer(text):
+        kept += range(at, splice.start())
+        at = splice.end()
+    kept += range(at, len(text))
+    return kept
+
+
+def _raw_string(text: str, begin: int, line: list[_Token]) -> str:
+    """A raw string from behind its first quotation mark; nothing is joined in it."""
+    found = _RAW_STRING.match(text, begin)
+    if found is None or ("\n" in found[0] and _texts(line[:1]) == ["#"]):
+        raise _SeenError
+    return found[0]
+
+
+def _require_one_reading(found: re.Match[str], line: list[_Token], *, after_literal: bool) -> None:
+    """Refuse what compilers do not agree about, and what turns a macro's argument into text or joins words.
+
+    Behind a quotation mark without its partner one may see the beginning of a comment where another sees none; an
+    apostrophe behind a number is a part of it for older ones; what follows a string at once may be its suffix, and what
+    ends a word with dots in it a string's prefix.
+    """
+    following = found.string[found.end() : found.end() + 1]
+    pair = found[0] + following
+    odd = {
+        "raw": after_literal,
+        "literal": after_literal and found[0][0].isalpha(),
+        "number": following == "'",
+        "word": following in {"'", '"'} and "." in found[0],
+        "sign": found[0] in "\\'\"" or pair in {"%:", "/*"} or (found[0] == "#" and _texts(line[:1]) == ["#"]),
+    }
+    header = found[0][:1] in {"<", '"'} and _texts(line[:3]) in _INCLUDES
+    if odd.get(str(found.lastgroup)) or (header and not _HEADER.match(found.string, found.start())):
+        raise _SeenError
+
+
+def _texts(tokens: list[_Token]) -> list[str]:
+    return [token.text for token in tokens]
+
+
+def _runs(lines: list[list[_Token]]) -> Iterator[list[_Token]]:
+    """Preprocessor lines each by itself, and all that stands between two of them as if it were one line."""
+    run = list[_Token]()
+    for line in lines:
+        if _texts(line[:1]) != ["#"]:
+            run += line
+            continue
+        yield run
+        yield line
+        run = []
+    yield run
+
+
+def _joined(tokens: list[_Token]) -> str:
+    if not tokens:
+        return ""
+    line = _shown(tokens[0])
     for before, token in pairwise(tokens):
-        line += token if _is_one_word(before, token) else f" {token}"
-    return f"\n{line}\n" if tokens[0] == "#" else f"{line} "
+        line += _between(before, token) + _shown(token)
+    return f"\n{line}\n" if tokens[0].text == "#" else f"{line} "
 
 
-def _is_one_word(before: str, token: str) -> bool:
+def _shown(token: _Token) -> str:
+    return _EXPONENT.sub(r" \1 ", token.text) if token.kind == "number" else token.text
+
+
+def _between(before: _Token, token: _Token) -> str:
+    """What stands between two tokens: two spaces where they would be another one, were they not kept apart."""
+    end, begin = before.text[-1], token.text[0]
+    if _is_one_word(before, token):
+        return ""
+    if token.touches:
+        # A suffix of a literal.
+        return "" if before.kind in {"raw", "literal"} and token.kind == "word" else " "
+    is_exponent = before.kind == "number" and end in "eEpP" and begin in "+-"
+    return "  " if is_exponent or end + begin in _ONE_SIGN else " "
+
+
+def _is_one_word(before: _Token, token: _Token) -> bool:
     """Whether a space between two tokens says nothing: `threadIdx .x` is `threadIdx.x`, and `1. f` is not `1.f`."""
-    end, begin = before[-1], token[0]
-    return "." in end + begin and _in_word(end) and _in_word(begin) and not before.lstrip(".")[:1].isdigit()
+    end, begin = before.text[-1], token.text[0]
+    dotted = "." in end + begin and not (end == "." and (begin == "." or begin.isdigit()))
+    return dotted and _in_word(end) and _in_word(begin) and before.kind != "number"
 
 
 def _in_word(character: str) -> bool:

@@ -6,30 +6,29 @@ truth together and there is no lucky one among them to keep, nor among those of 
 
 Lock order: whoever adds to a pool holds its submission's row, then the pool's lock; of the pool's other submissions it
 waits for none. One that it had to pass over is brought up to date by `refresh_pools`.
+
+Which pool that is says `server.grading.pool_names`; what staff reject is in none (`server.grading.rejected`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
-from autograder.assignment import content_hash
-from autograder.contract import GradeResult, Lane, Measurement, Mode, Verdict
+from autograder.contract import GradeResult, Lane, Measurement, Review, Verdict
 from autograder.errors import ContractError
 from autograder.samples import PooledCase, counted, pooled
 from autograder.scores import FORMULA_VERSION, Speed, speed_fraction, speed_over
 from server.courses import service as courses
 from server.grading.grades import set_points
-from server.grading.normal import normal
-from server.groups import service as groups
+from server.grading.pool_names import lock_pool, pool_for, pool_of
 from server.models import AssignmentVersion, Attempt, ChangeReason, Result, Sampling, Submission
 
 MOST_ATTEMPTS = 64
@@ -50,24 +49,6 @@ class Pool:
 
     attempts: int = 0
     cases: Mapping[str, PooledCase] = field(default_factory=dict)
-
-
-def pool_of(session: Session, submission: Submission) -> str | None:
-    """The pool that a submission's samples belong to, worked out once; `None` for practice."""
-    if submission.pool is None and submission.mode is Mode.submission:
-        submission.pool = pool_by(session, submission, session.get_one(AssignmentVersion, submission.version_id))
-    return submission.pool
-
-
-def pool_by(session: Session, submission: Submission, version: AssignmentVersion) -> str:
-    """The pool that its samples belong to where it is graded as this version says."""
-    fresh = select(Submission.source).where(Submission.id == submission.id)
-    source = normal(session.scalars(fresh).one(), submission.language)
-    group = groups.group_of(session, submission.assignment_id, submission.user_id)
-    owner = f"group {group.id}" if group else submission.user_id
-    parts = (owner, submission.assignment_id, version.grading_hash, submission.lane.value,
-             submission.language.value, hashlib.sha256(source).hexdigest())  # fmt: skip
-    return content_hash("\0".join(str(part) for part in parts).encode())
 
 
 def keep_samples(
@@ -95,7 +76,7 @@ def keep_samples(
         return
     for item in taken:
         pooled((item,))
-    _lock(session, name)
+    lock_pool(session, name)
     if _attempts(session, name) >= MOST_ATTEMPTS:
         return
     session.add_all(
@@ -107,8 +88,8 @@ def keep_samples(
 
 
 def read_pool(session: Session, submission: Submission) -> Pool:
-    """The pool as it is now."""
-    return read_pools(session, [submission.pool] if submission.pool is not None else [])
+    """The pool as it is now; of a rejected submission its own samples."""
+    return read_pools(session, [pool_for(submission, submission.pool)] if submission.pool is not None else [])
 
 
 def read_pools(session: Session, names: Collection[str]) -> Pool:
@@ -138,7 +119,7 @@ def note_pool(row: Result, pool: Pool) -> None:
 
 def update_others(session: Session, submission: Submission, pool: Pool, *, now: datetime) -> int:
     """Let the pool's other submissions have its numbers; how many points changed by that."""
-    if pool.attempts <= 1 or submission.pool is None:
+    if pool.attempts <= 1 or submission.pool is None or submission.review is Review.rejected:
         return 0
     others = _members(submission.pool).where(Submission.id != submission.id)
     return sum(update_one(session, other, pool, now) for other in session.scalars(others).all())
@@ -153,10 +134,10 @@ def update_pool(session: Session, name: str, *, now: datetime) -> int:
 
 
 def _members(pool: str) -> Select[Submission]:
-    """Whoever is in a pool with a result; whom somebody else holds is passed over."""
+    """Whoever is in a pool with a result, and not rejected; whom somebody else holds is passed over."""
     return (
         select(Submission)
-        .where(Submission.pool == pool, Submission.result_id.is_not(None))
+        .where(Submission.pool == pool, Submission.result_id.is_not(None), Submission.review != Review.rejected)
         .order_by(Submission.id)
         .with_for_update(skip_locked=True)
     )
@@ -165,11 +146,16 @@ def _members(pool: str) -> Select[Submission]:
 def refresh_pools(session: Session, *, now: datetime) -> int:
     """Bring results up to date that were passed over while their pool grew, or what they count was taken out; how many.
 
-    Only a roll-back takes anything out of a pool.
+    A roll-back takes something out of a pool, and staff do who reject a submission; clearing brings it back.
     """
+    lately = select(Sampling.pool).where(Sampling.created_at > now - REFRESH_FOR)
+    # Staff decide at any time: pools that they decided about are few, and looked at for ever.
+    decided = select(Submission.pool).where(
+        Submission.review.in_((Review.cleared, Review.rejected)), Submission.pool.is_not(None)
+    )
     grown = (
         select(Sampling.pool, func.count(Sampling.attempt_id.distinct()).label("attempts"))
-        .where(Sampling.pool.in_(select(Sampling.pool).where(Sampling.created_at > now - REFRESH_FOR)))
+        .where(or_(Sampling.pool.in_(lately), Sampling.pool.in_(decided)))
         .group_by(Sampling.pool)
         .subquery()
     )
@@ -177,7 +163,11 @@ def refresh_pools(session: Session, *, now: datetime) -> int:
         select(Submission)
         .join(Result, Result.id == Submission.result_id)
         .join(grown, grown.c.pool == Submission.pool)
-        .where(Result.pooled_attempts != grown.c.attempts, Result.ratio.is_not(None))
+        .where(
+            Result.pooled_attempts != grown.c.attempts,
+            Result.ratio.is_not(None),
+            Submission.review != Review.rejected,
+        )
         .order_by(Submission.id)
         .with_for_update(skip_locked=True, of=Submission)
     )
@@ -222,12 +212,12 @@ def let_have_speed(result: Result, speed: Speed | None) -> None:
     result.time_us = speed.time_us if speed else None
 
 
+def speed_in(result: Result) -> Speed | None:
+    """The speed that is written in a result."""
+    if result.ratio is None or result.ratio_low is None or result.ratio_high is None or result.time_us is None:
+        return None
+    return Speed(result.ratio, result.ratio_low, result.ratio_high, result.time_us)
+
+
 def _attempts(session: Session, *pools: str) -> int:
     return session.scalars(select(func.count(Sampling.attempt_id.distinct())).where(Sampling.pool.in_(pools))).one()
-
-
-def _lock(session: Session, pool: str) -> None:
-    """Let nobody else add to this pool until the transaction ends; on SQLite the transaction is the lock."""
-    if session.get_bind().dialect.name == "postgresql":
-        key = int.from_bytes(hashlib.sha256(pool.encode()).digest()[:8], "big", signed=True)
-        session.execute(select(func.pg_advisory_xact_lock(key)))

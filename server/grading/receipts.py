@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
@@ -11,12 +13,13 @@ from sqlalchemy.orm import Session, undefer
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.assignment import LanePolicy
-from autograder.contract import GradeResult, Measurement, Mode, Verdict
+from autograder.contract import GpuFacts, GradeResult, Measurement, Mode, Verdict
 from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
-from autograder.scores import group_results, score
+from autograder.scores import group_results
 from server.errors import ConflictError
 from server.gradebook.deadlines import deadlines_of
-from server.grading.pools import read_pool, with_pool
+from server.grading.pool_names import pool_for
+from server.grading.pools import speed_in
 from server.grading.results import manifest_of
 from server.models import (
     Assignment,
@@ -69,7 +72,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         ranked=tuple(case.name for case in found.cases if case.ranked),
         attempts=tuple(_attempts(session, [result.attempt_id, *(attempt_id for attempt_id, _ in samples)])),
         samples=tuple(item for _, item in samples),
-        grade=_grade(session, submission, result, found, manifest),
+        grade=_grade(submission, result),
         changes=tuple(_changes(session, submission)),
         findings=found.findings,
         held_reason=found.held_reason,
@@ -86,10 +89,10 @@ def _samples(session: Session, submission: Submission, result: Result, found: Gr
     query = (
         select(Attempt.id, Attempt.public_id, Sampling.measurement)
         .join(Attempt, Attempt.id == Sampling.attempt_id)
-        .where(Sampling.pool == submission.pool)
         .order_by(Sampling.id)
     )
-    rows = session.execute(query).all() if submission.pool is not None else []
+    pool = pool_for(submission, submission.pool) if submission.pool is not None else None
+    rows = session.execute(query.where(Sampling.pool == pool)).all() if pool is not None else []
     if rows:
         return [(row.id, Sampled(row.public_id, codec.from_json(Measurement, row.measurement))) for row in rows]
     name = session.scalars(select(Attempt.public_id).where(Attempt.id == result.attempt_id)).one()
@@ -108,12 +111,14 @@ def _formula(manifest: Manifest, submission: Submission, result: Result) -> Form
     )
 
 
-def _grade(session: Session, submission: Submission, result: Result, found: GradeResult, manifest: Manifest) -> Grade:
+def _grade(submission: Submission, result: Result) -> Grade:
     return Grade(
         verdict=result.verdict,
         review=submission.review,
         settled=result.settled,
-        speed=score(manifest, with_pool(found, read_pool(session, submission)), submission.lane).speed,
+        # As it was written down with the points. The intervals of a full pool take seconds, and whoever checks the
+        # receipt works them out from its samples.
+        speed=speed_in(result),
         correctness_points=result.correctness_points,
         speed_points=result.speed_points,
         points=submission.points,
@@ -133,17 +138,32 @@ def _attempts(session: Session, ids: Sequence[int]) -> Iterable[AttemptFacts]:
         .order_by(Attempt.id)
     )
     for attempt, node, submission, payload in session.execute(query):
-        found = codec.from_json(GradeResult, payload) if payload is not None else None
+        found = _Told.of(payload)
         yield AttemptFacts(
             attempt=attempt.public_id,
             submission=submission,
             node=node,
             work=attempt.work,
             finished_at=attempt.finished_at.isoformat() if attempt.finished_at else "",
-            environment=found.environment if found else {},
-            promises=found.promises if found else (),
-            gpu=found.gpu if found else None,
+            environment=found.environment,
+            promises=found.promises,
+            gpu=found.gpu,
         )
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What an attempt's result says of where it was made; nothing else of it is read, as it holds every sample."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    promises: tuple[str, ...] = ()
+    gpu: GpuFacts | None = None
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any] | None) -> _Told:
+        """Of a result as it is stored; of none nothing is known."""
+        names = {item.name for item in fields(cls)}
+        return codec.from_json(cls, {name: item for name, item in (payload or {}).items() if name in names})
 
 
 def _changes(session: Session, submission: Submission) -> Iterable[Change]:

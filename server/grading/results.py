@@ -29,12 +29,12 @@ from server.grading.forecast import verdict_came
 from server.grading.halves import merged
 from server.grading.news import tell_group
 from server.grading.onward import Graded, Next, asks_again, go_on, next_after
+from server.grading.pool_names import pool_by, pool_for
 from server.grading.pools import (
     Pool,
     keep_samples,
     let_have_speed,
     note_pool,
-    pool_by,
     read_pool,
     read_pools,
     update_others,
@@ -109,7 +109,7 @@ def _pool(graded: Graded, apart: str | None) -> Pool:
     if graded.item is None or apart is None:
         return read_pool(graded.session, graded.submission)
     counts = pool_by(graded.session, graded.submission, target_of(graded.session, graded.item))
-    return read_pools(graded.session, (counts, apart))
+    return read_pools(graded.session, (pool_for(graded.submission, counts), apart))
 
 
 def manifest_of(version: AssignmentVersion) -> Manifest:

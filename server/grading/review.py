@@ -12,6 +12,7 @@ from server.audit import service as audit
 from server.errors import ConflictError
 from server.grading.grades import set_points
 from server.grading.lock import lock_submission
+from server.grading.rejected import follow_review
 from server.groups import service as groups
 from server.messages import service as messages
 from server.models import (
@@ -48,7 +49,7 @@ def decide(
 ) -> Submission:
     """Hold a submission, clear it or reject its speed, with an entry in the trail and one in its grade's.
 
-    What there was to look at counts as looked at.
+    What there was to look at counts as looked at. While it is rejected its samples count for nobody else.
 
     Args:
         seen: what it was when `actor` looked; somebody else may have decided since.
@@ -68,6 +69,8 @@ def decide(
     before, row.review = row.review, review
     row.revision += 1
     set_points(session, row, session.get_one(Result, row.result_id), ChangeReason.reviewed, now=now)
+    if Review.rejected in {before, review}:
+        follow_review(session, row, now=now)
     detail = {"before": before.value, "after": review.value, "points": row.points, "told": reason if told else ""}
     subject = f"submission:{row.public_id}"
     entry = audit.record(

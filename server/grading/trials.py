@@ -22,7 +22,8 @@ from autograder.contract import Review, State, Verdict, Work
 from autograder.scores import Speed, speed_fraction
 from server.courses import service as courses
 from server.grading.compare import Decision, Stand, Terms, decide
-from server.grading.pools import pool_by
+from server.grading.pool_names import pool_by, pool_for
+from server.grading.pools import speed_in
 from server.grading.states import submission_moves
 from server.models import (
     AssignmentVersion,
@@ -71,7 +72,7 @@ def pool_of_item(session: Session, item: RegradeItem, submission: Submission) ->
     if item.pool is None:
         name = pool_by(session, submission, target_of(session, item))
         item.pool = content_hash(f"{name}\0regrade {item.regrade_id}".encode())
-    return item.pool
+    return pool_for(submission, item.pool)
 
 
 def place_of(submission: Submission) -> dict[str, Any]:
@@ -173,7 +174,7 @@ def stand_of(row: Result, manifest: Manifest) -> Stand:
         share=row.correctness_points / most if most else float(row.verdict is Verdict.passed),
         correctness_points=row.correctness_points,
         speed_points=row.speed_points,
-        speed=_speed(row),
+        speed=speed_in(row),
     )
 
 
@@ -210,12 +211,6 @@ def _terms(
 def _at_its_review(submission: Submission, found: Stand, decision: Decision) -> float:
     counts = submission.review in {Review.none, Review.cleared}
     return decision.points if counts else found.correctness_points
-
-
-def _speed(row: Result) -> Speed | None:
-    if row.ratio is None or row.ratio_low is None or row.ratio_high is None or row.time_us is None:
-        return None
-    return Speed(row.ratio, row.ratio_low, row.ratio_high, row.time_us)
 
 
 def _numbers(speed: Speed | None) -> tuple[float | None, float | None, float | None]:

@@ -76,8 +76,8 @@ class Submission(Base):
     attempts_made: Mapped[int] = mapped_column(default=0)
     """Since it was last put in the queue for new work; `Attempt.fence` never starts again."""
     pool: Mapped[str | None] = mapped_column(String(80), index=True)
-    """Whose samples are one: a hash of its person, assignment, how that is graded, lane, and source without comments
-    and layout. `None` for runs."""
+    """Whose samples are one: a hash of the person or group it was opened for, assignment, how that is graded, lane, and
+    source without comments and layout. `None` for runs."""
     remeasured: Mapped[int] = mapped_column(default=0)
     """How often its measurement had to be taken again since it was put in the queue by a person."""
     confirmations: Mapped[int] = mapped_column(default=0)

@@ -15,7 +15,8 @@ from sqlalchemy.orm import Session
 from server import stale
 from server.alerts import service as alerts
 from server.grading.grades import set_points
-from server.grading.pools import keep_floor, pool_by, read_pool, update_one, update_others
+from server.grading.pool_names import pool_by, pool_for
+from server.grading.pools import keep_floor, read_pool, update_one, update_others
 from server.grading.states import FINAL, submission_moves
 from server.grading.trials import facts_of, target_of
 from server.models import (
@@ -87,9 +88,10 @@ def _move_to_result(session: Session, item: RegradeItem, submission: Submission,
     row = session.get_one(Result, item.result_id)
     version = target_of(session, item)
     graded_otherwise = session.get_one(AssignmentVersion, submission.version_id).grading_hash != version.grading_hash
-    submission.version_id = version.id
+    # First its pool: that it is graded as before is seen by the version that it still has.
     submission.pool = pool_by(session, submission, version)
-    _move_samples(session, item, submission.pool)
+    submission.version_id = version.id
+    _move_samples(session, item, pool_for(submission, submission.pool))
     submission.result_id, submission.verdict = row.id, row.verdict
     if graded_otherwise:
         submission.confirmations = 0
@@ -155,7 +157,7 @@ def roll_back_item(session: Session, item: RegradeItem, submission: Submission, 
     submission.confirmations = before["confirmations"]
     if submission.review.value == item.after["review"]:
         submission.review = Review(before["review"])
-    _samples_back(session, item)
+    _samples_back(session, item, submission)
     _points_back(session, item, submission, now)
     item.state, item.note = RegradeItemState.rolled_back, ""
     submission.revision += 1
@@ -197,9 +199,9 @@ def _turn(item: RegradeItem) -> tuple[Any, ...]:
     return item.after.get("revision", 0), item.applied_at, item.id
 
 
-def _samples_back(session: Session, item: RegradeItem) -> None:
+def _samples_back(session: Session, item: RegradeItem, submission: Submission) -> None:
     if item.pool is not None:
-        _move_samples(session, item, item.pool)
+        _move_samples(session, item, pool_for(submission, item.pool))
 
 
 def _points_back(session: Session, item: RegradeItem, submission: Submission, now: datetime) -> None:

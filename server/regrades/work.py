@@ -21,7 +21,8 @@ from autograder.scores import FORMULA_VERSION, Score, score
 from server.courses import service as courses
 from server.grading.compare import Stand
 from server.grading.lock import lock_submission
-from server.grading.pools import Pool, let_follow, pool_by, read_pool, read_pools, update_pool, with_pool
+from server.grading.pool_names import pool_by, pool_for
+from server.grading.pools import Pool, let_follow, read_pool, read_pools, update_pool, with_pool
 from server.grading.requeue import back_in_line, first_work
 from server.grading.trials import compare_result, compare_with, place_of, target_of
 from server.models import (
@@ -147,7 +148,8 @@ def _agree(session: Session, item: RegradeItem) -> None:
     version = target_of(session, item)
     if item.pool is None or row.ratio is None:
         return
-    pool = read_pools(session, (pool_by(session, submission, version), item.pool))
+    names = (pool_by(session, submission, version), item.pool)
+    pool = read_pools(session, [pool_for(submission, name) for name in names])
     if pool.attempts != row.pooled_attempts:
         let_follow(row, courses.spec_of(version), submission.lane, pool)
         compare_result(session, item, submission, row)

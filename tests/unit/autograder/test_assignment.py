@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.assignment import (
+    MOST_R_ZERO,
     Case,
     Layout,
     content_hash,
@@ -26,6 +27,7 @@ from autograder.assignment import (
 )
 from autograder.contract import Lane, Language
 from autograder.errors import ContractError, ManifestError
+from autograder.judge.rules import GPU, HOST
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 DOUBLE = FIXTURES / "assignments" / "double"
@@ -112,6 +114,7 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ("pairs = 3", "pairs = 3\nr_full = 0.0", "has to be above 0"),
         ("pairs = 3", "pairs = 3\nr_full = nan", "has to be above 0"),
         ("pairs = 3", "pairs = 3\nr_zero = inf", "has to be a number"),
+        ("pairs = 3", "pairs = 3\nr_zero = 101.0", "lane.cpu.r_zero: cannot be above 100"),
         ("correctness = 60", "correctness = inf", "points.correctness: has to be 0 or more"),
         ("pairs = 3", "pairs = 3\nranks = false\napart = true", "apart: needs `ranks`"),
         ("pairs = 3", "pairs = 3\n[lane.b200]\napart = 1", "apart: has to be bool, not int"),
@@ -336,3 +339,7 @@ def test_a_bundle_cannot_hold_links_to_elsewhere(tmp_path: Path) -> None:
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with pytest.raises(ContractError, match="files only"):
         unpack(bundle_of(link), tmp_path)
+
+
+def test_speed_points_end_where_the_judge_measures_less_carefully():
+    assert {GPU.far, HOST.far} == {MOST_R_ZERO}

@@ -5,15 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import threading
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from autograder.assignment import Points
 from autograder.contract import AttemptFailure, Kind, Lane, Language, Mode, Pair, Review, Verdict
+from autograder.receipts import recompute
+from broker.app import make_app
+from server.dispatcher import Dispatcher
 from server.grading import pools
+from server.grading.lock import lock_submission
 from server.grading.normal import normal
 from server.grading.pools import refresh_pools
+from server.grading.receipts import receipt_of
+from server.grading.requeue import requeue
+from server.grading.review import decide
 from server.leaderboard.service import board
 from server.models import (
     Assignment,
@@ -161,17 +169,185 @@ def test_another_persons_kernel_and_another_lane_have_their_own_pool(world, othe
 
 
 def test_members_of_a_group_draw_no_lot_each(world):
-    with world.database.transaction() as session:
-        rung = session.scalars(select(Assignment)).one()
-        group = Group(course_id=rung.course_id, assignment_id=rung.id, code="code", created_at=world.now)
-        session.add(group)
-        session.flush()
-        for user in session.scalars(select(User)).all():
-            session.add(GroupMember(group_id=group.id, assignment_id=rung.id, user_id=user.id, joined_at=world.now))
+    group_up(world, "Alice", "Bob")
     first = grade(world, timed(1.10, 1.10, 1.10))
     lucky = grade(world, timed(1.00, 1.00, 1.00, 1.10), person="Bob")
     assert world.submission(first).pool == world.submission(lucky).pool
     assert result_of(world, first).ratio == result_of(world, lucky).ratio == pytest.approx(1.10)
+
+
+def group_up(world, *people):
+    """These people do the rung together from now on, whatever they did before; as staff change groups."""
+    with world.database.transaction() as session:
+        rung = session.scalars(select(Assignment)).one()
+        session.execute(delete(GroupMember))
+        group = Group(course_id=rung.course_id, assignment_id=rung.id, code=f"{world.now:%H%M%S}", created_at=world.now)
+        session.add(group)
+        session.flush()
+        for user in session.scalars(select(User).where(User.name.in_(people))).all():
+            session.add(GroupMember(group_id=group.id, assignment_id=rung.id, user_id=user.id, joined_at=world.now))
+    world.wait(1)
+
+
+@pytest.mark.parametrize("person", ["Alice", "Bob"])
+def test_who_comes_into_a_group_goes_on_with_the_pool_that_one_of_them_has(world, person):
+    """As where groups were formed before pools knew of them, or staff put people together later."""
+    first = grade(world, timed(2.0, 2.0, 2.0))
+    group_up(world, "Alice", "Bob")
+    lucky = grade(world, timed(1.0, 1.0), source=SOURCE + b"# once more\n", person=person)
+    assert world.submission(lucky).pool == world.submission(first).pool
+    assert result_of(world, lucky).ratio == pytest.approx(2.0)
+
+
+def test_a_change_of_a_group_opens_no_other_pool(world):
+    group_up(world, "Alice", "Bob")
+    first = grade(world, timed(2.0, 2.0, 2.0), person="Bob")
+    group_up(world, "Bob")
+    alone = grade(world, timed(1.0), person="Bob")
+    group_up(world, "Alice", "Bob")
+    again = grade(world, timed(1.0), person="Alice")
+    assert {world.submission(name).pool for name in (first, alone, again)} == {world.submission(first).pool}
+    assert result_of(world, again).ratio == pytest.approx(2.0)
+
+
+def test_of_two_pools_for_one_kernel_the_older_goes_on(world):
+    first, second = grade(world, timed(2.0), person="Bob"), grade(world, timed(3.0), person="Alice")
+    group_up(world, "Alice", "Bob")
+    later = [grade(world, timed(2.0), person=person) for person in ("Alice", "Bob")]
+    assert world.submission(first).pool != world.submission(second).pool
+    assert [world.submission(name).pool for name in later] == [world.submission(first).pool] * 2
+
+
+@pytest.mark.parametrize("other", [{"source": SOURCE + b"N = 1\n"}, {"lane": Lane.cpu, "node": "anvil"}])
+def test_in_a_group_another_kernel_and_another_lane_have_their_own_pool(world, other):
+    first = grade(world, timed(2.0))
+    group_up(world, "Alice", "Bob")
+    second = world.grade(timed(4.0), **{**SAME, "node": "forge", "person": "Bob", **other})
+    assert world.submission(first).pool != world.submission(second).pool
+
+
+def test_who_left_a_group_and_never_had_the_kernel_has_none_of_the_others_samples(world):
+    group_up(world, "Alice", "Bob")
+    theirs = grade(world, timed(2.0), person="Bob")
+    group_up(world, "Alice")
+    mine = grade(world, timed(4.0))
+    assert world.submission(theirs).pool != world.submission(mine).pool
+
+
+def test_two_who_are_put_together_while_one_is_recorded_have_one_pool(world):
+    """The first is told its pool and has not committed when the second asks, who is in its group by then."""
+    names = [world.submit("Alice", **SAME), world.submit("Bob", **SAME)]
+    told = threading.Event()
+
+    def ask(name, *, lasting_s):
+        with world.database.transaction() as session:
+            row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+            pools.pool_of(session, lock_submission(session, row.id))
+            session.flush()
+            told.set()
+            threading.Event().wait(lasting_s)
+
+    first = threading.Thread(target=ask, args=(names[0],), kwargs={"lasting_s": 1.0})
+    first.start()
+    told.wait(30)
+    group_up(world, "Alice", "Bob")
+    ask(names[1], lasting_s=0)
+    first.join()
+    assert world.submission(names[0]).pool == world.submission(names[1]).pool
+
+
+# --- what staff reject -----------------------------------------------------------------------------------------------
+
+
+def review(world, name, decision):
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        decide(session, row, decision, actor=None, reason="looked at it", now=world.now)
+
+
+def numbers(world, name):
+    row = result_of(world, name)
+    return row.ratio, row.ratio_low, row.ratio_high, row.pooled_attempts, world.submission(name).points
+
+
+def followed(world, name):
+    """What does not follow from its receipt."""
+    with world.database.reading() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        return recompute(receipt_of(session, row, now=world.now))
+
+
+def test_the_samples_of_a_rejected_one_count_for_nobody_until_it_is_cleared(world):
+    clean, forged = grade(world, timed(3.0, 3.0, 3.0)), grade(world, timed(1.0, 1.0, 1.0, 1.0))
+    together = [numbers(world, name) for name in (clean, forged)]
+    assert together[0][0] == pytest.approx(1.0)
+    review(world, forged, Review.rejected)
+    assert numbers(world, clean)[0] == pytest.approx(3.0)
+    assert numbers(world, clean)[3] == numbers(world, forged)[3] == 1
+    assert world.submission(forged).points == 60
+    assert changes_of(world, forged)[-1][0] is ChangeReason.reviewed
+    assert changes_of(world, clean)[-1][0] is ChangeReason.pooled
+    assert followed(world, clean) == followed(world, forged) == []
+    with world.database.transaction() as session:
+        assert refresh_pools(session, now=world.now) == 0
+    review(world, forged, Review.cleared)
+    assert [numbers(world, name) for name in (clean, forged)] == together
+    assert followed(world, clean) == followed(world, forged) == []
+
+
+def test_what_is_handed_in_and_measured_after_a_rejection_stays_apart_from_it(world):
+    forged = grade(world, timed(1.0, 1.0, 1.0, 1.0))
+    review(world, forged, Review.rejected)
+    clean = grade(world, timed(3.0, 3.0, 3.0))
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == forged)).one()
+        requeue(session, lock_submission(session, row.id), now=world.now)
+    world.finish(world.take("forge"), timed(1.0, 1.0, 1.0, 1.0), "forge")
+    assert numbers(world, clean)[:4:3] == (pytest.approx(3.0), 1)
+    assert numbers(world, forged)[:4:3] == (pytest.approx(1.0), 2)
+    review(world, forged, Review.held)
+    assert [numbers(world, name)[3] for name in (clean, forged)] == [3, 3]
+    assert numbers(world, clean)[0] == pytest.approx(1.0)
+
+
+def test_a_rejected_one_that_a_full_pool_took_nothing_of_has_its_own_numbers(world, monkeypatch):
+    monkeypatch.setattr(pools, "MOST_ATTEMPTS", 1)
+    clean, forged = grade(world, timed(3.0, 3.0, 3.0)), grade(world, timed(1.0, 1.0))
+    review(world, forged, Review.rejected)
+    assert [numbers(world, name)[0] for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
+    assert followed(world, clean) == followed(world, forged) == []
+    review(world, forged, Review.cleared)
+    assert numbers(world, forged)[0] == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("decision", [Review.rejected, Review.cleared])
+def test_who_was_passed_over_by_a_decision_follows_later(world, monkeypatch, decision):
+    clean, forged = grade(world, timed(3.0, 3.0, 3.0)), grade(world, timed(1.0, 1.0, 1.0, 1.0))
+    if decision is Review.cleared:
+        review(world, forged, Review.rejected)
+    world.wait(7200)
+    before = numbers(world, clean)[0]
+    with monkeypatch.context() as patched:
+        patched.setattr("server.grading.rejected.update_pool", lambda *_args, **_more: 0)
+        review(world, forged, decision)
+    assert numbers(world, clean)[0] == before
+    with world.database.transaction() as session:
+        refresh_pools(session, now=world.now)
+    assert numbers(world, clean)[0] == pytest.approx(3.0 if decision is Review.rejected else 1.0)
+
+
+def test_what_was_rejected_before_rejecting_took_samples_out_is_put_apart_later(world):
+    clean, forged = grade(world, timed(3.0, 3.0, 3.0)), grade(world, timed(1.0, 1.0, 1.0, 1.0))
+    world.wait(7200)
+    with world.database.transaction() as session:
+        session.execute(update(Submission).where(Submission.public_id == forged).values(review=Review.rejected))
+    dispatcher = Dispatcher(world.database, make_app("test", world.config.broker_url), world.config)
+    assert [dispatcher.pools(), dispatcher.pools()] == [1, 0]
+    assert [numbers(world, name)[0] for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
+    assert followed(world, clean) == followed(world, forged) == []
+
+
+# --- what is no way round it -----------------------------------------------------------------------------------------
 
 
 def test_the_same_kernel_again_keeps_its_speed_points_where_groups_share_odd_points(world):

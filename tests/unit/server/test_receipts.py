@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
-from autograder import codec
+from autograder import codec, samples
 from autograder.assignment import LanePolicy
 from autograder.contract import (
     ClockSample,
@@ -29,6 +29,7 @@ from autograder.contract import (
 )
 from autograder.errors import ContractError
 from autograder.receipts import Copy, Receipt, issue, read, recompute
+from autograder.scores import Speed
 from autograder.signing import SignatureError, SigningKey
 from client.main import main
 from server.accounts import service as accounts
@@ -126,6 +127,28 @@ def test_a_pools_receipt_has_the_samples_of_all_its_attempts(world):
         assert {item.submission for item in found.attempts} == {first, second}
         assert (len(found.samples), recompute(found)) == (2, [])
     assert [item.reason for item in receipt(world, first).changes] == ["graded", "pooled"]
+
+
+def test_a_receipt_is_made_of_what_is_written_down_and_works_no_interval_out(world, monkeypatch):
+    """Those of a full pool take seconds, which a web process has for nobody; whoever checks it works them out."""
+    names = [world.grade(passed(ratio), node="forge", source=SOURCE, **GPU) for ratio in (2.0, 3.0)]
+    worked_out = []
+    with monkeypatch.context() as patched:
+        patched.setattr(samples, "interval", lambda attempts: worked_out.append(attempts) or (1.0, 1.0))
+        found = [receipt(world, name) for name in names]
+    assert worked_out == []
+    for name, one in zip(names, found, strict=True):
+        row = world.results(name)[-1]
+        assert one.grade.speed == Speed(row.ratio, row.ratio_low, row.ratio_high, row.time_us)
+        assert (len(one.samples), recompute(one), recompute(one.for_student())) == (2, [], [])
+
+
+def test_a_receipt_says_of_every_attempt_where_it_was_made(world):
+    gpu = GpuFacts("NVIDIA H200", "GPU-1", "580", (ClockSample(1.25, None, 1980, 3201, 50, 300.0),))
+    whole = dataclasses.replace(passed(2.0), environment={"image": "sha256:abc"}, promises=("no network",), gpu=gpu)
+    name = world.grade(whole, node="forge", **GPU)
+    (attempt,) = receipt(world, name).attempts
+    assert (attempt.environment, attempt.promises, attempt.gpu) == (whole.environment, whole.promises, gpu)
 
 
 @pytest.mark.parametrize("result", [wrong(), passed(50.0), passed(0.5, held=True), passed(2.0)])

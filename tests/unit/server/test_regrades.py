@@ -22,6 +22,8 @@ from server.models import (
     AuditEntry,
     ChangeReason,
     GradeChange,
+    Group,
+    GroupMember,
     Line,
     Notification,
     Regrade,
@@ -152,6 +154,18 @@ def stands(world, name):
 GPU = {"lane": Lane.h200, "node": "forge"}
 
 
+def review(world, name, decision):
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        decide_review(session, row, decision, actor=None, reason="Looked at.", now=world.now)
+
+
+def counting(world, name):
+    """The result that counts."""
+    number = world.submission(name).result_id
+    return next(row for row in world.results(name) if row.id == number)
+
+
 def strict(ratio=1.0, **changes):
     """A result of the stricter version."""
     plain = passed(ratio)
@@ -256,6 +270,53 @@ def test_a_roll_back_takes_its_samples_from_all_who_had_them(world, staff):
     (row,) = world.results(later)
     assert (row.pooled_attempts, row.ratio) == (1, pytest.approx(2.0))
     assert world.submission(later).points < together
+
+
+def test_what_is_graded_again_in_the_same_way_keeps_its_pool_though_a_group_was_formed_since(world, staff):
+    name = world.grade(passed(2.0), **GPU)
+    before = world.submission(name).pool
+    with world.database.transaction() as session:
+        rung = session.scalars(select(Assignment)).one()
+        group = Group(course_id=rung.course_id, assignment_id=rung.id, code="code", created_at=world.now)
+        session.add(group)
+        session.flush()
+        alice = session.scalars(select(User).where(User.name == "Alice")).one()
+        session.add(GroupMember(group_id=group.id, assignment_id=rung.id, user_id=alice.id, joined_at=world.now))
+    regrade = staff.propose(may_lower=True)
+    staff.run(regrade, passed(1.5), node="forge")
+    staff.do(service.apply, regrade)
+    assert world.submission(name).pool == before
+    assert world.results(name)[-1].pooled_attempts == 2
+
+
+@pytest.mark.parametrize("when", ["before it is proposed", "before it is applied", "after it is applied"])
+def test_a_rejected_one_lends_nobody_its_samples_through_a_regrade_and_its_roll_back(world, staff, when):
+    same = {"source": b"def vector_add(x, y, out, n): ...\n", **GPU}
+    clean, forged = world.grade(passed(3.0), **same), world.grade(passed(1.0), **same)
+    staff.publish(cases=STRICTER)
+    if when == "before it is proposed":
+        review(world, forged, Review.rejected)
+    regrade = staff.propose(may_lower=True)
+    staff.run(regrade, strict(3.0), node="forge")
+    if when == "before it is applied":
+        review(world, forged, Review.rejected)
+    staff.grade(strict(1.0), "forge")
+    staff.do(service.apply, regrade)
+    if when == "before it is applied":
+        # The points of the clean one changed by that, which staff are told first.
+        staff.do(service.recheck, regrade)
+        staff.do(service.apply, regrade)
+    if when == "after it is applied":
+        review(world, forged, Review.rejected)
+    assert [staff.item(regrade, name).state for name in (clean, forged)] == [RegradeItemState.applied] * 2
+    assert [staff.version_of(name) for name in (clean, forged)] == [2, 2]
+    assert [counting(world, name).ratio for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
+    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    assert [counting(world, name).pooled_attempts for name in (clean, forged)] == [1, 1]
+    assert [counting(world, name).ratio for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
+    review(world, forged, Review.cleared)
+    assert [counting(world, name).pooled_attempts for name in (clean, forged)] == [2, 2]
+    assert counting(world, clean).ratio == counting(world, forged).ratio
 
 
 def test_a_roll_back_of_one_kernel_gives_nobody_points_that_never_counted(world, staff):
@@ -701,12 +762,6 @@ def broken(world, staff):
         task = world.take("forge")
         world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "broken"), "forge")
     staff.work()
-
-
-def review(world, name, decision):
-    with world.database.transaction() as session:
-        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
-        decide_review(session, row, decision, actor=None, reason="x", now=world.now)
 
 
 def applied_in_part(world, staff):
