@@ -78,6 +78,8 @@ cuda_emulator_switch:
 namespace cuda_emulator {
 
 Machine machine;
+// A declaration in a file may ask for as much alignment.
+alignas(1024) unsigned char dynamic_shared[shared_margin_bytes + max_shared_bytes + shared_margin_bytes];
 
 // --- what went wrong -------------------------------------------------------------------------------------------------
 
@@ -306,7 +308,7 @@ bool any_ready() {
 bool run_block(Turns& turns) {
   ++machine.block_number;
   machine.static_shared_bytes = 0;
-  std::memset(machine.dynamic_shared, poison, machine.dynamic_bytes);
+  std::memset(dynamic_shared + shared_margin_bytes, poison, machine.dynamic_bytes);
   start_threads();
   std::uint64_t idle_turns = 0;
   while (true) {
@@ -551,19 +553,24 @@ void touch_on_host(std::uintptr_t address, bool writes, std::uintptr_t code) {
   illegal("IllegalAccess", text, 0, code);
 }
 
+void touch_dynamic_shared(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+  const size_t offset = address - reinterpret_cast<std::uintptr_t>(dynamic_shared);
+  if (offset >= sizeof dynamic_shared) return;
+  const long long begin = static_cast<long long>(offset) - static_cast<long long>(shared_margin_bytes);
+  if (begin >= 0 && begin + bytes <= machine.dynamic_bytes) return;
+  char text[300];
+  std::snprintf(text, sizeof text, "an illegal memory access: %s %s byte %lld of dynamic shared memory; its launch gave it %zu bytes.",
+                this_thread().c_str(), writes ? "writes" : "reads", begin, machine.dynamic_bytes);
+  illegal("IllegalAccess", text, 0, code);
+}
+
 void touch(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
   if (machine.current == nullptr) return touch_on_host(address, writes, code);
   const std::uintptr_t image = reinterpret_cast<std::uintptr_t>(__ehdr_start);
   const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(machine.current->stack);
   if (address - stack < stack_bytes) return;
   if (address - image < static_cast<size_t>(_end - __ehdr_start)) {
-    const size_t offset = address - reinterpret_cast<std::uintptr_t>(machine.dynamic_shared);
-    if (offset < max_shared_bytes && offset + bytes > machine.dynamic_bytes) {
-      char text[300];
-      std::snprintf(text, sizeof text, "an illegal memory access: %s %s byte %zu of dynamic shared memory; its launch gave it %zu bytes.",
-                    this_thread().c_str(), writes ? "writes" : "reads", offset, machine.dynamic_bytes);
-      illegal("IllegalAccess", text, 0, code);
-    }
+    touch_dynamic_shared(address, bytes, writes, code);
   } else if (!in_any_array(address, bytes)) {
     const std::string text = "an illegal memory access: " + this_thread() + (writes ? " writes " : " reads ") + where(address) + ".";
     illegal("IllegalAccess", text, 0, code);

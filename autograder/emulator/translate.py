@@ -265,7 +265,7 @@ class _Rewriter:
         # A pointer, not an array: the compiler would not have accesses to a global array looked at. Its value is an
         # address that is known when the file is linked, so it is there before anything runs.
         static = "static " if self._depth == 0 else ""
-        memory = "::cuda_emulator::machine.dynamic_shared"
+        memory = "::cuda_emulator::dynamic_shared + ::cuda_emulator::shared_margin_bytes"
         self._out.append(f"{static}{kind}* const {names[0]} = reinterpret_cast<{kind}*>({memory});")
         self._out.append("\n" * sum(token.text.count("\n") for token in declaration))
 

@@ -7,11 +7,12 @@ made, such as a container's, are found by a process that is in them (`of`).
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -192,6 +193,9 @@ class Group:
 class Freezer:
     """Stops and resumes all processes of one group; its files stay open, so that nothing is looked up meanwhile.
 
+    Of a group that is gone nothing is left to stop: the kernel removes none that has a process. A runner may end at any
+    moment, and whoever asks how it ended is told; that it could not be frozen any more is no error.
+
     Args:
         folder: of the group, in the hierarchy of this version.
     """
@@ -207,15 +211,19 @@ class Freezer:
 
         Raises:
             NotStoppedError: one is not after seconds, such as in a system call that takes so long.
+            SandboxError: the kernel refuses.
         """
-        os.pwrite(self._state, b"FROZEN" if self._events < 0 else b"1", 0)
-        deadline = time.monotonic() + _FREEZE_S
-        while not self._is_frozen():
-            if time.monotonic() > deadline:
-                raise NotStoppedError(f"a runner could not be frozen within {_FREEZE_S:g} s")
-            # Looked at rather than waited for: version 2 tells of a change at most every 10 ms, which would be in every
-            # time that is measured.
-            time.sleep(_LOOK_S)
+        if self._state < 0:
+            return
+        with _none_left():
+            os.pwrite(self._state, b"FROZEN" if self._events < 0 else b"1", 0)
+            deadline = time.monotonic() + _FREEZE_S
+            while not self._is_frozen():
+                if time.monotonic() > deadline:
+                    raise NotStoppedError(f"a runner could not be frozen within {_FREEZE_S:g} s")
+                # Looked at rather than waited for: version 2 tells of a change at most every 10 ms, which would be in
+                # every time that is measured.
+                time.sleep(_LOOK_S)
 
     def _is_frozen(self) -> bool:
         if self._events < 0:
@@ -223,8 +231,15 @@ class Freezer:
         return b"frozen 1" in os.pread(self._events, 256, 0)
 
     def thaw(self) -> None:
-        """Let them go on."""
-        os.pwrite(self._state, b"THAWED" if self._events < 0 else b"0", 0)
+        """Let them go on.
+
+        Raises:
+            SandboxError: the kernel refuses.
+        """
+        if self._state < 0:
+            return
+        with _none_left():
+            os.pwrite(self._state, b"THAWED" if self._events < 0 else b"0", 0)
 
     def close(self) -> None:
         """Let go of its files; may be called again."""
@@ -232,6 +247,16 @@ class Freezer:
             if descriptor >= 0:
                 os.close(descriptor)
         self._state = self._events = -1
+
+
+@contextmanager
+def _none_left() -> Iterator[None]:
+    """A group that is gone ends the block; what else the kernel refuses is an error of the sandbox."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENODEV:
+            raise SandboxError(f"a runner cannot be frozen or thawed: {error}") from None
 
 
 def out_of_memory(folder: str, version: int) -> bool:

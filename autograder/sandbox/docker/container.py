@@ -218,7 +218,7 @@ class Container:
             return
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._first, signal.SIGKILL)
-        with suppress(OSError):
+        with suppress(SandboxError):
             self.thaw()
         if not _over(self._first, _GONE_S):
             raise SandboxError(f"process {self.pid} of container {self.name} cannot be killed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from autograder.errors import SandboxError
@@ -61,6 +61,5 @@ def _thaw(pid: int) -> None:
         return
     with suppress(OSError, SandboxError):
         groups = cgroups.of(pid)
-        freezer = cgroups.Freezer(groups.freezer, groups.freezer_version)
-        freezer.thaw()
-        freezer.close()
+        with closing(cgroups.Freezer(groups.freezer, groups.freezer_version)) as freezer:
+            freezer.thaw()

@@ -9,13 +9,14 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, RunnerLimits, removal, seccomp, toolchain, tree, uids
-from autograder.sandbox.cgroups import Group, Layout
+from autograder.sandbox import Promise, RunnerLimits, cgroups, removal, seccomp, toolchain, tree, uids
+from autograder.sandbox.cgroups import Freezer, Group, Layout
 from autograder.sandbox.output import Output
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.process import promises
@@ -299,3 +300,46 @@ def _drain(descriptor: int) -> int:
     except BlockingIOError:
         pass
     return count
+
+
+# --- freezing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[1, 2])
+def group_of_its_own(request: pytest.FixtureRequest) -> Iterator[tuple[Path, int]]:
+    """An empty control group that freezes, and its version."""
+    version = request.param
+    found = cgroups.find()
+    base = found.freezer if found.freezer_version == version else "/sys/fs/cgroup/freezer" if version == 1 else ""
+    file = "freezer.state" if version == 1 else "cgroup.freeze"
+    if not base or not cgroups._can_make(base, file):
+        pytest.skip(f"no group that freezes can be made here in a hierarchy of version {version}")
+    folder = Path(base, f"{cgroups.PREFIX}-{os.getpid()}-gone")
+    folder.mkdir()
+    yield folder, version
+    if folder.is_dir():
+        folder.rmdir()
+
+
+def test_in_a_group_that_is_gone_nothing_is_left_to_stop(group_of_its_own: tuple[Path, int]) -> None:
+    """The kernel removes none that has a process: a container that died in its call is found dead, and no error."""
+    folder, version = group_of_its_own
+    freezer = Freezer(str(folder), version)
+    freezer.freeze()
+    folder.rmdir()
+    freezer.freeze()
+    freezer.thaw()
+    freezer.close()
+    freezer.freeze()
+    freezer.thaw()
+
+
+def test_a_freezer_that_fails_otherwise_is_an_error_of_the_sandbox(tmp_path: Path) -> None:
+    """Such as one whose files are no group's: these take what is written, and a pipe takes nothing at a place."""
+    state = tmp_path / "freezer.state"
+    os.mkfifo(state)
+    freezer = Freezer(str(tmp_path), 1)
+    for switch in (freezer.freeze, freezer.thaw):
+        with pytest.raises(SandboxError, match=r"a runner cannot be frozen or thawed: .*seek"):
+            switch()
+    freezer.close()

@@ -22,7 +22,7 @@ from runner_talk import LIMITS, Talk, Tensor, talking, wait_for
 from autograder import protocol
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, toolchain
+from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, cgroups, toolchain
 from autograder.sandbox.cgroups import Layout
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
@@ -313,6 +313,18 @@ def test_freezing_stops_every_process_and_thawing_lets_them_go_on(sandbox: Proce
         talk.runner.thaw()
         before = int(counter.view[0])
         wait_for(lambda before=before: int(counter.view[0]) > before or None)
+
+
+def test_one_that_ends_before_it_is_frozen_is_told_by_how_it_ended(sandbox: ProcessSandbox, talk: Talk) -> None:
+    """Whoever could make it an error of ours would be graded again for it."""
+    talk.load("import os\ndef run():\n    os._exit(7)\n")
+    talk.send_call()
+    wait_for(lambda: None if Path("/proc", str(talk.runner.pid)).exists() else True)
+    # Here the supervisor does this later; a container's group goes with its last process.
+    cgroups.end(talk.runner._plan.cgroups)
+    talk.runner.freeze()
+    talk.runner.thaw()
+    assert wait_for(talk.runner.poll) == Exit(code=7)
 
 
 def test_a_frozen_runner_that_ignores_signals_can_be_closed(sandbox: ProcessSandbox) -> None:

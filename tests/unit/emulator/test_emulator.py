@@ -587,6 +587,42 @@ def test_a_launch_that_a_gpu_refuses_is_refused(kernel, launch, why):
     assert (bad.kind, bad.line) == ("LaunchError", 3)
 
 
+@pytest.mark.parametrize("declared", ["outside", "inside"])
+@pytest.mark.parametrize("access", ["all[25] = 7", "out[0] = all[25]", "*(all + 25) = 7", "wide[6].y = 7"])
+def test_a_constant_index_beyond_what_the_launch_gave_is_found(kernel, declared, access):
+    """The compiler knows where it lies; it asks before the access all the same."""
+    array = "extern __shared__ __align__(16) int all[];"
+    beyond = kernel(f"""{array if declared == "outside" else ""}
+        __global__ void k(int* out) {{
+          {array if declared == "inside" else ""}
+          int4* wide = reinterpret_cast<int4*>(all);
+          wide[0].x = 1;
+          {access};
+        }}
+        extern "C" void go(int* out, int bytes) {{ k<<<1, 1, bytes>>>(out); }}""")
+    out = torch.zeros(1, dtype=torch.int32)
+    assert beyond(out, 104) == ""
+    assert "byte 100 of dynamic shared memory; its launch gave it 100 bytes" in beyond(out, 100)
+    assert (beyond.kind, beyond.line) == ("IllegalAccess", 6)
+
+
+@pytest.mark.parametrize("access", ["all[-1] = 7", "out[0] = all[-1]", "all[58112] = 7", "out[0] = all[60000]"])
+def test_a_constant_index_outside_of_all_shared_memory_is_found(kernel, access):
+    """What lies there is the emulator's: a kernel neither sees nor changes it."""
+    outside = kernel(f"""extern __shared__ int all[];
+        __global__ void k(int* out) {{
+          {access};
+        }}
+        extern "C" void go(int* out, int bytes) {{
+          cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+          k<<<1, 1, bytes>>>(out);
+        }}""")
+    assert "dynamic shared memory; its launch gave it 232448 bytes" in outside(
+        torch.zeros(1, dtype=torch.int32), 232448
+    )
+    assert (outside.kind, outside.line) == ("IllegalAccess", 3)
+
+
 def test_more_shared_memory_can_be_asked_for(kernel):
     large = kernel("""__global__ void k(int* out) {
           extern __shared__ int all[];

@@ -82,7 +82,6 @@ struct Machine {
   const char* kernel = "";
   int launch_line = 0;
   bool kernel_began = false;  // A thread of this launch has come to its kernel's first line.
-  alignas(1024) unsigned char dynamic_shared[max_shared_bytes];  // Its declaration may say as much.
   size_t dynamic_bytes = 0;
   std::uint64_t block_number = 0;  // Counts all blocks of all launches: says whose content shared memory holds.
   size_t static_shared_bytes = 0;
@@ -98,6 +97,12 @@ struct Machine {
 };
 
 extern Machine machine;
+
+// A launch's dynamic shared memory begins at `dynamic_shared + shared_margin_bytes`; nobody may touch what is before it, or
+// behind what the launch gave. No size stands here, and it is no member of the machine: the compiler leaves out its call
+// before an access with a constant index where it sees that the access stays inside of a variable.
+constexpr size_t shared_margin_bytes = 256 * 1024;
+extern unsigned char dynamic_shared[];
 
 // Say what went wrong, once; the first thing is the cause, what follows from it is noise.
 __attribute__((format(printf, 3, 4))) void fail(const char* kind, int line, const char* format, ...);
