@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from client.account import load_account
+from client import workspace
+from client.account import address_of, load_account
 from client.api import Api, Json
-from client.errors import NOT_PASSED, OURS, PASSED, UsageError
+from client.errors import NOT_PASSED, OURS, PASSED, UsageError, clean
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,6 +54,27 @@ def choose_course(api: Api, *wishes: str | None) -> str:
     if not slugs:
         raise UsageError("you are in no course yet; ask its staff to enrol you.")
     raise UsageError(f"you are in several courses; say --course {'|'.join(slugs)}.")
+
+
+def course_here(api: Api) -> str | None:
+    """The course of the rung's folder that this runs in; a folder of another server is said to be one."""
+    found = workspace.find_note(Path.cwd())
+    if found is None:
+        return None
+    tell_of_other_server(api, found[1].server)
+    return found[1].course
+
+
+def tell_of_other_server(api: Api, server: str) -> None:
+    """Warn where a folder was made for another server than the one that is asked.
+
+    The folder may be anybody's, such as a repository that was cloned, so it never decides where a token or a source
+    goes; and who sits in it may believe that it did.
+    """
+    if not server or address_of(server).lower() == api.server.lower():
+        return
+    named = " ".join(clean(server).split())
+    click.echo(f"ladder: this folder is of {named}; you are logged in to {api.server}, which is asked.", err=True)
 
 
 def choose_lane(assignment: Json, wish: str | None) -> str:

@@ -36,12 +36,18 @@ class Note:
 
 @dataclass(frozen=True)
 class Target:
-    """A source and what it is for. `folder` is the rung's folder, `None` where the file lies outside of one."""
+    """A source and what it is for.
+
+    Attributes:
+        server: where the rung's folder came from, `""` where the file lies outside of one.
+        folder: the rung's folder, `None` where the file lies outside of one.
+    """
 
     file: Path
     slug: str
     language: Language
     course: str
+    server: str
     folder: Path | None
 
 
@@ -141,6 +147,7 @@ def find_target(file: Path | None, slug: str | None, language: str | None) -> Ta
         slug=slug or note.slug or file.stem,
         language=_language(file, language or (note.language if file.name == note.file else "")),
         course=note.course,
+        server=note.server,
         folder=folder if not slug or slug == note.slug else None,
     )
 

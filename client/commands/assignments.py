@@ -22,7 +22,7 @@ _PUBLIC_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 def list_assignments(course_slug: str | None, as_json: bool) -> None:
     """List the assignments of the course, by rung."""
     with options.connect() as api:
-        assignments = api.assignments(options.choose_course(api, course_slug, _course_here()))
+        assignments = api.assignments(options.choose_course(api, course_slug, options.course_here(api)))
     if as_json:
         options.print_json(assignments)
     else:
@@ -42,7 +42,7 @@ def get(
     """Fetch the handout and the starter of SLUG into DIR (default: a folder of its name)."""
     folder = folder or Path(slug)
     with options.connect() as api:
-        course = options.choose_course(api, course_slug, _course_here())
+        course = options.choose_course(api, course_slug, options.course_here(api))
         assignment = api.assignment(course, slug)
         archive = api.archive(course, slug)
         server = api.server
@@ -87,7 +87,7 @@ def status(what: str | None, course_slug: str | None, as_json: bool) -> None:
         if what and _PUBLIC_ID.fullmatch(what):
             _show_one(api.submission(what), as_json)
             return
-        history = _history(api, what, options.choose_course(api, course_slug, _course_here()))
+        history = _history(api, what, options.choose_course(api, course_slug, options.course_here(api)))
     if as_json:
         options.print_json(history)
     elif history:
@@ -108,8 +108,3 @@ def _history(api: Api, slug: str | None, course: str) -> list[Json]:
     if slug:
         api.assignment(course, slug)  # an unknown slug is an error, not an empty history
     return api.submissions(course, slug)
-
-
-def _course_here() -> str | None:
-    found = workspace.find_note(Path.cwd())
-    return found[1].course if found else None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from client import boards, options, show, workspace
+from client import boards, options, show
 
 
 @click.command()
@@ -21,7 +19,7 @@ def board(
 ) -> None:
     """Show the leaderboard of SLUG."""
     with options.connect() as api:
-        course = options.choose_course(api, course_slug, _course_here())
+        course = options.choose_course(api, course_slug, options.course_here(api))
         ranking = api.leaderboard(course, slug, lane, language=language, section=section)
     if as_json:
         options.print_json(ranking)
@@ -36,13 +34,8 @@ def board(
 def standings(*, lane: str | None, course_slug: str | None, as_json: bool) -> None:
     """Show all leaderboards of the course together."""
     with options.connect() as api:
-        found = api.standings(options.choose_course(api, course_slug, _course_here()), lane)
+        found = api.standings(options.choose_course(api, course_slug, options.course_here(api)), lane)
     if as_json:
         options.print_json(found)
     else:
         boards.show_standings(show.console(), found)
-
-
-def _course_here() -> str | None:
-    found = workspace.find_note(Path.cwd())
-    return found[1].course if found else None

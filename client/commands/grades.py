@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from client import options, show, workspace
+from client import options, show
 from client.api import Json
 from client.errors import clean
 
@@ -19,9 +17,8 @@ from client.errors import clean
 @options.as_json
 def grades(*, course_slug: str | None, as_json: bool) -> None:
     """Show your grades and the late days that are left."""
-    found = workspace.find_note(Path.cwd())
     with options.connect() as api:
-        standing = api.grades(options.choose_course(api, course_slug, found[1].course if found else None))
+        standing = api.grades(options.choose_course(api, course_slug, options.course_here(api)))
     if as_json:
         options.print_json(standing)
     else:

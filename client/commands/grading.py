@@ -90,6 +90,7 @@ def hand_in(target: workspace.Target, mode: Mode, lane: str | None, course: str 
     """Send it, watch it, and exit by its verdict."""
     source = workspace.read_source(target.file)
     with options.connect() as api:
+        options.tell_of_other_server(api, target.server)
         course = options.choose_course(api, course, target.course)
         assignment = api.assignment(course, target.slug)
         stored = api.submit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from autograder.quiz import AnswerError, QuestionKind, read_number
-from client import options, show, workspace
+from client import options, show
 from client.api import Json
 from client.errors import UsageError, clean
 
@@ -30,7 +29,7 @@ def quiz() -> None:
 def show_quiz(slug: str, course_slug: str | None, as_json: bool) -> None:
     """Show the questions of SLUG, your answers, and explanations of what is settled."""
     with options.connect() as api:
-        found = api.quiz(options.choose_course(api, course_slug, _course_here()), slug)
+        found = api.quiz(options.choose_course(api, course_slug, options.course_here(api)), slug)
     if as_json:
         options.print_json(found)
         return
@@ -57,7 +56,7 @@ def answer(*, slug: str, question: str, given: tuple[str, ...], course_slug: str
     Exit status: 0 right, 1 wrong, 2 no answer to this question, or no try left.
     """
     with options.connect() as api:
-        course = options.choose_course(api, course_slug, _course_here())
+        course = options.choose_course(api, course_slug, options.course_here(api))
         asked = next((one for one in api.quiz(course, slug)["questions"] if one["name"] == question), None)
         if asked is None:
             raise UsageError(f"{slug} has no question {question!r}; `ladder quiz show {slug}` lists them.")
@@ -105,8 +104,3 @@ def _said(question: Json, response: Json) -> str:
     if question["kind"] == QuestionKind.numeric.value:
         return f"{response['value']:,.12g} {clean(question['unit'])}".strip()
     return clean(", ".join(response["options"]))
-
-
-def _course_here() -> str | None:
-    found = workspace.find_note(Path.cwd())
-    return found[1].course if found else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -12,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from autograder.assignment import EXTENSIONS
+from autograder.assignment import EXTENSIONS, content_hash
 from autograder.contract import Lane, Language, Mode
 from server import db
 from server.courses import quotas
@@ -80,15 +83,20 @@ def submit(
     language: Annotated[str, Form()] = "",
     lane: Annotated[str, Form()] = "",
     source: Annotated[str, Form()] = "",
+    request_key: Annotated[str, Form()] = "",
     file: UploadFile | None = None,
 ) -> Response:
-    """Store a source and go to its page. What cannot be taken comes back with the reason, the text where it was."""
+    """Store a source and go to its page. What cannot be taken comes back with the reason, the text where it was.
+
+    What is sent again with its `request_key`, because its answer was lost, is stored once.
+    """
     # Browsers send the lines of a text area with CR LF; a file travels as it is.
     text = source.replace("\r\n", "\n")
     named = file is not None and bool(file.filename)
 
     def act(session: Session) -> str:
         member = courses.membership(session, who.user, course)
+        content = file.file.read() if file and named else _encoded(text)
         submission = submissions.submit(
             session,
             membership=member,
@@ -97,10 +105,11 @@ def submit(
             lane=_word(Lane, lane, "lane"),
             language=(chosen := _word(Language, language, "language")),
             filename=file.filename or "" if file and named else f"{slug}.{EXTENSIONS[chosen]}",
-            source=file.file.read() if file and named else _encoded(text),
+            source=content,
             config=config,
             now=arrived_at(request, session),
             trace=request.state.trace,
+            request_key=_request_key(request_key, (course, slug, mode, lane, language), content),
         )
         return submission.public_id
 
@@ -111,6 +120,13 @@ def submit(
     except LadderError as error:
         return _refused(request, who.user, error, (text, language, lane))
     return RedirectResponse(f"/submissions/{public_id}", status_code=HTTPStatus.SEE_OTHER)
+
+
+def _request_key(key: str, meant: tuple[str, ...], content: bytes) -> str | None:
+    """The key of what this form holds: a page that somebody goes back to has the old key, and may hold another text."""
+    if not key:
+        return None
+    return hashlib.sha256(json.dumps([key, *meant, content_hash(content)]).encode()).hexdigest()
 
 
 def _encoded(text: str) -> bytes:
@@ -183,6 +199,7 @@ def _page(
         allowance=_allowance(request, session, member, detail, now),
         group=views.view(session, detail, member.user) if detail.row.group_size > 1 else None,
         last=last,
+        request_key=secrets.token_hex(16),
     )
     if retry_after_s := getattr(problem, "retry_after_s", None):
         response.headers["retry-after"] = str(round(retry_after_s + 0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -121,12 +122,40 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Ticks:
+    """Items that somebody ticked in vain, those that applied when they began, and why they were not taken."""
+
+    items: frozenset[int]
+    seen: frozenset[int]
+    problem: LadderError
+
+
+@dataclass(frozen=True)
 class Rubric:
-    """The rubric as it stands for one student: all that may apply, or, for them, what does."""
+    """The rubric as it stands for one student: all that may apply, or, for them, what does.
+
+    Attributes:
+        applied: ids of what applies.
+        refused: what was ticked and is not saved; shown instead of what applies.
+        came, went: what somebody else ticked and unticked since who was refused began.
+    """
 
     groups: tuple[Group, ...]
     sheet: RubricSheet | None
     applied: frozenset[int]
+    refused: Ticks | None = None
+    came: tuple[RubricItem, ...] = ()
+    went: tuple[RubricItem, ...] = ()
+
+    @property
+    def ticked(self) -> frozenset[int]:
+        """Ids of what is ticked in the form."""
+        return self.refused.items if self.refused else self.applied
+
+    @property
+    def total(self) -> float:
+        """What the ticks come to."""
+        return math.fsum(item.points for group in self.groups for item in group.items if item.id in self.ticked)
 
 
 def piece_of_submission(session: Session, member: Membership, submission: Submission) -> Piece:
@@ -208,17 +237,20 @@ def in_turn(shown: Listing, notes: Iterable[Note]) -> tuple[tuple[Segment, ...],
     return tuple(segments), tuple(rest)
 
 
-def rubric_for(session: Session, member: Membership, piece: Piece) -> Rubric | None:
+def rubric_for(session: Session, member: Membership, piece: Piece, refused: Ticks | None = None) -> Rubric | None:
     """The rubric beside a piece of work; `None` where there is none, or a student may not see it yet."""
     if not member.is_staff and not piece.published:
         return None
     sheet = rubrics.sheet_of(session, piece.assignment.id, piece.author.id)
     applied = frozenset(mark.item_id for mark in sheet.marks) if sheet else frozenset()
     every = rubrics.items_of(session, piece.assignment.id, retired=True)
-    items = [item for item in every if item.id in applied or (member.is_staff and item.retired_at is None)]
+    wanted = applied | (refused.items if refused else frozenset())
+    items = [item for item in every if item.id in wanted or (member.is_staff and item.retired_at is None)]
     if not items and sheet is None:
         return None
-    return Rubric(grouped(items), sheet, applied)
+    seen = refused.seen if refused else applied
+    came, went = (tuple(item for item in every if item.id in ids) for ids in (applied - seen, seen - applied))
+    return Rubric(grouped(items), sheet, applied, refused, came, went)
 
 
 def grouped(items: Sequence[RubricItem]) -> tuple[Group, ...]:
@@ -227,19 +259,27 @@ def grouped(items: Sequence[RubricItem]) -> tuple[Group, ...]:
     return tuple(Group(name, tuple(item for item in items if item.group == name)) for name in names)
 
 
-def page_of(request: Request, session: Session, member: Membership, piece: Piece, typed: Typed) -> Response:
-    """The page."""
-    staff = member.is_staff
+def page_of(
+    request: Request,
+    session: Session,
+    member: Membership,
+    piece: Piece,
+    typed: Typed,
+    *,
+    refused: Ticks | None = None,
+) -> Response:
+    """The page; `typed` and `refused` are what its forms hold that was not taken."""
+    staff, problem = member.is_staff, typed.problem or (refused.problem if refused else None)
     all_turns = sheets.turns(session, piece.assignment) if staff else []
     return render(
         request,
         "comments.html",
-        status=typed.problem.status if typed.problem else HTTPStatus.OK,
+        status=problem.status if problem else HTTPStatus.OK,
         member=member,
         course=member.course,
         piece=piece,
         typed=typed,
-        rubric=rubric_for(session, member, piece),
+        rubric=rubric_for(session, member, piece, refused),
         saved=saved.most_used(session, member) if staff else (),
         upcoming=sheets.next_turn(all_turns, piece.author.id),
         graded=sum(turn.points is not None for turn in all_turns),

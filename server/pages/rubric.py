@@ -16,11 +16,16 @@ from starlette.responses import Response
 from server import db
 from server.comments import rubrics, saved, sheets
 from server.courses import service as courses
-from server.errors import ConflictError, InvalidInputError, LadderError
+from server.courses.service import Membership
+from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Identity, Someone
 from server.http.work import RowId, Work, database_of
 from server.models import Assignment, Submission, User
+from server.pages import forms
+from server.pages.commented import Piece, Ticks, Typed, page_of, piece_of_submission, piece_of_writeup
 from server.pages.rendering import Slot, local_path, render, write
+from server.submissions import service as submissions
+from server.writeups import service as writeups
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/assignments/{slug}/rubric"
@@ -94,11 +99,16 @@ def apply_rubric(
     who: Someone,
     revision: Revision,
     item: Annotated[list[int], Form()] = [],  # noqa: B006  # FastAPI copies a form's default
+    seen: Text = "",
     submission: Text = "",
+    writeup: Text = "",
     back: Text = "",
     then: Text = "stay",
 ) -> Response:
-    """Let the items that were ticked apply; then stay, or go to the next student."""
+    """Let the items that were ticked apply; then stay, or go to the next student.
+
+    What cannot be taken comes back with the ticks, where `submission` or `writeup` says what was looked at.
+    """
 
     def act(session: Session) -> str:
         member = courses.staff_of(session, session.get_one(User, who.user.id), course)
@@ -114,7 +124,12 @@ def apply_rubric(
     try:
         url: str = write(request, act)
     except (ConflictError, InvalidInputError) as error:
+        ticks = Ticks(frozenset(item), frozenset(_whole_numbers(seen)), error)
         with database_of(request).reading() as session:
+            graded = (courses.staff_of(session, who.user, course), slug, user_id)
+            piece = _piece(session, *graded, submission=submission, writeup=writeup)
+            if piece is not None:
+                return page_of(request, session, graded[0], piece, Typed(), refused=ticks)
             return _page(request, session, who.user, course, slug, problem=error)
     return RedirectResponse(local_path(url) if url else _path(course, slug), status_code=HTTPStatus.SEE_OTHER)
 
@@ -170,6 +185,27 @@ def _page(
         problem=problem,
         typed=typed or {},
     )
+
+
+def _piece(
+    session: Session, member: Membership, slug: str, user_id: int, *, submission: str, writeup: str
+) -> Piece | None:
+    """The student's work that was looked at; `None` where the form names none of theirs for this assignment."""
+    assignment = courses.assignment_of(session, member, slug).row
+    theirs = (assignment.id, user_id)
+    try:
+        if submission:
+            work = submissions.find(session, member.user, submission)
+            return piece_of_submission(session, member, work) if (work.assignment_id, work.user_id) == theirs else None
+        text, _member = writeups.find(session, member.user, writeup)
+    except NotFoundError:
+        return None
+    is_theirs = (text.assignment_id, text.user_id) == theirs
+    return piece_of_writeup(session, member, assignment, text) if is_theirs else None
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return [forms.whole(word) for word in text[:4000].split()]
 
 
 def _looked_at(session: Session, assignment: Assignment, public_id: str) -> int | None:

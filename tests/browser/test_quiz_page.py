@@ -45,3 +45,25 @@ def test_a_question_is_answered_on_a_phone_without_scripts(watched: Watched, a_s
     page.locator("#blocks").get_by_role("textbox", name="Your answer").fill("391")
     page.locator("#blocks").get_by_role("button", name="Answer").click()
     expect(page.locator("#blocks")).to_contain_text("has to be rounded up")
+
+
+def test_an_answer_leaves_what_is_half_made_of_the_others(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="alice", viewport=DESKTOP)
+    page.goto(f"{a_stage.assignment_url()}/quiz")
+    choice = page.locator("#limit").get_by_role("radio")
+    choice.nth(1).check()
+    number = page.locator("#blocks").get_by_role("textbox", name="Your answer")
+    number.fill("390")
+    number.press("Enter")
+    expect(page.locator("#blocks")).to_contain_text("2 tries left")
+    expect(choice.nth(1)).to_be_checked()
+    expect(number).to_have_value("")
+    number.fill("3")
+    page.locator("#limit").get_by_role("button", name="Answer").click()
+    expect(page.locator("#limit").get_by_role("list", name="Your answers")).to_be_visible()
+    expect(number).to_have_value("3")
+    expect(page.locator("#limit").get_by_role("radio", checked=True)).to_have_count(0)
+    # What was taken back is not there again.
+    number.fill("")
+    page.reload()
+    expect(number).to_have_value("")

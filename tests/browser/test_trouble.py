@@ -11,6 +11,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 from sqlalchemy import delete, func, select
 
+from server.comments import rubrics
+from server.courses import demo
+from server.courses import service as courses
 from server.models import LoginSession, Mode, Submission, User
 from tests.browser import results
 from tests.browser.conftest import Watched
@@ -463,6 +466,233 @@ def test_a_grade_that_gets_no_answer_disturbs_nobody_who_looks_at_another(watche
     page.wait_for_timeout(200)
     assert page.url.endswith("/gradebook")
     expect(reason).to_have_value("A long reason")
+
+
+def test_a_grade_that_was_asked_for_twice_is_not_put_over_what_somebody_writes(
+    watched: Watched, a_stage: Stage
+) -> None:
+    page = watched.page(login="ines")
+    page.goto(f"{a_stage.course_url}/gradebook")
+    cell = page.locator("[data-gradebook] tbody td a").first
+    address = f"**{cell.get_attribute('href')}"
+    asked = first_hangs(page, address)
+    cell.click()
+    wait_for(page, asked)
+    cell.click()
+    reason = page.get_by_label("Why", exact=True)
+    reason.fill("A long reason")
+    with page.expect_response(address):
+        asked[0].continue_()
+    page.wait_for_timeout(300)
+    expect(reason).to_have_value("A long reason")
+    expect(reason).to_be_focused()
+
+
+def test_another_grade_that_comes_late_is_not_put_over_what_somebody_writes(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.goto(f"{a_stage.course_url}/gradebook")
+    first, second = page.locator("[data-gradebook] tbody td a").all()[:2]
+    second.click()
+    title = page.locator("#cell-title")
+    expect(title).to_be_focused()
+    shown = title.inner_text()
+    address = f"**{first.get_attribute('href')}"
+    asked = first_hangs(page, address)
+    first.click()
+    wait_for(page, asked)
+    reason = page.get_by_label("Why", exact=True)
+    reason.fill("A long reason")
+    with page.expect_response(address):
+        asked[0].continue_()
+    page.wait_for_timeout(300)
+    expect(reason).to_have_value("A long reason")
+    # The reason is about the grade that is there.
+    assert title.inner_text() == shown
+    reason.fill("")
+    reason.press("Escape")
+    expect(second).to_be_focused()
+
+
+def test_who_leaves_what_they_wrote_gets_the_grade_they_asked_for(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.goto(f"{a_stage.course_url}/gradebook")
+    first, second = page.locator("[data-gradebook] tbody td a").all()[:2]
+    first.click()
+    page.get_by_label("Why", exact=True).fill("Not this one")
+    before = page.locator("#cell-title").inner_text()
+    page.once("dialog", lambda dialog: dialog.accept())
+    second.click()
+    expect(page.locator("#cell-title")).not_to_have_text(before)
+    expect(page.get_by_label("Why", exact=True)).to_have_value("")
+
+
+# --- forms beside each other -----------------------------------------------------------------------------------------
+
+
+def _graded_by_hand(stage: Stage) -> str:
+    """The page where a work of Bob's is graded, with a rubric of two items."""
+    work = stage.submit(results.SOURCE, email=f"{WHO}@example.org", slug="saxpy")
+    _grade_all(stage)
+    with stage.database.transaction() as session:
+        tom = session.scalars(select(User).where(User.email == "tom@example.org")).one()
+        member = courses.membership(session, tom, demo.SLUG)
+        row = courses.assignment_of(session, member, "saxpy").row
+        if not rubrics.items_of(session, row.id):
+            for text, points in (("Clear", 3.0), ("No units", -1.0)):
+                rubrics.add_item(session, member, row, group="Writing", text=text, points=points)
+    return f"{stage.url}/submissions/{work}/comments"
+
+
+def test_a_comment_that_is_sent_leaves_the_ticks_of_the_rubric(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="tom")
+    page.goto(_graded_by_hand(a_stage))
+    box = page.get_by_role("checkbox", name="Clear")
+    box.set_checked(not box.is_checked())
+    ticked, total = box.is_checked(), page.locator("[data-total]").inner_text()
+    page.get_by_label("Text (Markdown)").fill("Which index is the last?")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.get_by_role("article").filter(has_text="Which index is the last?")).to_be_visible()
+    expect(box).to_be_checked(checked=ticked)
+    expect(page.locator("[data-total]")).to_have_text(total)
+    # What was sent is not there once more.
+    expect(page.get_by_label("Text (Markdown)")).to_have_value("")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".rubric__total")).to_contain_text("by Tom Turner")
+    page.reload()
+    expect(box).to_be_checked(checked=ticked)
+
+
+def test_a_rubric_that_is_saved_leaves_the_comment(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="tom")
+    address = _graded_by_hand(a_stage)
+    page.goto(address)
+    page.locator("#L2 [data-line]").click()
+    text = page.get_by_label("Text (Markdown)")
+    text.fill("Half a sentence")
+    # A list of choices takes letters for itself; a box to tick does not.
+    box = page.get_by_role("checkbox", name="Clear")
+    box.focus()
+    with page.expect_navigation():
+        page.keyboard.press("s")
+    expect(text).to_have_value("Half a sentence")
+    expect(page.get_by_role("textbox", name="Lines")).to_have_value("2")
+    expect(page.locator(".line--chosen")).to_have_count(1)
+    # The next student is no place for it; it is where it was.
+    other = a_stage.submit(results.SOURCE, email="carol@example.org", slug="saxpy")
+    _grade_all(a_stage)
+    page.reload()
+    said = []
+    page.once("dialog", lambda dialog: said.append(dialog.message) or dialog.dismiss())
+    box.focus()
+    page.keyboard.press("n")
+    expect(text).to_have_value("Half a sentence")
+    assert "not sent yet" in said[0]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.keyboard.press("n")
+    page.wait_for_url(f"**/submissions/{other}/comments")
+    expect(text).to_have_value("")
+    page.goto(address)
+    expect(text).to_have_value("Half a sentence")
+
+
+def test_ticks_that_were_kept_are_not_saved_over_what_another_grader_saved(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("409")
+    address = _graded_by_hand(a_stage)
+    first, second = watched.page(login="tom"), watched.page(login="ines")
+    for page in (first, second):
+        page.goto(address)
+    units = first.get_by_role("checkbox", name="No units")
+    units.set_checked(not units.is_checked())
+    ticked = units.is_checked()
+    second.get_by_role("button", name="Save", exact=True).click()
+    expect(second.locator(".rubric__total")).to_contain_text("by Ines Iglesias")
+    first.get_by_label("Text (Markdown)").fill("Between the two")
+    first.get_by_role("button", name="Comment", exact=True).click()
+    expect(first.get_by_role("article").filter(has_text="Between the two")).to_be_visible()
+    first.get_by_role("button", name="Save", exact=True).click()
+    expect(first.get_by_role("alert")).to_contain_text("Somebody graded this student meanwhile")
+    expect(first.get_by_role("alert")).to_contain_text("Ines Iglesias")
+    expect(first.get_by_role("alert")).to_be_focused()
+    expect(units).to_be_checked(checked=ticked)
+    # Refused, they are as little stored as before.
+    first.get_by_label("Text (Markdown)").fill("And once more")
+    first.get_by_role("button", name="Comment", exact=True).click()
+    expect(first.get_by_role("article").filter(has_text="And once more")).to_be_visible()
+    expect(units).to_be_checked(checked=ticked)
+    second.get_by_role("button", name="Save", exact=True).click()
+    expect(second.locator(".rubric__total")).to_contain_text("by Ines Iglesias")
+    first.get_by_role("button", name="Save", exact=True).click()
+    expect(first.get_by_role("alert")).to_contain_text("The same items are ticked")
+    expect(units).to_be_checked(checked=ticked)
+    first.get_by_role("link", name="take what is saved").click()
+    expect(first.get_by_role("alert")).to_have_count(0)
+    expect(units).to_be_checked(checked=not ticked)
+    units.set_checked(ticked)
+    first.get_by_role("button", name="Save", exact=True).click()
+    expect(first.locator(".rubric__total")).to_contain_text("by Tom Turner")
+
+
+# --- answers that are lost -------------------------------------------------------------------------------------------
+
+TAKING = "**/assignments/*/submissions"
+
+
+def lose_the_answer(page: Page) -> None:
+    """The next time that something is handed in the server takes it, and its answer never comes."""
+
+    def lose(route: Route) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    page.route(TAKING, lose, times=1)
+
+
+def test_a_run_whose_answer_was_lost_is_the_same_run_when_it_is_sent_again(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("ERR_FAILED")
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    write(page, "# lost on its way back\n")
+    before = _handed_in(a_stage, Mode.run)
+    lose_the_answer(page)
+    page.keyboard.press("ControlOrMeta+Enter")
+    panel = page.get_by_role("region", name="Result of your run")
+    expect(panel).to_contain_text("could not be reached")
+    for number in (1, 2):
+        # The same again, once there was an answer, is another one.
+        page.locator(".cm-content").focus()
+        with page.expect_response(TAKING):
+            page.keyboard.press("ControlOrMeta+Enter")
+        expect(panel.locator("[data-part=head]")).to_be_visible()
+        assert _handed_in(a_stage, Mode.run) == before + number
+    _grade_all(a_stage)
+
+
+def test_a_submission_whose_answer_was_lost_is_the_same_when_it_is_sent_again(watched: Watched, a_stage: Stage) -> None:
+    watched.expected.append("ERR_FAILED")
+    page = watched.page(login=WHO)
+    editor(page, a_stage, "vector_add")
+    write(page, "# lost on its way back\n")
+    before = _handed_in(a_stage, Mode.submission)
+    lose_the_answer(page)
+    page.keyboard.press("ControlOrMeta+Shift+Enter")
+    expect(page).to_have_url(re.compile("^chrome-error:"))
+    for number in (1, 2):
+        editor(page, a_stage, "vector_add")
+        assert "# lost on its way back" in shown(page)
+        page.get_by_role("button", name="Submit").click()
+        page.wait_for_url("**/submissions/*")
+        expect(page.locator("[data-part=head]")).to_be_visible()
+        assert _handed_in(a_stage, Mode.submission) == before + number
+    editor(page, a_stage, "vector_add")
+    lose_the_answer(page)
+    page.get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile("^chrome-error:"))
+    editor(page, a_stage, "vector_add")
+    write(page, "# another text is another submission\n")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url("**/submissions/*")
+    assert _handed_in(a_stage, Mode.submission) == before + 4
+    _grade_all(a_stage)
 
 
 # Answers of which nothing comes but the headers, once.

@@ -4,6 +4,7 @@ import { noticeOf } from "./editor/notice.js";
 import { startOpening } from "./editor/files.js";
 import { runPanel } from "./editor/run-panel.js";
 import { makeEditor } from "./editor/view.js";
+import { requestKeys } from "./parts/request-keys.js";
 
 /** So long the same text is not handed in again: a second click is no second submission. */
 const ON_ITS_WAY_MS = 10_000;
@@ -25,7 +26,9 @@ function start(form) {
     onState: stateOf(form.querySelector("[data-draft-state]")),
     onBehind: behind,
   });
+  const keys = requestKeys(form.dataset.editor);
   const panel = runPanel(document.querySelector("[data-run-panel]"), {
+    keys,
     // Lines of a text that was changed since are no lines of this one.
     onEnd: (frames) => editor.mark(ran.language === language.value && ran.text === editor.text() ? frames : []),
     onLine: (line) => editor.goTo(line),
@@ -143,7 +146,10 @@ function start(form) {
     if (handedIn.what === what && Date.now() - handedIn.at < ON_ITS_WAY_MS) {
       event.preventDefault();
       notice.show("It is being handed in already. If nothing comes of it, try again in a few seconds.");
-    } else handedIn = { what, at: Date.now() };
+      return;
+    }
+    handedIn = { what, at: Date.now() };
+    form.elements.request_key.value = keys.keyOf(new FormData(form, event.submitter));
   });
 
   document.addEventListener("keydown", (event) => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import stat
 import threading
@@ -199,6 +200,58 @@ def test_a_submission_outside_of_a_folder_is_guessed_from_its_name(alice: str, l
     again = ladder("cancel", stored["public_id"])
     assert again.exit_code != 0
     assert "There is nothing to cancel: this submission is cancelled." in again.output
+
+
+def _names_as_its_server(server: str) -> None:
+    """What this folder was made by, from now on."""
+    note = Path(".ladder.toml")
+    note.write_text(re.sub("server = .*", lambda _: f"server = {json.dumps(server)}", note.read_text()))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["list"], ["status"], ["board", "vector_add"], ["standings"], ["grades"], ["quiz", "show", "vector_add"],
+     ["get", "vector_add", "again"], ["submit", "--lane", "abacus"], ["check", "--remote", "--lane", "abacus"]],
+)  # fmt: skip
+def test_a_folder_of_another_server_is_said_to_be(
+    alice: str, ladder: Ladder, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Whoever got the folder from somebody sees where what they hand in goes: to the server that they logged in to."""
+    ladder("get", "vector_add")
+    monkeypatch.chdir("vector_add")
+    told = f"this folder is of https://Other.example.org/; you are logged in to {alice}, which is asked."
+    assert told not in ladder(*command).output
+    _names_as_its_server(alice.upper() + "/")
+    assert "this folder is of" not in ladder(*command).output
+    _names_as_its_server("https://Other.example.org/")
+    assert ladder(*command).stderr.count(told) == 1
+
+
+def test_the_server_that_a_folder_names_sees_no_token(
+    alice: str, ladder: Ladder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder("get", "vector_add")
+    monkeypatch.chdir("vector_add")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        listening.settimeout(0.1)
+        _names_as_its_server(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        for command in (["list"], ["submit", "--lane", "abacus"], ["get", "vector_add"]):
+            ladder(*command)
+        with pytest.raises(TimeoutError):
+            listening.accept()
+
+
+def test_what_a_folder_says_of_its_server_is_one_line(
+    alice: str, ladder: Ladder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file may be anybody's: it neither steers the terminal nor says something in our name."""
+    ladder("get", "vector_add")
+    monkeypatch.chdir("vector_add")
+    _names_as_its_server("https://other\n\x1b[31mladder: all is well")
+    (warning,) = ladder("list").stderr.splitlines()
+    assert "https://other �[31mladder: all is well; you are logged in to" in warning
 
 
 def test_an_empty_history_and_an_empty_board_say_so(alice: str, ladder: Ladder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -462,6 +463,64 @@ def test_the_page_of_a_submission(world, visit, rubric):
     assert "No units" not in text
 
 
+def ticks(text):
+    """The items that are ticked in the form of a page."""
+    boxes = re.findall(r'<input type="checkbox" name="item" value="(\d+)"[^>]*>', text)
+    return {int(box) for box in boxes if re.search(rf'name="item" value="{box}"[^>]* checked', text)}
+
+
+def revision_of(text):
+    """The revision that the rubric's form was made for."""
+    return re.findall(r'data-rubric>.*?name="revision" value="(\d+)"', text, re.DOTALL)[0]
+
+
+@pytest.mark.parametrize("kind", ["submission", "writeup"])
+def test_a_conflict_in_the_rubric_keeps_the_ticks_and_says_what_changed(*, world, visit, rubric, act, upload, kind):
+    name = world.submit(source=LINES.encode())
+    if kind == "writeup":
+        name = upload(b"# Why\n", WriteUpFormat.markdown)
+    path, apply = f"/{kind}s/{name}/comments", "/courses/gpu/assignments/vector_add/rubric/students/1"
+    third = act("Tom", lambda session, member: rubrics.add_item(
+        session, member, session.get_one(Assignment, 1), group="", text="Measured", points=2.0).id)  # fmt: skip
+    back = {"back": path, kind: name}
+    assert visit("Tom", apply, {**back, "revision": "0", "item": [str(rubric[0])]})[0] == 303
+    seen = {"revision": "1", "seen": str(rubric[0])}
+    assert visit("Uma", apply, {**back, **seen, "item": [str(rubric[1])]})[0] == 303
+    status, said, html = visit("Tom", apply, {**back, **seen, "item": [str(rubric[0]), str(third)]})
+    assert status == 409
+    assert ticks(html) == {rubric[0], third}
+    assert "Somebody graded this student meanwhile" in said
+    assert "Uma ticked “No units” (\u22121)" in said
+    assert "unticked “Clear” (+3)" in said
+    assert "ticked “Measured”" not in said
+    assert "Rubric: +5" in said
+    # Saved again, now that it was seen, they stand.
+    assert revision_of(html) == "2"
+    assert visit("Tom", apply, {**back, "revision": "2", "item": [str(rubric[0]), str(third)]})[0] == 303
+    assert ticks(visit("Tom", path)[2]) == {rubric[0], third}
+
+
+def test_a_conflict_over_the_same_ticks_says_what_they_are_worth_now(world, visit, rubric, act):
+    name = world.submit(source=LINES.encode())
+    path, apply = f"/submissions/{name}/comments", "/courses/gpu/assignments/vector_add/rubric/students/1"
+    given = {"back": path, "submission": name, "item": str(rubric[0]), "seen": str(rubric[0])}
+    assert visit("Tom", apply, {**given, "revision": "0"})[0] == 303
+    act("Uma", lambda session, member: worth(session, member, rubric[0], 5.0).id)
+    status, text = visit("Tom", apply, {**given, "revision": "1"})[:2]
+    assert status == 409
+    assert "The same items are ticked, and come to +5 now." in text
+
+
+def test_a_conflict_in_the_rubric_shows_no_work_of_somebody_else(world, visit, rubric):
+    mine, other = world.submit(source=LINES.encode()), world.submit("Bob", source=b"# of Bob\n")
+    apply = "/courses/gpu/assignments/vector_add/rubric/students/1"
+    for shown in (other, "01NOTHING", mine + "x"):
+        status, text = visit("Tom", apply, {"revision": "7", "item": str(rubric[0]), "submission": shown})[:2]
+        assert status == 409
+        assert "of Bob" not in text
+        assert "Somebody graded this student meanwhile" in text
+
+
 def test_a_comment_is_changed_by_the_page_and_a_conflict_keeps_what_was_typed(world, visit, say):
     name = world.submit()
     comment = say(name)
@@ -487,23 +546,31 @@ def test_strange_sources_are_shown(world, visit, source):
     assert "\u202e" not in text
 
 
-def test_a_write_up_is_commented_by_section(world, visit):
+@pytest.fixture
+def upload(world):
+    """A write-up by who handed in first; its public id."""
     counted = count(1)
 
-    def upload(session, data, kind):
+    def call(data, kind):
         number = next(counted)
-        row = session.scalars(select(Submission)).first()
-        session.add(WriteUp(
-            public_id=f"01WRITEUP{number:017d}", number=number, course_id=row.course_id,
-            assignment_id=row.assignment_id, user_id=row.user_id, format=kind, filename="w", data=data,
-            size=len(data), sha256="0" * 64, trace="0" * 32, uploaded_at=START,
-        ))  # fmt: skip
+        with world.database.transaction() as session:
+            row = session.scalars(select(Submission)).first()
+            made = WriteUp(
+                public_id=f"01WRITEUP{number:017d}", number=number, course_id=row.course_id,
+                assignment_id=row.assignment_id, user_id=row.user_id, format=kind, filename="w", data=data,
+                size=len(data), sha256="0" * 64, trace="0" * 32, uploaded_at=START,
+            )  # fmt: skip
+            session.add(made)
+            return made.public_id
 
+    return call
+
+
+def test_a_write_up_is_commented_by_section(world, visit, upload):
     world.submit()
-    with world.database.transaction() as session:
-        upload(session, f"# Why\n{NASTY}\n## How fast\n".encode(), WriteUpFormat.markdown)
-        upload(session, b"%PDF-1.7", WriteUpFormat.pdf)
-    path = "/writeups/01WRITEUP00000000000000001/comments"
+    name = upload(f"# Why\n{NASTY}\n## How fast\n".encode(), WriteUpFormat.markdown)
+    path = f"/writeups/{name}/comments"
+    upload(b"%PDF-1.7", WriteUpFormat.pdf)
     assert visit("Tom", path, {"text": "Say how you measured.", "section": "How fast", "showing": "at_once"})[0] == 303
     status, text = visit("Alice", path)[:2]
     assert status == 200

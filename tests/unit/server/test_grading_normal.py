@@ -111,7 +111,7 @@ def test_what_a_compiler_reads_alike_has_one_form(one: str, other: str) -> None:
 
 
 def test_a_form_that_was_right_stays_what_it_was() -> None:
-    """Pools are named by it: another one would be opened for all who hand the same source in again."""
+    """Pools are named by it."""
     source = (
         "#include <cuda_fp16.h>\n#define N 4 // four\n#define f(x) (x)\n"
         "template <int K> __global__ void k(const float* __restrict__ x, int n) {\n"

@@ -45,6 +45,11 @@ def text_of(html: str) -> str:
     return unescape(found[1])
 
 
+def key_of(html: str) -> str:
+    """What makes the form's submission the same one when it is sent again."""
+    return re.findall(r'name="request_key" value="(\w+)"', html)[0]
+
+
 def stored(database: Database) -> list[Submission]:
     with database.reading() as session:
         rows = list(session.scalars(select(Submission).order_by(Submission.id)))
@@ -122,6 +127,32 @@ def test_a_form_is_stored_byte_by_byte_with_its_lines_as_they_were(alice: httpx.
     source = alice.get(f"/submissions/{row.public_id}/source")
     assert source.content == "a\n\tb\u202e\n".encode()
     assert source.headers["content-disposition"] == f'attachment; filename="{RUNG}.py"'
+
+
+def test_a_form_that_is_sent_again_because_its_answer_was_lost_is_stored_once(
+    alice: httpx.Client, database: Database
+) -> None:
+    key = key_of(alice.get(BASE).text)
+    assert key != key_of(alice.get(BASE).text)
+    first = alice.post(f"{BASE}/submissions", data=form(request_key=key))
+    again = alice.post(f"{BASE}/submissions", data=form(request_key=key))
+    assert first.headers["location"] == again.headers["location"]
+    assert len(stored(database)) == 1
+    other = alice.post(f"{BASE}/submissions", data=form(request_key=key_of(alice.get(BASE).text)))
+    assert other.headers["location"] != first.headers["location"]
+
+
+@pytest.mark.parametrize("changes", [{"mode": "run"}, {"source": "other"}, {}])
+def test_a_form_with_something_else_in_it_is_another_submission(
+    alice: httpx.Client, database: Database, changes: dict[str, str]
+) -> None:
+    """Without scripts a page that somebody goes back to has the key that it had."""
+    key = key_of(alice.get(BASE).text)
+    files = {} if changes else {"file": ("mine.py", b"# a file\n")}
+    assert alice.post(f"{BASE}/submissions", data=form(request_key=key)).status_code == 303
+    answer = alice.post(f"{BASE}/submissions", data=form(request_key=key, **changes), files=files or None)
+    assert answer.status_code == 303
+    assert len(stored(database)) == 2
 
 
 def test_a_file_is_stored_as_it_was_sent(alice: httpx.Client, database: Database) -> None:

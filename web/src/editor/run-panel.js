@@ -6,10 +6,11 @@ import { startTimes } from "../parts/times.js";
 
 /**
  * @param {HTMLElement} panel
- * @param {{onEnd: (frames: {line: number, message: string}[]) => void, onLine: (line: number) => void}} options
+ * @param {{keys: {keyOf: (body: FormData) => string, answered: (mode: string) => void},
+ *          onEnd: (frames: {line: number, message: string}[]) => void, onLine: (line: number) => void}} options
  *   `onEnd` gets the lines to mark once the run has ended; `onLine` is called for a line that somebody wants to see
  */
-export function runPanel(panel, { onEnd, onLine }) {
+export function runPanel(panel, { keys, onEnd, onLine }) {
   let stop = () => {};
   let sending = false;
 
@@ -37,6 +38,7 @@ export function runPanel(panel, { onEnd, onLine }) {
     const link = panel.querySelector("[data-panel-link]");
     link.hidden = !region;
     if (region) {
+      keys.answered("run");
       link.href = address;
       body.replaceChildren(document.adoptNode(region));
       startTimes(body);
@@ -61,6 +63,7 @@ export function runPanel(panel, { onEnd, onLine }) {
     const body = new FormData(form);
     body.set("mode", "run");
     body.delete("file");
+    body.set("request_key", keys.keyOf(body));
     const response = await ask(form.action, { method: "POST", body, headers: { Accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     show(page, response.url);

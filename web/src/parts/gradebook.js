@@ -1,6 +1,7 @@
 // The gradebook: filter as you type, arrow keys between cells, a cell's page beside the grid. Without it the form
 // searches, the headings sort and the cells are links.
 import { ask } from "./ask.js";
+import { isWritten } from "./written.js";
 
 export function startGradebook() {
   const root = document.querySelector("[data-gradebook]");
@@ -63,22 +64,25 @@ function startArrows(rows) {
 function startPanel(root) {
   const panel = root.querySelector("[data-gradebook-panel]");
   let opened = null;
-  const isWritten = () => [...panel.querySelectorAll("input, textarea")].some((field) => field.value !== field.defaultValue);
-  const mayLeave = () => !isWritten() || confirm("Leave this grade? What you wrote about it is not sent yet.");
+  /** Counts what was asked for: only the last of it is shown, and that not over what somebody writes meanwhile. */
+  let asked = 0;
+  const isWanted = (number) => number === asked && !isWritten(panel);
+  const mayLeave = () => !isWritten(panel) || confirm("Leave this grade? What you wrote about it is not sent yet.");
   const close = () => {
     if (!mayLeave()) return;
+    asked += 1;
     panel.hidden = true;
     panel.replaceChildren();
     opened?.focus();
     opened = null;
   };
-  const open = async (link) => {
-    opened = link;
+  const open = async (link, number) => {
     const response = await ask(link.href, { headers: { accept: "text/html" } });
     const text = await response.text();
-    if (opened !== link) return;
+    if (!isWanted(number)) return;
     const found = new DOMParser().parseFromString(text, "text/html").querySelector("[data-gradebook-cell]");
     if (!response.ok || !found) return location.assign(link.href);
+    opened = link;
     panel.replaceChildren(closeButton(close), found);
     panel.hidden = false;
     found.querySelector("h1").focus();
@@ -88,8 +92,10 @@ function startPanel(root) {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || window.innerWidth < 900) return;
     event.preventDefault();
     if (!mayLeave()) return;
-    // Another one may be open by now, and somebody writes there.
-    open(link).catch(() => opened === link && location.assign(link.href));
+    // What was left is nothing that another grade may not be put over.
+    for (const form of panel.querySelectorAll("form")) form.reset();
+    const number = (asked += 1);
+    open(link, number).catch(() => isWanted(number) && location.assign(link.href));
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !panel.hidden) close();

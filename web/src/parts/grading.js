@@ -46,12 +46,22 @@ function startRubric(form) {
     total.textContent = points > 0 ? `+${points}` : points < 0 ? `−${-points}` : "0";
   };
   form.addEventListener("change", sum);
+  // What was ticked before something else was sent is ticked again.
+  sum();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event) || document.querySelector("dialog[open]")) return;
     const target = form.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
     if (!target) return;
     event.preventDefault();
     target.click();
+  });
+}
+
+/** Who goes on to the next student is told of a comment that they have not sent. */
+function startLeaving(rubric, comment) {
+  rubric.addEventListener("submit", (event) => {
+    if (event.submitter?.value !== "next" || !comment.elements.text.value.trim()) return;
+    if (!confirm("Your comment is not sent yet. Go on to the next student? It stays here, in this tab.")) event.preventDefault();
   });
 }
 
@@ -75,6 +85,9 @@ export function startGrading() {
       form.elements.text.focus();
     });
   }
-  for (const rubric of document.querySelectorAll("[data-rubric]")) startRubric(rubric);
+  for (const rubric of document.querySelectorAll("[data-rubric]")) {
+    startRubric(rubric);
+    if (form) startLeaving(rubric, form);
+  }
   for (const table of document.querySelectorAll("[data-choosing]")) startChosen(table);
 }
