@@ -9,8 +9,8 @@ CUDA is read as g++ reads it with `-std=c++17`, which nvcc has preprocess its fi
 carriage return or both; a backslash at the end of a line joins the next one to it, also with blanks behind it, but not
 inside of a raw string; trigraphs are off. `tests/unit/server/test_grading_normal.py` asks it.
 
-A form has no version. One that changes opens another pool for who hands the same source in again, so it stays what it
-is wherever it was right; that is why `==` is two words in it, and two spaces stand where a space keeps two words apart.
+A form has no version, and names of pools have its hash in them: so it stays what it is wherever it was right. That is
+why `==` is two words in it, and two spaces stand where a space keeps two words apart.
 """
 
 from __future__ import annotations
