@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
+from autograder.contract import DeviceKernel
 from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Conversation, Finished
-from autograder.judge.ghost import Record
+from autograder.judge.ghost import Record, device_kernels
 from autograder.judge.stopwatch import Timed
 
 
@@ -30,6 +32,11 @@ class Seen:
     traced: dict[str, Finished] = field(default_factory=dict)
     failed: str = ""
 
+    @property
+    def kernels(self) -> tuple[DeviceKernel, ...]:
+        """What ran on the device, most of its time first."""
+        return device_kernels(self.record, self.traced.values())
+
 
 def look(checker: Checker, runner: Conversation, timed: Sequence[Timed]) -> Seen:
     """One call of every case that is recorded and one that is traced, on inputs whose answer is known.
@@ -37,15 +44,16 @@ def look(checker: Checker, runner: Conversation, timed: Sequence[Timed]) -> Seen
     Not before all cases are timed: what records and traces may leave something behind that costs time.
     """
     seen = Seen()
-    for one in timed:
-        recorded, traced = (_called(checker, runner, one, trace=trace) for trace in (False, True))
-        seen.record.add(recorded)
-        failed = next((checked for checked in (recorded, traced) if not checked.passed), None)
-        if failed:
-            seen.failed = f"{one.case.name}: {failed.message}"
+    for one, trace in product(timed, (False, True)):
+        checked = _called(checker, runner, one, trace=trace)
+        if not trace:
+            seen.record.add(checked)
+        if not checked.passed:
+            # Its runner may be gone: nothing more is asked of it.
+            seen.failed = f"{one.case.name}: {checked.message}"
             break
-        if traced.finished:
-            seen.traced[one.case.name] = traced.finished
+        if trace and checked.finished:
+            seen.traced[one.case.name] = checked.finished
     return seen
 
 

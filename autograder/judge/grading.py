@@ -32,7 +32,6 @@ from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
     CaseResult,
-    DeviceKernel,
     Finding,
     GradeRequest,
     GradeResult,
@@ -153,7 +152,6 @@ class Grading:
         self._lent = ExitStack()
         self._measuring: Measuring | None = None
         self._seen: Seen | None = None
-        self._timed_kernels: tuple[DeviceKernel, ...] = ()
 
     def __enter__(self) -> Self:
         """Runners are started when they are needed."""
@@ -400,8 +398,7 @@ class Grading:
         if not (measurements and self._seen):
             return found
         seen = self._seen
-        self._timed_kernels = ghost.device_kernels(seen.record, seen.traced.values())
-        found += ghost.of_timed_calls(self._assignment, seen.record, self._timed_kernels, seen.failed)
+        found += ghost.of_timed_calls(self._assignment, seen.record, seen.kernels, seen.failed)
         return found + tuple(filter(None, map(ghost.timed_otherwise, measurements)))
 
     def _begin_compiling(self) -> None:
@@ -452,7 +449,7 @@ class Grading:
             remeasure=next((one.remeasure for one in measurements if one.remeasure), ""),
             exclusive_s=self._measuring.exclusive_s if self._measuring else 0.0,
             launches=self._look.record.as_launches(),
-            device_kernels=self._look.kernels or self._timed_kernels,
+            device_kernels=self._look.kernels or (self._seen.kernels if self._seen else ()),
             compiled=tuple(checked.shown for checked in self._compiled.values()),
             requirements=self._requirements or (),
             log=clean(self._log, MAX_LOG_CHARS),

@@ -79,6 +79,11 @@ def too_wide(pairs: Sequence[Pair], clock: str, widest: float) -> bool:
     return high - low > widest * statistics.median(ratios)
 
 
+def far_slower(pairs: Sequence[Pair], clock: str, far: float) -> bool:
+    """Whether the ratio is above `far`."""
+    return statistics.median(_ratios(pairs, clock)) > far
+
+
 def by_clock(pair: Pair, clock: str) -> tuple[float, float]:
     """Submission's and reference's microseconds on the `event` or the `sealed` clock."""
     if clock == "event":
@@ -89,11 +94,6 @@ def by_clock(pair: Pair, clock: str) -> tuple[float, float]:
 def call_us(pairs: Sequence[Pair], clock: str) -> float:
     """How many microseconds a call of the submission takes by one clock: the median, of an even number the upper."""
     return statistics.median_high(by_clock(pair, clock)[0] for pair in pairs)
-
-
-def ratio_of(pairs: Sequence[Pair], clock: str) -> float:
-    """The median of the pairwise submission / reference by one clock."""
-    return statistics.median(_ratios(pairs, clock))
 
 
 def _ratios(pairs: Sequence[Pair], clock: str) -> list[float]:

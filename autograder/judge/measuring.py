@@ -20,7 +20,7 @@ from autograder.judge.conversation import Conversation
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.floor import floor_us
-from autograder.judge.measure import measurement, ratio_of
+from autograder.judge.measure import far_slower, measurement
 from autograder.judge.null import NullExchanges
 from autograder.judge.preparing import Prepared, Preparing
 from autograder.judge.quiet import Quiet
@@ -78,16 +78,14 @@ class Measuring:
 
     def look(self, ours: Conversation, timed: Sequence[Timed]) -> Seen | None:
         """See whose work was timed; not in cases in which it is too slow to be a library's."""
-        wanted = [one for one in timed if not self._is_far(one)]
+        clock, far = self._device.clock, self._rules.far
+        wanted = [one for one in timed if not far_slower(one.pairs, clock, far)]
         if not (wanted and self._rules.looks and self._defences.looks):
             return None
         start = time.monotonic()
         seen = look(self._checker, ours, wanted)
         self.exclusive_s += time.monotonic() - start
         return seen
-
-    def _is_far(self, timed: Timed) -> bool:
-        return ratio_of(timed.pairs, self._device.clock) > self._rules.far
 
     def conclude(self, timed: Timed, lane: Lane, asked: clocks.Asked) -> Measurement:
         """What the samples of one case say, when the submission's runner is gone."""

@@ -12,7 +12,7 @@ from autograder.errors import HarnessError
 from autograder.judge.checking import NO_MEMORY, Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
-from autograder.judge.measure import call_us, ratio_of, timed_pairs, too_wide
+from autograder.judge.measure import call_us, far_slower, timed_pairs, too_wide
 from autograder.judge.preparing import Prepared
 from autograder.judge.problem import Tensors
 from autograder.judge.references import Reference
@@ -109,7 +109,7 @@ class Stopwatch:
 
     def _is_far(self, pairs: tuple[Pair, ...]) -> bool:
         """Whether the submission is so much slower that no more pairs are worth its time."""
-        return ratio_of(pairs, self._device.clock) > self._rules.far
+        return far_slower(pairs, self._device.clock, self._rules.far)
 
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 from sqlalchemy import delete, func, select
 
 from server.comments import rubrics
@@ -468,6 +468,17 @@ def test_a_grade_that_gets_no_answer_disturbs_nobody_who_looks_at_another(watche
     expect(reason).to_have_value("A long reason")
 
 
+def answered_while_writing(page: Page, late: Route, address: str) -> Locator:
+    """Write why, and have the answer that is late come then; the field, which holds what was written."""
+    reason = page.get_by_label("Why", exact=True)
+    reason.fill("A long reason")
+    with page.expect_response(address):
+        late.continue_()
+    page.wait_for_timeout(300)
+    expect(reason).to_have_value("A long reason")
+    return reason
+
+
 def test_a_grade_that_was_asked_for_twice_is_not_put_over_what_somebody_writes(
     watched: Watched, a_stage: Stage
 ) -> None:
@@ -479,12 +490,7 @@ def test_a_grade_that_was_asked_for_twice_is_not_put_over_what_somebody_writes(
     cell.click()
     wait_for(page, asked)
     cell.click()
-    reason = page.get_by_label("Why", exact=True)
-    reason.fill("A long reason")
-    with page.expect_response(address):
-        asked[0].continue_()
-    page.wait_for_timeout(300)
-    expect(reason).to_have_value("A long reason")
+    reason = answered_while_writing(page, asked[0], address)
     expect(reason).to_be_focused()
 
 
@@ -500,12 +506,7 @@ def test_another_grade_that_comes_late_is_not_put_over_what_somebody_writes(watc
     asked = first_hangs(page, address)
     first.click()
     wait_for(page, asked)
-    reason = page.get_by_label("Why", exact=True)
-    reason.fill("A long reason")
-    with page.expect_response(address):
-        asked[0].continue_()
-    page.wait_for_timeout(300)
-    expect(reason).to_have_value("A long reason")
+    reason = answered_while_writing(page, asked[0], address)
     # The reason is about the grade that is there.
     assert title.inner_text() == shown
     reason.fill("")
