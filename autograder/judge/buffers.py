@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -106,15 +106,20 @@ class Snapshot:
 
     def overflow(self) -> tuple[int, int, int]:
         """Guard elements that were changed before the tensor, after it, and between its rows."""
+        return overflows([self])[0]
+
+    def guards(self) -> torch.Tensor:
+        """The same numbers where the memory is, int64, of shape (3,)."""
         spec = self.source.spec
         first = spec.offset // DTYPE_BYTES[spec.dtype]
         last = first + _span(spec.shape, spec.stride)
-        guards = [self._changed(0, first), self._changed(last, None)]
+        before, after = self._changed(0, first).sum(), self._changed(last, None).sum()
+        between = torch.zeros_like(before)
         if last - first > math.prod(spec.shape):
-            guards.append(self._changed(first, last))
-            guards[-1].as_strided(spec.shape, spec.stride, 0).fill_(False)
-        before, after, *between = torch.stack([guard.sum() for guard in guards]).tolist()
-        return before, after, sum(between)
+            padding = self._changed(first, last)
+            padding.as_strided(spec.shape, spec.stride, 0).fill_(False)
+            between = padding.sum()
+        return torch.stack([before, after, between])
 
     def rewritten(self) -> int:
         """How many elements of an input are not what the judge wrote."""
@@ -127,6 +132,14 @@ class Snapshot:
         spec, image = self.source.spec, self.source.image
         wanted = typed(image, spec)[first:last] if image is not None else self.source.filling.guard
         return typed(self.memory, spec)[first:last] != wanted
+
+
+def overflows(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, int]]:
+    """What `Snapshot.overflow` says of each: a device is asked once for all of them."""
+    if not snapshots:
+        return []
+    counts = torch.stack([snapshot.guards() for snapshot in snapshots]).tolist()
+    return [(before, after, between) for before, after, between in counts]
 
 
 class Buffers:

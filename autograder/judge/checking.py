@@ -14,7 +14,7 @@ from autograder.contract import Mismatch, StudentError, Verdict
 from autograder.errors import GpuMemoryError
 from autograder.judge import explain, seeds
 from autograder.judge.blame import MESSAGE, took_the_memory
-from autograder.judge.buffers import Buffers, Snapshot, layout_of, strides_of
+from autograder.judge.buffers import Buffers, Snapshot, layout_of, overflows, strides_of
 from autograder.judge.compare import Comparison, agree, compare, same_bits
 from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.defences import Defences
@@ -147,6 +147,8 @@ class Checker:
             called = runner.call(tensors, scalars, record=record, trace=trace, cold=cold)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+            # Snapshots are the judge's own: while they are looked at, the device clears what is given back.
+            self._buffers.release(tensors)
             return self._taken(case, inputs, called, 2 * size)
         except NO_MEMORY as error:
             return self.no_memory(suspect or runner, 2 * size if suspect in {None, runner} else 0, error)
@@ -312,8 +314,9 @@ class Checker:
 
     def _broken_rules(self, called: Finished) -> Checked | None:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
-        for snapshot in called.snapshots:
-            if self._defences.guard_bands and any(changed := snapshot.overflow()):
+        guarded = called.snapshots if self._defences.guard_bands else ()
+        for snapshot, changed in zip(guarded, overflows(guarded), strict=True):
+            if any(changed):
                 return _overflow(snapshot.source.spec.name, *changed)
         for snapshot in called.snapshots:
             spec = snapshot.source.spec

@@ -3,7 +3,10 @@
 Checking cases is mostly waiting for triton, which compiles on one core what a call launches. A context of the device
 takes its time too, and while a runner waits for that, another one without a device calls the entry with tensors without
 memory, each case in a process of its own (`compile_checks/precompile.py`). What came of it is a pack, as runners of
-one check hand it on: nobody here looks into it, and who has no pack compiles by itself.
+one attempt hand it on: nobody here looks into it, and who has no pack compiles by itself.
+
+A measurement has it too, so that nobody compiles while others wait for the device; it is over, and its runner is gone,
+before anything is timed.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from contextlib import ExitStack
 from autograder.assignment import Assignment, Case
 from autograder.compile_checks.messages import Part, Precompile, Precompiled
 from autograder.compile_checks.targets import LANES
-from autograder.contract import GradeRequest, Lane, Language, Visibility
+from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
 from autograder.errors import ContractError, SandboxError
 from autograder.judge import compiled, memory
 from autograder.judge.compilers import (
@@ -45,7 +48,7 @@ _ENOUGH = 6
 _QUIET_S = 8.0
 """A submission whose cases take longer does not keep the node from getting ready for the next one."""
 _LEFT = 1
-"""A runner of this kind that goes on waiting: the compile checks take one."""
+"""A runner of this kind that goes on waiting in a check: its compile checks take one."""
 
 
 def _target_of(lane: Lane) -> str:
@@ -56,7 +59,8 @@ def _target_of(lane: Lane) -> str:
 def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:
     """Whether there is something to compile ahead, and a runner for it that waits anyway."""
     wanted = request.language is Language.triton and _target_of(request.lane)
-    return bool(wanted) and sandbox.ready(LIMITS, request.language, purpose=Purpose.compile) > _LEFT
+    left = _LEFT if request.work is Work.check else 0
+    return bool(wanted) and sandbox.ready(LIMITS, request.language, purpose=Purpose.compile) > left
 
 
 class Precompiling:
@@ -137,7 +141,7 @@ class Precompiling:
 
 
 class Ahead:
-    """What is compiled ahead in one check.
+    """What is compiled ahead in one attempt.
 
     Meanwhile no container is made to wait, if enough do: importing takes the cores that compiling needs.
     """

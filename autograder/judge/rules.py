@@ -67,7 +67,7 @@ class Rules:
     short_us: float = 100.0
     tolerance: float = 0.02
     widest: float = 0.02
-    brief: tuple[tuple[float, float], ...] = ((60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
+    brief: tuple[tuple[float, float], ...] = ((40.0, 12.0), (60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
     far: float = 100.0
     second_stage: int = 4
     batch_us: float = 10000.0

@@ -56,7 +56,8 @@ class Runners:
         self._packs = {visibility: Packs() for visibility in Visibility}
         self._ahead = Ahead(assignment, request, sandbox)
         self._packed = False
-        # On a processor compiling is short, and what is measured is compiled where it is.
+        # On a processor compiling is short.
+        self._compiles_ahead = request.work is not Work.all and request.lane is not Lane.cpu
         self._hands_on = request.work is Work.check and request.lane is not Lane.cpu
         self._before_s, self._since = self._budget.left_s, time.monotonic()
         self.versions: dict[str, str] = {}
@@ -67,7 +68,7 @@ class Runners:
 
         For hidden ones after the others' results and words are taken, with what those have compiled.
         """
-        if self._hands_on and visibility is Visibility.public:
+        if self._compiles_ahead and visibility is Visibility.public:
             self._ahead.begin(visibility, cases)
         elif self._ahead.is_on:
             self._packs[Visibility.public].seal()
@@ -77,6 +78,10 @@ class Runners:
     def precompiles(self) -> bool:
         """Whether that has begun."""
         return self._ahead.is_on
+
+    def end_precompiling(self) -> None:
+        """End whoever compiles ahead, and wait until it is gone: something will be timed."""
+        self._ahead.close()
 
     def fresh(self, *, others: int = 0, meanwhile: Callable[[], None] | None = None) -> Conversation | Failure:
         """End the present runner and those beside it, start another, and load the submission into it.
@@ -144,7 +149,7 @@ class Runners:
     def alone(self) -> Conversation | Failure:
         """One with none beside it or aside, which compiles by itself."""
         self.close()
-        self._hands_on = False
+        self._hands_on = self._compiles_ahead = False
         # As one that was ahead it may try twice: the driver takes its time to give back the memory of those ended.
         self.start_next()
         return self.fresh()

@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 _KINDS = 8
 """So many kinds are kept, a rung takes three; the one that was asked for longest ago goes first."""
 _FEW = 3
+_COMPILING = 4
+"""Of those that compile: a check takes three, the measurement after it one."""
 _LOOK_S = 2.0
 _REST_S = 10.0
 """After a container that could not be made."""
@@ -161,8 +163,9 @@ class Pool:
         return min(missing, key=lambda kind: (there[kind] - self._awaited[kind]) / self._wanted(kind), default=None)
 
     def _wanted(self, kind: Kind) -> int:
-        many = kind.purpose is Purpose.call and kind.lane is not Lane.cpu
-        return self._size if many else min(self._size, _FEW)
+        if kind.purpose is Purpose.call and kind.lane is not Lane.cpu:
+            return self._size
+        return min(self._size, _COMPILING if kind.purpose is Purpose.compile else _FEW)
 
     def _unwanted(self) -> list[Container]:
         """What waits in vain."""

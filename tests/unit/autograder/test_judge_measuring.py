@@ -21,12 +21,14 @@ from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.measuring import Measuring
 from autograder.judge.null import NullExchanges
 from autograder.judge.preparing import Prepared
 from autograder.judge.references import Reference
 from autograder.judge.rules import GPU as GPU_RULES
 from autograder.judge.rules import HOST as HOST_RULES
 from autograder.judge.rules import Rules
+from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch
 from autograder.judge.turns import Turns
@@ -72,7 +74,7 @@ def test_brief_calls_have_more_pairs_by_the_references_time(
 
 @pytest.mark.parametrize(
     ("call_us", "expected"),
-    [(8.0, 150), (59.9, 150), (60.0, 76), (149.9, 76), (150.0, 32), (999.9, 32), (1000.0, 24), (3200.0, 24)],
+    [(8.0, 300), (39.9, 300), (40.0, 150), (59.9, 150), (60.0, 76), (149.9, 76), (150.0, 32), (999.9, 32), (1000.0, 24), (3200.0, 24)],
 )
 def test_how_many_pairs_a_call_of_that_time_has(call_us: float, expected: int) -> None:
     assert GPU_RULES.first_stage(25, call_us) == expected
@@ -84,6 +86,31 @@ def test_as_many_pairs_begin_with_the_submission_as_with_the_reference(asked: in
     B A) had the whole of what that is worth with an odd number, and half of it with an even one."""
     for call_us in (10.0, 100.0, 500.0, 5000.0):
         assert GPU_RULES.first_stage(asked, call_us) in range(2, 1000, 2)
+
+
+def test_whoever_compiles_ahead_is_gone_before_anything_is_timed(
+    bench: Bench, host: EventHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And does not begin while the reference is prepared: the submission's code must not run beside that."""
+    done: list[str] = []
+
+    def noted(of: type, name: str) -> None:
+        own = getattr(of, name)
+
+        def method(self: object, *arguments: Any, **options: Any) -> Any:
+            done.append(name)
+            return own(self, *arguments, **options)
+
+        monkeypatch.setattr(of, name, method)
+
+    monkeypatch.setattr(Runners, "precompiles", property(lambda _: "precompile" in done))
+    for of, name in (
+        (Measuring, "prepare"), (Runners, "precompile"), (Runners, "fresh"), (Runners, "end_precompiling"),
+        (Measuring, "time"),
+    ):  # fmt: skip
+        noted(of, name)
+    assert measure(bench).verdict is Verdict.passed
+    assert done == ["prepare", "precompile", "fresh", "end_precompiling", "time"]
 
 
 def test_a_submission_that_is_far_slower_has_no_more_pairs_than_the_lane_asks_for(

@@ -447,10 +447,10 @@ def test_whoever_closes_it_ends_the_wait_and_has_nothing_to_close_after_that(mad
 class Given:
     """Runners of a submission, and what each of them was given when it was loaded."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, work: Work = Work.check, compilers: int = 3) -> None:
         self.packs: list[list[bytes]] = []
-        request = dataclasses.replace(asked(""), slug="double", filename="double.py")
-        self.runners = Runners(request, DOUBLE, Waiting(3), ALL_ON, HOST)  # type: ignore[arg-type]
+        request = dataclasses.replace(asked(""), slug="double", filename="double.py", work=work)
+        self.runners = Runners(request, DOUBLE, Waiting(compilers), ALL_ON, HOST)  # type: ignore[arg-type]
 
         def load(_talk: Conversation, _load: Load, packs: Sequence[int] = ()) -> None:
             self.packs.append(sorted(map(text, packs)))
@@ -484,6 +484,19 @@ def test_hidden_sizes_are_told_when_nothing_is_told_to_the_student_any_more(
     begun[1]()
     # The first, the replay, a hidden one, and the tracer, which was late.
     assert given.packs == [[b"public"], [b"public"], [b"hidden", b"public"], [b"public"]]
+    given.runners.close()
+
+
+def test_a_measurement_is_compiled_ahead_by_the_last_one_that_waits_and_hands_nothing_on(
+    made: list[Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No compile checks follow, for which one is left in a check."""
+    given = Given(monkeypatch, Work.measure, compilers=1)
+    given.runners.precompile(Visibility.public, PUBLIC)
+    given.runners.fresh(meanwhile=made[0].may.set)
+    given.runners.end_precompiling()
+    given.runners.pack()
+    assert (given.packs, made[0].ended.is_set(), given.runners.precompiles) == ([[b"public"]], True, False)
     given.runners.close()
 
 

@@ -440,28 +440,28 @@ def test_a_pool_keeps_more_of_what_makes_calls_on_a_gpu() -> None:
     make = Maker()
     pool = Pool(make, 5)
     on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
-    for one in (on_a_gpu, kind(2), dataclasses.replace(kind(3), purpose=Purpose.read)):
+    reads, compiles = (dataclasses.replace(kind(3), purpose=one) for one in (Purpose.read, Purpose.compile))
+    for one in (on_a_gpu, kind(2), reads, compiles):
         pool.expect(one)
-    until(lambda: len(pool.waiting()) == 11)
-    assert Counter(cast("Fake", one).kind for one in pool.waiting()) == {on_a_gpu: 5, kind(2): 3} | {
-        dataclasses.replace(kind(3), purpose=Purpose.read): 3
-    }
+    until(lambda: len(pool.waiting()) == 15)
+    kept = Counter(cast("Fake", one).kind for one in pool.waiting())
+    assert kept == {on_a_gpu: 5, kind(2): 3, reads: 3, compiles: 4}
     assert [pool.ready(on_a_gpu), pool.ready(kind(2)), pool.ready(kind(9))] == [5, 3, 0]
     pool.close()
 
 
 def test_a_pool_first_makes_what_lacks_the_largest_part() -> None:
-    """A check takes six of what makes calls and three of what compiles: neither has to wait for the other."""
+    """A check takes six of what makes calls and three of what compiles, and a measurement one more: neither has to wait for the other."""
     make = Slow()
     pool = Pool(make, 8, keepers=1)
     on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
     for one in (on_a_gpu, dataclasses.replace(kind(2), purpose=Purpose.compile)):
         pool.expect(one)
     make.go_on.release(30)
-    until(lambda: len(pool.waiting()) == 11)
+    until(lambda: len(pool.waiting()) == 12)
     pool.close()
-    first = [one.kind for one in make.made[:7]]
-    assert (first.count(on_a_gpu), len(first)) == (5, 7)
+    first = [one.kind for one in make.made[:6]]
+    assert (first.count(on_a_gpu), len(first)) == (4, 6)
 
 
 def test_containers_that_wait_are_ready_as_far_as_memory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
