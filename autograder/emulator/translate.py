@@ -19,15 +19,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+_SPLICE = r"\\[ \t\f\v\0]*\n"
+"""What joins the next line to this one. g++ takes it as such with blanks in it too, and warns."""
+_ESCAPED = rf"\\(?:{_SPLICE})*+[^\n]"
+"""A backslash and its character, which may stand on the next line."""
 _TOKEN = re.compile(
-    r"""
+    rf"""
       (?P<directive>
         ^ (?: [ \t] | /\*.*?\*/ )*+ \#
-        (?: "(?:[^"\\\n]|\\.)*+" | /\*.*?\*/ | [^\n\\/] | \\\n | \\. | /(?![/*]) )*+
+        (?: "(?:[^"\\\n]|{_SPLICE}|{_ESCAPED})*+" | /\*.*?\*/ | [^\n\\/] | {_SPLICE} | {_ESCAPED} | /(?![/*]) )*+
       )
-    | (?P<comment> //(?:[^\n\\]|\\.|\\\n)* | /\*.*?\*/ )
-    | (?P<raw> (?:u8|[uUL])?R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)" )
-    | (?P<text> (?:u8|[uUL])?"(?:[^"\\\n]|\\.)*" | (?:u8|[uUL])?'(?:[^'\\\n]|\\.)*' )
+    | (?P<comment> //(?:[^\n\\]|{_SPLICE}|\\)*+ | /\*.*?\*/ )
+    | (?P<raw> (?:u8|[uUL])?R"(?P<mark>[^\s()\\]{{0,16}})\(.*?\)(?P=mark)" )
+    | (?P<text> (?:u8|[uUL])?(?: "(?:[^"\\\n]|{_SPLICE}|{_ESCAPED})*+" | '(?:[^'\\\n]|{_SPLICE}|{_ESCAPED})*+' ) )
     | (?P<word> [A-Za-z_]\w* )
     | (?P<number> \.?\d(?:[eEpP][+-]|'?[\w.])* )
     | (?P<launch> <<< | >>> )
@@ -66,7 +70,7 @@ REFUSED_HEADERS: Mapping[str, str] = {
 MACRO = "CUDA_EMULATOR"
 """Defined where the emulator compiles."""
 
-_BETWEEN_WORDS = re.compile(r"/\*.*?\*/|\\\n", re.DOTALL)
+_BETWEEN_WORDS = re.compile(rf"/\*.*?\*/|{_SPLICE}", re.DOTALL)
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
 
 
@@ -98,13 +102,14 @@ class Token:
 
 
 def translate(source: str) -> str:
-    """C++ that g++ compiles with the emulator's headers; every line keeps its number.
+    """C++ that g++ compiles with the emulator's headers; every line keeps its number, and ends with a line feed.
 
     Raises:
         UnsupportedError: it needs something that only a GPU has.
         MalformedError: a launch or a shared variable that cannot be read.
     """
-    tokens = list(_tokens(source))
+    # To g++ a carriage return ends a line too, also one behind a backslash.
+    tokens = list(_tokens(source.replace("\r\n", "\n").replace("\r", "\n")))
     for token in _for_the_emulator(tokens):
         _refuse(token)
     return "".join(_Rewriter(tokens).rewritten())

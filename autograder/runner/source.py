@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import linecache
 import re
 import sys
@@ -22,7 +23,9 @@ def execute(load: Load) -> ModuleType:
     name = re.sub(r"\W", "_", load.filename.rpartition("/")[2].removesuffix(".py")) or "submission"
     module = ModuleType(f"submission_{name}" if name in sys.modules or name[0].isdigit() else name)
     module.__file__ = load.filename
-    lines = load.source.splitlines(keepends=True)
+    # Lines end where they end for the compiler. `str.splitlines` knows more ends, such as a form feed: Triton takes
+    # a kernel's text by its line's number, and could then find it in a comment.
+    lines = io.StringIO(load.source, newline=None).readlines()
     # No modification time: `linecache` then never looks for the file.
     linecache.cache[load.filename] = (len(load.source), None, lines, load.filename)
     sys.modules[module.__name__] = module

@@ -57,8 +57,9 @@ without spelling them. It is no wall: whoever finds another way has a hole to re
 
 
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Python compiles none of them as the end of a line, and a runner splits lines there: Triton, which takes a kernel's
-text by the number of its line, may find another one, and be it in a comment."""
+"""Python compiles none of them as the end of a line, and runners split lines there until they were made to count as it
+does (`autograder/runner/source.py`): Triton, which takes a kernel's text by the number of its line, found another one,
+and be it in a comment. Nodes of an older release still do."""
 
 
 def _python(text: str) -> str:

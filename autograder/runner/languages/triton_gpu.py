@@ -14,9 +14,10 @@ from autograder.runner.gpu import GpuMemory
 SCRATCH_BYTES = 256 * 2**20
 """Written before every call: several times any L2 cache."""
 
-COVERS = 4
-"""How often it is written: a quarter of a millisecond in which the host queues the call. What launches by way of Python
-takes 50 to 150 µs for that, and the device would wait for it while the event clock runs."""
+COVERS = 8
+"""How often it is written: half a millisecond in which the host queues the call. What launches by way of Python takes
+50 to 150 µs for that, up to 450 on a core that somebody else works on, and the device would wait for it while the event
+clock runs."""
 
 
 class TritonGpuLoader(GpuMemory):

@@ -35,9 +35,10 @@ class DockerConfig:
 
     Attributes:
         image: name, digest or id; it is resolved to its id once, and only that is used.
-        pool: how many containers that make calls on a GPU wait with their imports done; at most four of those that compile
-            do, and three of any other kind. A check takes four, one for compiling and one for reading machine code, and
-            up to six more if they wait; a measurement one, and one that compiles if it waits. 0 for none; by default half as many as there are cores, three to eight.
+        pool: how many containers that make calls on a GPU wait with their imports done; at most four of those that
+            compile do, and three of any other kind. A check takes four, one for compiling and one for reading machine
+            code, and up to six more if they wait; a measurement one, and one that compiles if it waits. 0 for none; by
+            default half as many as there are cores, three to eight.
         cores: who is kept where; where nobody is, what the machine suggests (`cores.by_the_machine`).
         gpu: how the GPU gets in.
         driver: folder of the driver's libraries, mounted where the image has none of its own.

@@ -74,7 +74,18 @@ def test_brief_calls_have_more_pairs_by_the_references_time(
 
 @pytest.mark.parametrize(
     ("call_us", "expected"),
-    [(8.0, 300), (39.9, 300), (40.0, 150), (59.9, 150), (60.0, 76), (149.9, 76), (150.0, 32), (999.9, 32), (1000.0, 24), (3200.0, 24)],
+    [
+        (8.0, 300),
+        (39.9, 300),
+        (40.0, 150),
+        (59.9, 150),
+        (60.0, 76),
+        (149.9, 76),
+        (150.0, 32),
+        (999.9, 32),
+        (1000.0, 24),
+        (3200.0, 24),
+    ],
 )
 def test_how_many_pairs_a_call_of_that_time_has(call_us: float, expected: int) -> None:
     assert GPU_RULES.first_stage(25, call_us) == expected

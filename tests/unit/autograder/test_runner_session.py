@@ -173,6 +173,58 @@ def test_a_ghost_does_nothing_while_host_code_runs(talk: Talk) -> None:
     assert not np.isnan(out.view).any()
 
 
+# --- a kernel's text -------------------------------------------------------------------------------------------------
+
+
+OWN = """\
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, 2 * x, mask=offsets < n)
+"""
+HIDDEN = "def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr): tl.store(out_ptr + tl.arange(0, BLOCK), 7.0)"
+AROUND = f"""\
+# COMMENT
+import inspect
+import triton
+import triton.language as tl
+
+{OWN}
+def run(x, out, mode):
+    if mode:
+        raise ValueError(inspect.getsource(kernel.fn))
+    n = x.numel()
+    kernel[(triton.cdiv(n, 128),)](x, out, n, BLOCK=128)
+"""
+
+
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_a_kernels_text_is_its_own_and_not_a_comments(talk: Talk, end: str) -> None:
+    """Triton and `inspect` take it by its line's number, which counts only what ends a line to Python."""
+    begin = AROUND[: AROUND.index(OWN)].count("\n")
+    # Were these ends of lines, the comment's kernel would stand where the real one does.
+    source = AROUND.replace("COMMENT", end * begin + HIDDEN)
+    loaded = talk.load(source, "run", ("x", "out", "mode"))
+    assert loaded == protocol.Loaded("(x, out, mode)")
+    x, out = tensors()
+    assert isinstance(talk.call(x, out, mode=0), protocol.Returned)
+    np.testing.assert_array_equal(out.view, 2 * x.values)
+    raised = talk.call(x, out, mode=1)
+    assert raised.message == OWN
+    # The report shows the line that `linecache` gives.
+    assert raised.frames[-1].code == "raise ValueError(inspect.getsource(kernel.fn))"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_kernels_text_is_found_whatever_ends_lines(talk: Talk, end: str) -> None:
+    assert isinstance(talk.load(AROUND.replace("\n", end), "run", ("x", "out", "mode")), protocol.Loaded)
+    x, out = tensors()
+    assert isinstance(talk.call(x, out, mode=0), protocol.Returned)
+    np.testing.assert_array_equal(out.view, 2 * x.values)
+    assert talk.call(x, out, mode=1).frames[-1].code == "raise ValueError(inspect.getsource(kernel.fn))"
+
+
 # --- what the interpreter would compute wrongly ----------------------------------------------------------------------
 
 

@@ -451,7 +451,7 @@ def test_a_pool_keeps_more_of_what_makes_calls_on_a_gpu() -> None:
 
 
 def test_a_pool_first_makes_what_lacks_the_largest_part() -> None:
-    """A check takes six of what makes calls and three of what compiles, and a measurement one more: neither has to wait for the other."""
+    """A check takes six of what makes calls, three of what compiles, a measurement one of each: nobody waits."""
     make = Slow()
     pool = Pool(make, 8, keepers=1)
     on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)

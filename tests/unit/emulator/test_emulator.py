@@ -909,6 +909,8 @@ PTX = 'asm("trap;");\n'
         # Nor does it matter where on its line a directive begins, or whether its line is continued.
         (f"int a;\n  #ifndef CUDA_EMULATOR\n{PTX}\n\t# endif\n{PTX}", 6),
         (f"#ifndef \\\n CUDA_EMULATOR\n{PTX}#end\\\nif\n{PTX}", 6),
+        (f"#ifndef \\ \t\n CUDA_EMULATOR\n{PTX}#end\\\v\f\nif\n{PTX}", 6),
+        (f"#ifndef \\\r\n CUDA_EMULATOR\r\n{PTX}#end\\ \r\nif\r\n{PTX}", 6),
         # No comment begins in a string.
         (f'#define A "/*"\n{PTX}#define B "*/"\n', 2),
     ],
@@ -920,6 +922,48 @@ def test_what_a_file_keeps_for_gpus_is_not_refused(source: str, line: int) -> No
     except UnsupportedError as error:
         found = error.line
     assert found == line
+
+
+@pytest.mark.parametrize(
+    "splice", ["\\\n", "\\ \n", "\\ \t\v\f\n", "\\\0\n", "\\\\\n", "\\\r\n", "\\ \r\n", "\\\r"], ids=repr
+)
+def test_a_kernel_in_a_comment_that_goes_on_is_no_code(tmp_path, prepared, splice):
+    hidden = '__global__ void k(float* a) { asm("trap;"); a[0] = 2; }'
+    source = f"""// The old one: {splice}{hidden}
+        __global__ void k(float* a) {{ a[0] = 1; }}
+        extern "C" void go(float* a) {{ k<<<1, 1>>>(a); }}
+        """
+    # What is a comment's stays as it is, on its line.
+    assert translate(source).split("\n")[1] == hidden
+    a = torch.zeros(1)
+    # To g++ it would be a second one.
+    assert Kernel(source, tmp_path, prepared)(a) == ""
+    assert a.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (f"// a \\ b\n{PTX}", 2),
+        (f"// a \\b \n{PTX}", 2),
+        (f"// a \\ \n\n{PTX}", 3),
+        (f"// a \\\r\r\n{PTX}", 3),
+        (f"// a\r{PTX}", 2),
+        (f"// a\r\n{PTX}", 2),
+        # Strings and preprocessor lines go on as comments do.
+        (f'const char* a = "\\ \nasm";\n{PTX}', 3),
+        (f'const char* a = "\\\r\nasm";\r\n{PTX}', 3),
+        (f'const char* a = "\\\\ \nasm";\n{PTX}', 3),
+        (f"const char a = '\\ \na';\n{PTX}", 3),
+        (f"#define A \\ \n {PTX}{PTX}", 3),
+        (f"#define A \\\r\n {PTX}{PTX}", 3),
+        # A raw string needs no splice, and a backslash is one of its characters.
+        (f'const char* a = R"(\\ \n)";\n{PTX}', 3),
+    ],
+)
+def test_a_line_goes_on_where_it_does_for_the_compiler(source: str, line: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"line {line}: inline PTX"):
+        translate(source)
 
 
 def test_a_file_with_a_branch_for_gpus_runs_the_other_one(tmp_path, prepared):
