@@ -186,15 +186,15 @@ class Grading:
         measurements = self._measure() if measures and self._goes_on() else ()
         findings = self._findings_of(measurements)
         if checks and self._results.none_failed():
+            if self._goes_on() or self._is_compiled():
+                # Nothing is to be said of the cases any more: a student need not wait for whoever looks at the kernel.
+                self._phases.enter(Phase.profiling)
             # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave, nor
             # be told by one that was beside them and looked.
             self._look.wait()
             self._runners.close()
             self._begin_compiling()
-            if self._compilation is not None:
-                self._phases.enter(Phase.profiling)
         if checks and self._goes_on():
-            self._phases.enter(Phase.profiling)
             findings = together(self._look.findings(), findings)
         self._finish_compiling()
         return self._report(measurements=measurements, findings=findings)
@@ -405,10 +405,13 @@ class Grading:
 
     def _begin_compiling(self) -> None:
         """Have what is launched compiled for devices that may not be there, while something else is done."""
-        wanted = self._assignment.compile_for and self._request.language in compiled.LANGUAGES
-        if wanted and self._compilation is None:
+        if self._is_compiled() and self._compilation is None:
             compilation = compiled.Compilation(self._assignment, self._request, self._sandbox)
             self._compilation = self._lent.enter_context(compilation)
+
+    def _is_compiled(self) -> bool:
+        """Whether the rung wants to see what the source becomes elsewhere."""
+        return bool(self._assignment.compile_for) and self._request.language in compiled.LANGUAGES
 
     def _finish_compiling(self) -> None:
         """Hold what came of it against the rung's requirements."""

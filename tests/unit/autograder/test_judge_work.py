@@ -21,6 +21,7 @@ from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.failure import Failure
 from autograder.judge.grading import Grading
+from autograder.judge.look import Look
 from autograder.protocol import Load
 from autograder.sandbox import Runner
 
@@ -72,6 +73,22 @@ def test_a_check_meets_the_hidden_cases_and_looks_for_the_kernel_and_times_nothi
     assert FindingKind.no_kernel in {finding.kind for finding in result.findings}
     assert result.measurements == ()
     assert result.explanation == "All 5 cases passed, 2 of them hidden."
+
+
+def test_all_cases_are_said_to_have_passed_before_anybody_waits_for_the_look(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU's lane replay and tracer are at work until later, and a student waits for the cases."""
+    heard: list[list[Phase]] = []
+    real = Look.wait
+
+    def wait(self: Look) -> None:
+        heard.append([event.phase.phase for event in bench.events if event.phase])
+        real(self)
+
+    monkeypatch.setattr(Look, "wait", wait)
+    assert bench.grade(GOOD, work=Work.check).verdict is Verdict.passed
+    assert heard == [[Phase.preparing, Phase.compiling, Phase.checking, Phase.profiling]]
 
 
 def test_measuring_runs_the_ranked_cases_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
