@@ -43,7 +43,7 @@ from autograder.runner.languages.cuda_library import Library  # noqa: E402
 
 Call = Callable[[], object]
 COLD_BYTES = 2**28
-COVERS = 4
+COVERS = 8
 """How often they are written: time in which the host queues a launch by way of Python, as in the judge's own clock."""
 BESIDE = ("torch", "copy of as many bytes")
 """What speeds are put beside."""

@@ -101,6 +101,7 @@ class Precompile:
         source_bytes: of the source, UTF-8, in the first descriptor; the second is room for the pack (`runner.pack`),
             all others are packs of what need not be compiled again.
         budget_s: what is not compiled by then is left out.
+        is_timed: what launches a kernel is built as triton builds it.
     """
 
     source_bytes: int
@@ -109,6 +110,7 @@ class Precompile:
     arguments: tuple[str, ...]
     part: Part
     budget_s: float
+    is_timed: bool = False
 
 
 @dataclass(frozen=True)

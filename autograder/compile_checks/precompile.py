@@ -79,7 +79,8 @@ def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -
     cases = request.part.cases
     count = min(len(cases), _EACH * len(os.sched_getaffinity(0)))
     _compile_each_once(firsts, launchers)
-    _optimise_no_launcher()
+    if not request.is_timed:
+        _optimise_no_launcher()
     _all_called(load, [cases[first::count] for first in range(count)], launchers, deadline)
     with suppress(Exception):
         pack.pack(folder, room, unpacked)

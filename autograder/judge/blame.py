@@ -29,6 +29,8 @@ def took_the_memory(device: Device, suspect: Conversation, lent_bytes: int) -> b
     Args:
         lent_bytes: of the judge's memory that was shared with it, and is still mapped there.
     """
+    # What the judge itself has just given back is free when it is cleared, and must not be taken for the suspect's.
+    device.quiet()
     before = device.free_bytes()
     suspect.close()
     allowed = device.memory_bytes * ALLOWED_SHARE + lent_bytes

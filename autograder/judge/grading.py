@@ -201,15 +201,22 @@ class Grading:
 
     def _first_runner(self) -> Conversation | Failure:
         """Where kernels are compiled ahead, all that are dealt cases take their context while the first one waits."""
-        if self._may_begin_ahead() or self._measuring is not None:
+        if self._measuring is not None:
+            return self._first_timed_runner()
+        if self._may_begin_ahead():
             self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
         if not self._runners.precompiles:
             return self._runners.fresh(others=self._others(Visibility.public))
         runner = self._runners.fresh(others=self._others(Visibility.public), meanwhile=self._begin_those_that_wait)
-        if self._measuring is not None:
-            self._runners.end_precompiling()
         # It was not the only one that loads and has memory of the device.
         return self._alone() if isinstance(runner, Failure) and runner.verdict in SHARED else runner
+
+    def _first_timed_runner(self) -> Conversation | Failure:
+        """The only one that loads. Late in that, it is not loaded again: each process has a pace of its own to draw."""
+        self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
+        runner = self._runners.fresh()
+        self._runners.end_precompiling()
+        return runner
 
     def _begin_those_that_wait(self) -> None:
         """Begin those of the hidden cases, so far as they wait; what cannot start now comes later.

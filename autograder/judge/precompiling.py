@@ -5,8 +5,8 @@ takes its time too, and while a runner waits for that, another one without a dev
 memory, each case in a process of its own (`compile_checks/precompile.py`). What came of it is a pack, as runners of
 one attempt hand it on: nobody here looks into it, and who has no pack compiles by itself.
 
-A measurement has it too, so that nobody compiles while others wait for the device; it is over, and its runner is gone,
-before anything is timed.
+A measurement has it too, while its runner takes a context. It is over, and who compiled is gone, before anything is
+timed.
 """
 
 from __future__ import annotations
@@ -86,6 +86,7 @@ class Precompiling:
         self._has_packed = False
         self._over = threading.Event()
         self._given_up = threading.Event()
+        self._unended: SandboxError | None = None
         self._thread = threading.Thread(target=self._work, args=(tuple(cases), packs), name="precompiling")
         self._thread.start()
 
@@ -108,6 +109,16 @@ class Precompiling:
         if (packed := self.pack()) is not None:
             os.close(packed)
 
+    def gone(self) -> None:
+        """Make sure that its runner does not run any more.
+
+        Raises:
+            SandboxError: it could not be ended.
+        """
+        self.close()
+        if self._unended is not None:
+            raise self._unended
+
     def _work(self, cases: tuple[Case, ...], packs: Sequence[int]) -> None:
         with ExitStack() as last:  # From the last line to the first, whatever fails.
             try:
@@ -124,7 +135,7 @@ class Precompiling:
         room = memory.of_fixed_size("pack", PACK_BYTES)
         last.callback(os.close, room)
         runner = self._sandbox.start(LIMITS, self._request.language, side=Side.untimed, purpose=Purpose.compile)
-        last.callback(_end, runner)
+        last.callback(self._end, runner)
         deadline = time.monotonic() + BUDGET_S + _PACKING_S
         ask_with_source(runner, self._request, self._question(cases), [room, *packs])
         packet = packet_of(runner, deadline, BUDGET_S + _PACKING_S, self._given_up.is_set)
@@ -132,12 +143,20 @@ class Precompiling:
         self._packed = os.dup(room)
         self._has_packed = True
 
+    def _end(self, runner: Runner) -> None:
+        try:
+            runner.close()
+        except SandboxError as error:
+            logger.warning("a runner that compiled ahead could not be ended: %s", error)
+            self._unended = error
+
     def _question(self, cases: tuple[Case, ...]) -> Precompile:
         request, assignment = self._request, self._assignment
         dry = tuple(compiled.dry_case(case, assignment) for case in cases)
         part = Part(_target_of(request.lane), dry)
         size = len(source_of(request))
-        return Precompile(size, request.filename, assignment.entry, arguments_of(assignment), part, BUDGET_S)
+        is_timed = request.work is Work.measure
+        return Precompile(size, request.filename, assignment.entry, arguments_of(assignment), part, BUDGET_S, is_timed)
 
 
 class Ahead:
@@ -190,6 +209,16 @@ class Ahead:
         self._loud.cancel()
         self._quiet.close()
 
+    def gone(self) -> None:
+        """End what is begun, and make sure that none of it runs any more.
+
+        Raises:
+            SandboxError: a runner could not be ended.
+        """
+        self.close()
+        for begun in self._begun.values():
+            begun.gone()
+
     def close(self) -> None:
         """End what is begun; whoever waits for it has nothing."""
         self._is_on = False
@@ -205,10 +234,3 @@ class Ahead:
         assignment, request = self._assignment, self._request
         ready = self._sandbox.ready(limits_of(assignment, request.lane), request.language, request.lane)
         return ready >= _ENOUGH
-
-
-def _end(runner: Runner) -> None:
-    try:
-        runner.close()
-    except SandboxError as error:
-        logger.warning("a runner that compiled ahead could not be ended: %s", error)

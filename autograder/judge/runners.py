@@ -80,8 +80,12 @@ class Runners:
         return self._ahead.is_on
 
     def end_precompiling(self) -> None:
-        """End whoever compiles ahead, and wait until it is gone: something will be timed."""
-        self._ahead.close()
+        """End whoever compiles ahead, and wait until it is gone: something will be timed.
+
+        Raises:
+            SandboxError: it could not be ended.
+        """
+        self._ahead.gone()
 
     def fresh(self, *, others: int = 0, meanwhile: Callable[[], None] | None = None) -> Conversation | Failure:
         """End the present runner and those beside it, start another, and load the submission into it.

@@ -221,8 +221,18 @@ def test_every_setting_of_the_server_can_be_given() -> None:
         assert f'{name}: {{file: "${{LADDER_SITE:-./deploy/site}}/{name}"}}' in text
 
 
-@pytest.mark.parametrize(("port", "shown"), [("443", ""), ("8443", ":8443")])
-def test_plain_http_is_sent_to_the_port_that_https_has(tmp_path: Path, port: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://ladder.example", ""),
+        ("https://ladder.example:443/", ""),
+        ("https://ladder.example:8443", ":8443"),
+        ("https://ladder.example:8443/a:b", ":8443"),
+        ("https://[::1]", ""),
+        ("https://[::1]:8443", ":8443"),
+    ],
+)
+def test_plain_http_is_sent_to_the_port_that_https_has(tmp_path: Path, url: str, shown: str) -> None:
     """nginx is a stub: what it would read is read here."""
     plain = (ROOT / "deploy" / "nginx.conf").read_text().split("listen 8080;")[1].split("server {")[0]
     # Of what a client sends, the host without its port and the path, and no more.
@@ -233,14 +243,14 @@ def test_plain_http_is_sent_to_the_port_that_https_has(tmp_path: Path, port: str
     stub.chmod(0o755)
     script = tmp_path / "proxy.sh"
     script.write_text((ROOT / "deploy" / "proxy.sh").read_text().replace("/tmp/", f"{tmp_path}/"))
-    run("sh", str(script), env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LADDER_HTTPS_PORT": port})
+    run("sh", str(script), env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LADDER_PUBLIC_URL": url})
     assert (tmp_path / "https_port.conf").read_text() == f'set $https_port "{shown}";\n'
     assert (tmp_path / "called").read_text() == "-c /etc/ladder/nginx.conf -g daemon off;\n"
 
 
-def test_the_proxy_knows_the_port_that_is_published() -> None:
+def test_the_proxy_knows_the_address_that_is_published() -> None:
     proxy = _compose().split("\n  proxy:")[1].split("\n\n")[0]
-    assert 'LADDER_HTTPS_PORT: "${LADDER_HTTPS_PORT:-443}"' in proxy
+    assert 'environment: {LADDER_PUBLIC_URL: "${LADDER_PUBLIC_URL:?' in proxy
     assert '- "${LADDER_HTTPS_PORT:-443}:8443"' in proxy
     assert "entrypoint: [sh, /etc/ladder/proxy.sh]" in proxy
     assert '- "./deploy/proxy.sh:/etc/ladder/proxy.sh:ro"' in proxy

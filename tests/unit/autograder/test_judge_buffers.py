@@ -14,7 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.assignment import DTYPE_BYTES, Case, Layout, load_assignment
-from autograder.judge.buffers import GUARD_BYTES, Buffers, SharedTensor, draw_filling, elements, layout_of, typed
+from autograder.judge.buffers import (
+    GUARD_BYTES,
+    Buffers,
+    SharedTensor,
+    draw_filling,
+    elements,
+    layout_of,
+    overflows,
+    typed,
+)
 from autograder.judge.defences import ALL_ON
 from autograder.judge.problem import dtype_of
 from autograder.judge.slabs import Part
@@ -84,6 +93,14 @@ def test_a_write_outside_is_found_and_placed(tensors: tuple[SharedTensor, ...], 
     place = {"before": first - 1, "after": last + 1, "far_before": 0, "far_after": flat.numel() - 1}[where]
     flat[place] = 1.0
     assert one.snapshot().overflow() == ((0, 1, 0) if "after" in where else (1, 0, 0))
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_of_several_that_are_looked_at_together_each_has_its_own(tensors: tuple[SharedTensor, ...], which: int) -> None:
+    theirs(tensors[which])[0] ^= 1
+    found = overflows([tensor.snapshot() for tensor in tensors])
+    assert found == [(int(number == which), 0, 0) for number in range(3)]
+    assert overflows([]) == []
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["input", "output"])

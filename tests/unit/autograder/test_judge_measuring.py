@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -19,7 +19,8 @@ from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor
 from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
-from autograder.judge.conversation import Conversation
+from autograder.judge.conversation import Conversation, Finished
+from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
 from autograder.judge.measuring import Measuring
 from autograder.judge.null import NullExchanges
@@ -32,6 +33,7 @@ from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch
 from autograder.judge.turns import Turns
+from autograder.protocol import Load
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
@@ -114,7 +116,6 @@ def test_whoever_compiles_ahead_is_gone_before_anything_is_timed(
 
         monkeypatch.setattr(of, name, method)
 
-    monkeypatch.setattr(Runners, "precompiles", property(lambda _: "precompile" in done))
     for of, name in (
         (Measuring, "prepare"), (Runners, "precompile"), (Runners, "fresh"), (Runners, "end_precompiling"),
         (Measuring, "time"),
@@ -122,6 +123,47 @@ def test_whoever_compiles_ahead_is_gone_before_anything_is_timed(
         noted(of, name)
     assert measure(bench).verdict is Verdict.passed
     assert done == ["prepare", "precompile", "fresh", "end_precompiling", "time"]
+
+
+def test_who_does_not_load_in_time_is_not_loaded_again(
+    bench: Bench, host: EventHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a source times itself when it is loaded, and is late where its process has a slow pace."""
+    mine, loaded = kernel(), 0
+    real = Conversation.load
+
+    def load(talk: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+        nonlocal loaded
+        if load.source != mine:
+            return real(talk, load, packs)
+        loaded += 1
+        return out_of_time("loading", 1.0)
+
+    monkeypatch.setattr(Conversation, "load", load)
+    monkeypatch.setattr(Runners, "precompiles", property(lambda _: True))
+    assert measure(bench, mine).verdict is Verdict.time_limit
+    assert loaded == 1
+
+
+def test_memory_is_given_back_before_what_it_held_is_looked_at(
+    bench: Bench, host: EventHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The device clears it meanwhile; and it is given back once, whatever is found."""
+    done: list[str] = []
+    close, look = HostMemory.close, Checker._broken_rules
+
+    def closing(memory: HostMemory) -> None:
+        done.append("close" if memory.descriptor >= 0 else "again")
+        close(memory)
+
+    def looking(checker: Checker, called: Finished) -> Checked | None:
+        done.append("look")
+        return look(checker, called)
+
+    monkeypatch.setattr(HostMemory, "close", closing)
+    monkeypatch.setattr(Checker, "_broken_rules", looking)
+    assert measure(bench).verdict is Verdict.passed
+    assert done[:7] == ["close"] * 3 + ["look"] + ["again"] * 3
 
 
 def test_a_submission_that_is_far_slower_has_no_more_pairs_than_the_lane_asks_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import os
+import socket
 import tarfile
 import threading
 import time
@@ -256,6 +257,42 @@ def test_whoever_ends_it_does_not_wait(sandbox: ProcessSandbox) -> None:
     assert begun.pack() is None
 
 
+class Undying:
+    """A runner that has nothing to say and cannot be ended."""
+
+    def __init__(self) -> None:
+        self.channel, self._far = socket.socketpair()
+
+    def thaw(self) -> None:
+        """It was never stopped."""
+
+    def poll(self) -> None:
+        """It lives."""
+
+    def close(self) -> None:
+        self.channel.close()
+        self._far.close()
+        raise SandboxError("it cannot be killed")
+
+
+def test_a_runner_that_cannot_be_ended_is_told_of_to_whoever_asks() -> None:
+    class Giving:
+        def start(self, *_: object, **__: object) -> Undying:
+            return Undying()
+
+    begun = Precompiling(VECTOR_ADD, asked(""), Giving(), MANY[:1])  # type: ignore[arg-type]
+    begun.close()
+    with pytest.raises(SandboxError, match="cannot be killed"):
+        begun.gone()
+
+
+@pytest.mark.parametrize("work", [Work.check, Work.measure])
+def test_what_launches_a_timed_kernel_is_optimised(work: Work) -> None:
+    begun = Precompiling.__new__(Precompiling)
+    begun._request, begun._assignment = dataclasses.replace(asked(""), work=work), VECTOR_ADD
+    assert begun._question(tuple(MANY[:1])).is_timed == (work is Work.measure)
+
+
 def test_none_that_starts_is_no_pack() -> None:
     class Broken:
         def start(self, *_: object, **__: object) -> None:
@@ -306,7 +343,7 @@ class Scripted:
         for one in packs:
             os.close(one)
         self.may, self.waits, self.ended = threading.Event(), threading.Event(), threading.Event()
-        self.failed = False
+        self.failed = self.stays = False
         self._taken = False
         self.made.append(self)
 
@@ -323,6 +360,11 @@ class Scripted:
     def close(self) -> None:
         self.ended.set()
         self.may.set()
+
+    def gone(self) -> None:
+        assert self.ended.is_set()
+        if self.stays:
+            raise SandboxError("it cannot be killed")
 
 
 @pytest.fixture
@@ -497,6 +539,19 @@ def test_a_measurement_is_compiled_ahead_by_the_last_one_that_waits_and_hands_no
     given.runners.end_precompiling()
     given.runners.pack()
     assert (given.packs, made[0].ended.is_set(), given.runners.precompiles) == ([[b"public"]], True, False)
+    given.runners.close()
+
+
+def test_who_cannot_be_ended_is_nobody_beside_whom_something_is_timed(
+    made: list[Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = Given(monkeypatch, Work.measure)
+    given.runners.precompile(Visibility.public, PUBLIC)
+    made[0].stays = True
+    made[0].may.set()
+    given.runners.fresh()
+    with pytest.raises(SandboxError, match="cannot be killed"):
+        given.runners.end_precompiling()
     given.runners.close()
 
 
