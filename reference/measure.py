@@ -40,11 +40,9 @@ from autograder.protocol import Load  # noqa: E402
 from autograder.runner.languages import cuda_entry, nvcc  # noqa: E402
 from autograder.runner.languages.cuda import CudaLoader  # noqa: E402
 from autograder.runner.languages.cuda_library import Library  # noqa: E402
+from autograder.runner.languages.triton_gpu import COVERS, SCRATCH_BYTES  # noqa: E402
 
 Call = Callable[[], object]
-COLD_BYTES = 2**28
-COVERS = 8
-"""How often they are written: time in which the host queues a launch by way of Python, as in the judge's own clock."""
 BESIDE = ("torch", "copy of as many bytes")
 """What speeds are put beside."""
 
@@ -78,7 +76,7 @@ def interpreter_ms(call: Call) -> float:
 
 def device_ms(calls: Mapping[str, Call]) -> dict[str, float]:
     """The median time of 30 rounds on the GPU, each call with a cold L2, after 5 rounds to warm up."""
-    cold = torch.empty(COLD_BYTES, dtype=torch.uint8, device="cuda")
+    cold = torch.empty(SCRATCH_BYTES, dtype=torch.uint8, device="cuda")
     times: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(35):
         for name in sorted(calls, reverse=bool(number % 2)):

@@ -104,12 +104,8 @@ class Snapshot:
         spec = self.source.spec
         return (elements(typed(self.memory, spec), spec) == self.source.filling.poison).contiguous()
 
-    def overflow(self) -> tuple[int, int, int]:
-        """Guard elements that were changed before the tensor, after it, and between its rows."""
-        return overflows([self])[0]
-
-    def guards(self) -> torch.Tensor:
-        """The same numbers where the memory is, int64, of shape (3,)."""
+    def overflow(self) -> torch.Tensor:
+        """Guard elements that were changed before the tensor, after it, and between its rows: int64, of shape (3,)."""
         spec = self.source.spec
         first = spec.offset // DTYPE_BYTES[spec.dtype]
         last = first + _span(spec.shape, spec.stride)
@@ -135,10 +131,10 @@ class Snapshot:
 
 
 def overflows(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, int]]:
-    """What `Snapshot.overflow` says of each: a device is asked once for all of them."""
+    """What `Snapshot.overflow` counts in each: a device is asked once for all of them."""
     if not snapshots:
         return []
-    counts = torch.stack([snapshot.guards() for snapshot in snapshots]).tolist()
+    counts = torch.stack([snapshot.overflow() for snapshot in snapshots]).tolist()
     return [(before, after, between) for before, after, between in counts]
 
 

@@ -58,7 +58,6 @@ class Runners:
         self._packed = False
         # On a processor compiling is short.
         self._compiles_ahead = request.work is not Work.all and request.lane is not Lane.cpu
-        self._hands_on = request.work is Work.check and request.lane is not Lane.cpu
         self._before_s, self._since = self._budget.left_s, time.monotonic()
         self.versions: dict[str, str] = {}
         self.cut_short = False
@@ -137,7 +136,8 @@ class Runners:
 
     def pack(self) -> None:
         """Keep what compilers have made in the present runners, for others of a check; once."""
-        if not self._hands_on or self._packed:
+        hands_on = self._compiles_ahead and self._request.work is Work.check
+        if not hands_on or self._packed:
             return
         self._packed = True
         until = time.monotonic() + _PACK_S
@@ -153,7 +153,7 @@ class Runners:
     def alone(self) -> Conversation | Failure:
         """One with none beside it or aside, which compiles by itself."""
         self.close()
-        self._hands_on = self._compiles_ahead = False
+        self._compiles_ahead = False
         # As one that was ahead it may try twice: the driver takes its time to give back the memory of those ended.
         self.start_next()
         return self.fresh()
