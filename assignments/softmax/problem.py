@@ -7,7 +7,8 @@ change of base in front of the exponential cost up to 1.5·d·eps, the exponenti
 of n positive numbers about √n·eps/2 in any order (Higham and Mary 2019), the rounding to the output's type eps/2 of
 that type.
 
-Inputs are drawn in float32: none is wider, and a case of 2^29 elements is drawn anew for every call that is timed.
+Inputs are drawn in float32, in place: none is wider, and a case of 2^29 elements is drawn anew for every call that is
+timed, so that each pass over it is waited for several hundred times.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, rows: int, cols: int
 ) -> dict[str, torch.Tensor]:
     """Return `x` of shape (rows, cols); every row has at least one finite value."""
-    x = _DISTRIBUTIONS[distribution](generator, rows, cols)
-    # The scale and offset of a row must say nothing about its place.
+    x = torch.empty(rows, cols, device=generator.device)
+    _DISTRIBUTIONS[distribution](generator, x)
+    # The kind, scale and offset of a row must say nothing about its place.
     return {"x": x.to(dtype)[_permutation(generator, rows)]}
 
 
@@ -48,69 +50,65 @@ def error_scale(*, x: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"out": rounding + (arithmetic + flushed) * (FLOAT32_EPS / finfo.eps)}
 
 
-def _decades(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+def _decades(generator: torch.Generator, x: torch.Tensor) -> None:
     """Row scales from 0.01 (nearly uniform) to 30 (nearly one-hot), row offsets of up to ±100."""
-    scale = 10 ** torch.linspace(-2, 1.5, rows, device=generator.device)
-    offset = 200 * torch.rand(rows, generator=generator, device=generator.device) - 100
-    return _normal(generator, rows, cols).mul_(scale[_permutation(generator, rows), None]).add_(offset[:, None])
+    rows = len(x)
+    scale = 10 ** torch.linspace(-2, 1.5, rows, device=x.device)
+    offset = 200 * torch.rand(rows, generator=generator, device=x.device) - 100
+    x.normal_(generator=generator).mul_(scale[:, None]).add_(offset[:, None])
 
 
-def _large(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+def _large(generator: torch.Generator, x: torch.Tensor) -> None:
     """Rows around +1e4 and -1e4: the exponential of the values themselves is infinite, or zero everywhere."""
-    sign = 1.0 - 2.0 * (torch.arange(rows, device=generator.device) % 2)
-    return _normal(generator, rows, cols).mul_(4).add_(1e4 * sign[:, None])
+    sign = 1.0 - 2.0 * (torch.arange(len(x), device=x.device) % 2)
+    x.normal_(0, 4, generator=generator).add_(1e4 * sign[:, None])
 
 
-def _masked(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+def _masked(generator: torch.Generator, x: torch.Tensor) -> None:
     """Each row keeps a random share of its columns; the others are -inf, as in attention under a mask."""
-    x = _normal(generator, rows, cols).mul_(3)
-    chance = torch.rand(rows, 1, generator=generator, device=generator.device)
-    masked = torch.rand(rows, cols, generator=generator, device=generator.device) > chance
-    # A causal row: everything from one column on is masked.
-    masked[::3] = torch.arange(cols, device=generator.device) > (chance[::3] * cols).long()
-    keep = torch.randint(cols, (rows,), generator=generator, device=generator.device)
-    keep[::3] = 0
-    masked[torch.arange(rows, device=generator.device), keep] = False
-    return x.masked_fill_(masked, -torch.inf)
+    rows, cols = x.shape
+    x.normal_(0, 3, generator=generator)
+    chance = torch.rand(rows, 1, generator=generator, device=x.device)
+    causal = -(-rows // 3)
+    # Everything from one column on is masked; the first never is.
+    from_there = torch.arange(cols, device=x.device) > (chance[:causal] * cols).long()
+    x[:causal].masked_fill_(from_there, -torch.inf)
+    masked = torch.rand(rows - causal, cols, generator=generator, device=x.device) > chance[causal:]
+    keep = torch.randint(cols, (rows - causal, 1), generator=generator, device=x.device)
+    x[causal:].masked_fill_(masked.scatter_(1, keep, value=False), -torch.inf)
 
 
-def _ties(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+def _ties(generator: torch.Generator, x: torch.Tensor) -> None:
     """Rows of one value, and rows of a few values that repeat."""
-    levels = torch.randint(-2, 3, (rows, cols), generator=generator, device=generator.device).float()
-    levels[::2] = torch.randint(-50, 50, (rows, 1), generator=generator, device=generator.device).float()[::2]
-    return levels
+    same, few = x.tensor_split(2)
+    same.copy_(torch.randint(-50, 50, (len(same), 1), generator=generator, device=x.device))
+    few.random_(-2, 3, generator=generator)
 
 
-def _peaks(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+def _peaks(generator: torch.Generator, x: torch.Tensor) -> None:
     """One or two winners per row, often in its first or last columns, on a floor of small values."""
-    x = _normal(generator, rows, cols).mul_(0.5).sub_(3)
-    row = torch.arange(rows, device=generator.device)
-    near_end = cols - 1 - torch.randint(min(cols, 5), (rows,), generator=generator, device=generator.device)
-    anywhere = torch.randint(cols, (rows,), generator=generator, device=generator.device)
+    rows, cols = x.shape
+    x.normal_(-3, 0.5, generator=generator)
+    row = torch.arange(rows, device=x.device)
+    near_end = cols - 1 - torch.randint(min(cols, 5), (rows,), generator=generator, device=x.device)
+    anywhere = torch.randint(cols, (rows,), generator=generator, device=x.device)
     x[row, anywhere] = 6.0
     x[row[::2], near_end[::2]] = 7.0
-    return x
 
 
-def _mixed(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
-    """Rows of all the kinds above in one matrix."""
+def _mixed(generator: torch.Generator, x: torch.Tensor) -> None:
+    """Rows of all the kinds above in one matrix, as many of each."""
     kinds = (_decades, _large, _masked, _ties, _peaks)
-    x = torch.empty(rows, cols, device=generator.device)
-    for number, make in enumerate(kinds[:rows]):
-        count = len(range(number, rows, len(kinds)))
-        x[number :: len(kinds)] = make(generator, count, cols)
-    return x
-
-
-def _normal(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
-    return torch.randn(rows, cols, generator=generator, device=generator.device)
+    for make, rows in zip(kinds, x.tensor_split(len(kinds)), strict=True):
+        if len(rows):
+            make(generator, rows)
 
 
 def _permutation(generator: torch.Generator, count: int) -> torch.Tensor:
     return torch.randperm(count, generator=generator, device=generator.device)
 
 
-_DISTRIBUTIONS: dict[str, Callable[[torch.Generator, int, int], torch.Tensor]] = {
+_DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.Tensor], None]] = {
     "decades": _decades,
     "large": _large,
     "masked": _masked,
