@@ -15,7 +15,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder import codec
@@ -58,6 +58,7 @@ class JudgeProcess:
             with the judge, its runners' leftovers included.
         stopping: once it hands back, a grading ends with `HandedBackError`.
         environment: what its environment has beside what is kept of this process's.
+        sweep: removes what a judge that is gone has left elsewhere than below itself; called whenever one has ended.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class JudgeProcess:
         adopt: bool = False,
         stopping: Stopping | None = None,
         environment: Mapping[str, str] | None = None,
+        sweep: Callable[[], None] = lambda: None,
     ) -> None:
         self._command = list(command)
         self._log = log
         self._adopt = adopt
         self._stopping = stopping
         self._extra = dict(environment or {})
+        self._sweep = sweep
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._pidfd = -1
@@ -162,6 +165,7 @@ class JudgeProcess:
                 pipe.close()
         if self._adopt:
             end_orphans()
+        self._sweep()
 
     def note(self, text: str) -> None:
         """Write a line into the judge's log: whose is what it says from here on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from autograder.contract import Lane
@@ -46,6 +47,7 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         adopt=True,
         stopping=stopping,
         environment=environment(config, gpu),
+        sweep=_sweep_of(config),
     )
     jobs = KnownJobs(judge, config.work / "known", lanes[0])
     health = Health(config.work / "health.json", config.life.cool_down_s, time.time)
@@ -97,3 +99,14 @@ def _containers() -> frozenset[str]:
     from worker import containers  # noqa: PLC0415
 
     return containers.ours()
+
+
+def _sweep_of(config: NodeConfig) -> Callable[[], None]:
+    """What removes a judge's leftovers that are no processes below it."""
+    return (lambda: _sweep(config)) if config.sandbox.driver == "docker" else lambda: None
+
+
+def _sweep(config: NodeConfig) -> None:
+    from worker import containers  # noqa: PLC0415
+
+    containers.sweep_left_over(config.sandbox.settings)

@@ -1,7 +1,8 @@
 """What a judge that was killed left behind: its containers, frozen ones too, and its sockets' folders.
 
-`python -m autograder.sandbox.docker sweep` does it alone. Every judge does it when it makes its sandbox. What belongs
-to a judge that lives is left alone, and so is what belongs to another process namespace: nothing is known of that.
+`python -m autograder.sandbox.docker sweep` does it alone. Every judge does it when it makes its sandbox, and a worker
+when its judge has ended. What belongs to a judge that lives is left alone, and so is what belongs to another process
+namespace: nothing is known of that.
 """
 
 from __future__ import annotations

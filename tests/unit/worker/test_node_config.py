@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -102,6 +103,32 @@ def test_a_node_on_a_gpu_serves_that_one_and_its_judge_sees_no_other(tmp_path, f
     assert environment(said, made.gpu) == {"LADDER_SANDBOX_POOL": "2", "CUDA_VISIBLE_DEVICES": "GPU-bbbb"}
     assert made.judge._command[-4:] == [SANDBOXES["docker"], "serve", "--lane", "h200"]
     assert made.device.hygiene._ours is not below_this_process, "containers are below the daemon, not below us"
+
+
+@pytest.mark.parametrize(("driver", "swept"), [("docker", [{"LADDER_SANDBOX_POOL": "2"}]), ("process", [])])
+def test_what_a_judge_leaves_in_docker_is_swept_where_docker_is_used(tmp_path, monkeypatch, driver, swept):
+    pytest.importorskip("docker")
+    asked = []
+    monkeypatch.setattr("worker.containers.sweep_left_over", asked.append)
+    made = compose(config(tmp_path, LADDER_SANDBOX=driver, LADDER_SANDBOX_POOL="2"), Stopping(1))
+    made.judge._command = [sys.executable, "-c", "input()"]
+    made.judge.start()
+    made.judge.kill()
+    assert asked == swept
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_daemon_that_does_not_answer_keeps_no_judge_from_ending(monkeypatch, caplog):
+    pytest.importorskip("docker")
+    from worker.containers import ours, sweep_left_over  # noqa: PLC0415  (where the SDK is)
+
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    sweep_left_over({})
+    sweep_left_over({"LADDER_SANDBOX_POOL": "some"})
+    assert len([one for one in caplog.messages if "is left for the next one" in one]) == 2
+    assert ours() == frozenset()
+    # The package drops a socket that could not connect, and Python says so when it is collected.
+    gc.collect()
 
 
 def test_a_judge_that_is_not_ours_is_started_as_its_owner_said(tmp_path):

@@ -190,6 +190,19 @@ def test_a_judge_dies_with_a_worker_that_is_killed(tmp_path, staged):
     assert gone(int(note.read_text()))
 
 
+def test_when_a_judge_has_ended_what_it_left_elsewhere_is_swept(tmp_path):
+    """Containers are below a daemon; a frozen one notices nothing, and there may be no next judge."""
+    alive = []
+    made = JudgeProcess(DOUBLE, tmp_path / "judge.log", sweep=lambda: alive.append(Path(f"/proc/{pid}").exists()))
+    made.kill()
+    assert alive == [], "there was none"
+    for end in (made.kill, made.close):
+        made.start()
+        pid = made.pid
+        end()
+    assert alive == [False, False]
+
+
 def test_a_log_that_has_grown_too_long_is_begun_anew(judge, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.judge.MAX_LOG_BYTES", 10)
     log = tmp_path / "judge.log"
