@@ -31,7 +31,7 @@ from tests.browser.conftest import launch
 
 ADMIN = "ada@example.org"
 STARTED_S = 60.0
-PREFERRED = ("matmul_tiled", "softmax", "vector_add")
+PREFERRED = ("softmax", "vector_add", "matmul_tiled")
 BOARD = "vector_add"
 """The rung for which most people hand something in."""
 

@@ -3,8 +3,9 @@
 python scripts/gpu_whole_way.py --lane h200 --out DIR [--set smoke|quick|rungs|whole] [--sandbox process|docker]
 
 Server, recorder, dispatcher and worker are those of `ladder up`, in a fresh home; everything is handed in through the
-public API. Into DIR come `whole_way.json` (verdicts, times, boards) and `whole_way.tar.xz` (the home with its database:
-unpack it and run `ladder web` with LADDER_HOME there to see the pages).
+public API. Into DIR come `whole_way.json` (verdicts, times, boards), `whole_way_measured.json` (what each measurement
+took, as its result says) and `whole_way.tar.xz` (the home with its database: unpack it and run `ladder web` with
+LADDER_HOME there to see the pages).
 
 Exit status: 0 only if every verdict is the expected one.
 """
@@ -43,6 +44,12 @@ _AT_REST = """
     select (select max(finished_at) from attempts), (select count(*) from attempts where finished_at is null)
 """
 """When the last attempt ended, and how many have not."""
+_MEASURED = """
+    select submissions.public_id, attempts.fence, attempts.work, results.payload
+    from results join attempts on attempts.id = results.attempt_id
+        join submissions on submissions.id = results.submission_id
+    where attempts.work != 'check' order by attempts.id
+"""
 
 UNKEPT = {"broker", "work", "up.lock", "supervisord.pid", "supervisor.sock", "ladder.sqlite", "bundles"}
 """What of the home no page needs."""
@@ -365,6 +372,29 @@ def report(handed: Sequence[Handed], found: dict[str, Json], **facts: Any) -> Js
     }  # fmt: skip
 
 
+def measured(database: Path) -> list[Json]:
+    """What each measurement took, confirmations too, by the results of a database."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute(_MEASURED).fetchall()
+    return [
+        {"submission": submission, "fence": fence, "work": work, **_figures(json.loads(payload))}
+        for submission, fence, work, payload in rows
+    ]
+
+
+def _figures(result: Json) -> Json:
+    """Seconds that nobody else could use the GPU, and how each ranked case was timed."""
+    cases = [
+        {
+            "case": one["case"], "clock": one["clock"], "ratio": round(one["ratio"], 4),
+            "batches": len(one["bound"]["batches"]) if one["bound"] else 0, "remeasure": one["remeasure"],
+        }
+        for one in result["measurements"]
+    ]  # fmt: skip
+    phases = {one["phase"]: round(one["seconds"], 3) for one in result["phases"]}
+    return {"exclusive_s": round(result["exclusive_s"], 3), "phases": phases, "cases": cases}
+
+
 def keep(home: Path, out: Path) -> None:
     """Pack the home as it is now, the database as one file, for pages that are looked at elsewhere."""
     with tempfile.TemporaryDirectory() as folder:
@@ -408,6 +438,8 @@ def main() -> int:
             text = json.dumps(report(handed, found, lane=options.lane.value, set=options.set, ready_s=ready_s))
             (options.out / "whole_way.json").write_text(text, encoding="utf-8")
             keep(home, options.out / "whole_way.tar.xz")
+            taken = json.dumps({"measurements": measured(home / "ladder.sqlite")}, indent=1)
+            (options.out / "whole_way_measured.json").write_text(f"{taken}\n", encoding="utf-8")
     print("seconds by phase, by the worker's log", *phases_of(home / "log" / "worker.log"), sep="\n  ")
     for slug, board in found.items():
         print(slug)

@@ -86,7 +86,7 @@ EDITOR = "run-beside-the-editor"
 
 HEAD = """# Screenshots
 
-Four are of a database that came back from a machine with an H200 on 22 November 2026, where `scripts/gpu_whole_way.py` had everything handed in and graded in containers: three rungs, and a submission that forges its
+Four are of a database that came back from a machine with an H200 on 25 November 2026, where `scripts/gpu_whole_way.py` had everything handed in and graded in containers: three rungs, and a submission that forges its
 time. `python scripts/gpu_screenshots.py DIR` takes them (`docs/measurement.md`, *The whole way*).
 
 | | |

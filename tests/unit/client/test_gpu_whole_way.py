@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import sqlite3
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from autograder import codec
+from autograder.contract import Phase, PhaseTime
+from tests.doubles.world import passed
 
 ROOT = Path(__file__).parents[3]
 
@@ -84,3 +91,24 @@ def test_phases_are_read_from_the_workers_log(script: Any, tmp_path: Path) -> No
     log = tmp_path / "worker.log"
     log.write_text("".join(f"2026-11-21 {at} INFO {name}: {text}\n" for at, name, text in lines))
     assert script.phases_of(log) == ["abcdef01 fence 1: staging 0.50 preparing 1.00 checking 2.50", "abcdef01 fence 2:"]
+
+
+def test_what_measurements_took_is_read_from_the_results_of_the_database(script: Any, tmp_path: Path) -> None:
+    database = tmp_path / "ladder.sqlite"
+    result = passed(1.25)
+    result = replace(result, exclusive_s=3.14159, phases=(PhaseTime(Phase.measuring, 0.0, 3.25),))
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(
+            "create table submissions (id, public_id); create table attempts (id, fence, work);"
+            "create table results (attempt_id, submission_id, payload);"
+            "insert into submissions values (7, 'S'); insert into attempts values (1, 1, 'check'), (2, 2, 'measure');"
+        )
+        text = codec.dumps(result)
+        connection.executemany("insert into results values (?, 7, ?)", [(1, text), (2, text)])
+        connection.commit()
+    assert script.measured(database) == [
+        {
+            "submission": "S", "fence": 2, "work": "measure", "exclusive_s": 3.142, "phases": {"measuring": 3.25},
+            "cases": [{"case": "large", "clock": "event", "ratio": 1.25, "batches": 0, "remeasure": ""}],
+        }
+    ]  # fmt: skip
