@@ -104,8 +104,7 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
     student.mkdir(exist_ok=True)
     # By this name, relative to where the compiler runs, errors and the debugger's lines speak of the file.
     name = shown_name(filename)
-    text = f'{translate(source)}\n#line 1 "{ENTRY_FILE}"\n{entry}\n'
-    (student / name).write_text(text, encoding="utf-8")
+    (student / name).write_text(followed_by(translate(source), entry), encoding="utf-8")
     # The header comes first as nvcc's does, whether or not the file asks for it.
     command = ["-I", str(prepared.folder), *_FLAGS, "-include", AHEAD, "-x", "c++", "-c", name, "-o", str(compiled)]
     _compile(command, student)
@@ -116,6 +115,12 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
 
 ENTRY_FILE = "<entry>"
 """What errors call the text that follows the student's file."""
+
+
+def followed_by(source: str, entry: str) -> str:
+    """The student's file, and C++ that belongs to the harness behind it."""
+    # Two ends of line: a backslash that ends the file takes the first of them away.
+    return f'{source}\n\n#line 1 "{ENTRY_FILE}"\n{entry}\n'
 
 
 def shown_name(filename: str) -> str:

@@ -83,7 +83,7 @@ def _errors(output: str, filename: str, source: str) -> Iterator[Said]:
 def _line_in(found: re.Match[str], filename: str, source: str) -> int:
     name = found["file"].rpartition("/")[2]
     number = int(found["line"] or found["bracketed"])
-    last = max(1, len(source.splitlines()))
+    last = 1 + source.removesuffix("\n").count("\n")
     if name == filename.rpartition("/")[2]:
         return min(number, last)
     # What is open at the end of the student's file is noticed in the text that follows it.

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.emulator.build import ENTRY_FILE, shown_name
+from autograder.emulator.build import followed_by, shown_name
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.report import cut
@@ -84,8 +84,7 @@ def write_source(load: Load, folder: Path) -> str:
     """Put the source, with what the harness compiles behind it, in a folder of its own; the file's name."""
     folder.mkdir(parents=True, exist_ok=True)
     name = shown_name(load.filename.rpartition("/")[2])
-    text = f'{load.source}\n#line 1 "{ENTRY_FILE}"\n{cuda_entry.text(load)}\n'
-    (folder / name).write_text(text, encoding="utf-8")
+    (folder / name).write_text(followed_by(load.source, cuda_entry.text(load)), encoding="utf-8")
     return name
 
 

@@ -259,6 +259,13 @@ def test_a_compilers_words_become_a_students(output: str, line: int, message: st
     assert error.message.startswith(message)
 
 
+def test_lines_are_counted_as_the_compiler_counts_them() -> None:
+    """A form feed ends none, and what ends the last one begins no other."""
+    source = "int a;\fint b;\nint c;\u2028int d;\n"
+    error = cuda_messages.from_compiler("mine.cu:999:1: error: far away\n", "mine.cu", source)
+    assert error.line == 2
+
+
 @pytest.mark.parametrize(
     ("mangled", "name"),
     [

@@ -871,6 +871,15 @@ def test_an_error_names_the_students_own_line(tmp_path, prepared):
         build("// one\n__global__ void k() {\n  nonsense = 1;\n}\n", tmp_path, prepared, filename="mine.cu")
 
 
+def test_a_backslash_at_the_files_end_takes_nothing_of_what_follows(tmp_path, prepared):
+    built = build(
+        "int mine() { return 3; }\n// the end \\", tmp_path, prepared, entry='extern "C" int f() { return mine(); }'
+    )
+    assert ctypes.CDLL(str(built)).f() == 3
+    with pytest.raises(CompileError, match=r"<entry>:1:\d+: error: 'theirs' was not declared"):
+        build("int mine() { return 3; }\\", tmp_path, prepared, entry="int f() { return theirs(); }")
+
+
 @pytest.mark.parametrize(
     ("source", "what"),
     [
