@@ -53,7 +53,7 @@ class Task:
         honest: it is no attack.
         serial: nothing else may run meanwhile: it is timed, fills the machine, or is looked for on all of it.
         work, ranked: what is graded, and how many elements the ranked case has.
-        neighbour: other processes of the machine copy and compute meanwhile.
+        neighbour: other processes of the machine copy and compute meanwhile, and copy over PCIe where there is a GPU.
         without: the judge's defences that are switched off: this is a bite; `expected` says how the attack succeeds.
         naive: judged by a harness in the submission's own process, which is a bite too.
         language: of the source; `SECRET` in CUDA C++ stands for the path of a file that is nobody's business.

@@ -93,7 +93,8 @@ def _once(stand: Stand, task: Task, keep: Kept, remeasured: int = 0) -> Seen:
     """One grading. What may be held for a time is graded as if it had been measured before: that one decides."""
     start = time.monotonic()
     tried = remeasured or int(task.held in {"yes", "harmless"})
-    with neighbour() if task.neighbour else nullcontext():
+    # Only rows of a GPU's table ask for one.
+    with neighbour(pcie=True) if task.neighbour else nullcontext():
         result = _result(stand, task, remeasured=tried)
     keep(task, tried, result)
     seen = _seen(result, time.monotonic() - start)

@@ -18,8 +18,10 @@ CALLS = 10
 def bounded(*call_us: float, alone_us: float = 100.0) -> Measurement:
     """A kernel of 100 µs beside a reference of as many, whose batches show so much a call; no null is taken off."""
     batches = tuple(Batch(CALLS * one, CALLS * one) for one in call_us)
-    bound = Bound(CALLS, batches, (), (0.0,), min(call_us), 0.0, 0.07, bounded=True)
-    control = Control((), alone_us, 1.0, 100.0 / alone_us - 1, 0.02, agrees=True)
+    theirs = (Batch(104.0 * CALLS, 104.0 * CALLS),)
+    bound = Bound(CALLS, batches, theirs, (0.0,), min(call_us), 0.0, 0.07, bounded=True)
+    alone = (Pair(alone_us, 120.0, alone_us, 120.0),) * 4
+    control = Control(alone, alone_us, 1.0, 100.0 / alone_us - 1, 0.02, agrees=True)
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 4
     return replace(measurement(), pairs=pairs, bound=bound, control=control)
 
@@ -43,6 +45,14 @@ def test_how_many_batches_what_is_to_spare_takes(found: list[Measurement], spare
 def test_what_the_reference_alone_takes_off_is_said() -> None:
     line = tables._spare_table({"softmax `large`": [bounded(105.0), bounded(105.0, alone_us=99.0)]})[-1]
     assert line.startswith("| softmax `large` | 0.50, 1.00 % |")
+
+
+def test_what_a_forger_could_claim_is_said() -> None:
+    """Whose batches show 2 % may claim what is 7 % below them; who is seen beyond the limit may claim nothing."""
+    name = "softmax `large`"
+    line = tables._forging_table({name: [bounded(102.0), bounded(101.0), bounded(108.0)]})[-1]
+    assert line == f"| {name} | 5.1, 5.6 % | 1 of 3 | 4.7 % | 3.8 % |"
+    assert len(tables._forging_table({name: [bounded(108.0)]})) == 2
 
 
 def test_a_reading_that_is_kept_has_its_tables() -> None:
