@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 
 from autograder.errors import SandboxError
 from autograder.sandbox.docker import sweep
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 def ours() -> frozenset[str]:
     """Their ids; none if the daemon does not answer."""
     try:
-        with _engine() as engine:
+        with closing(Engine()) as engine:
             return frozenset(found.id for found in engine.labelled(OWNER))
     except SandboxError as error:
         logger.warning("Docker does not say which containers are ours: %s", error)
@@ -32,19 +32,10 @@ def sweep_left_over(settings: Mapping[str, str]) -> None:
         settings: the sandbox's, as the judge was told them.
     """
     try:
-        with _engine() as engine:
+        with closing(Engine()) as engine:
             swept = sweep.sweep(engine, load_config(settings).folder)
     except SandboxError as error:
         logger.warning("what a judge has left in Docker is left for the next one: %s", error)
         return
     if swept:
         logger.info("removed %d containers of a judge that is gone", len(swept))
-
-
-@contextmanager
-def _engine() -> Iterator[Engine]:
-    engine = Engine()
-    try:
-        yield engine
-    finally:
-        engine.close()

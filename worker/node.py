@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from autograder.contract import Lane
 from worker.baseline import Hygiene, below_this_process, in_groups_of, take
@@ -47,7 +47,7 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         adopt=True,
         stopping=stopping,
         environment=environment(config, gpu),
-        sweep=_sweep_of(config),
+        sweep=partial(_sweep, config),
     )
     jobs = KnownJobs(judge, config.work / "known", lanes[0])
     health = Health(config.work / "health.json", config.life.cool_down_s, time.time)
@@ -101,12 +101,9 @@ def _containers() -> frozenset[str]:
     return containers.ours()
 
 
-def _sweep_of(config: NodeConfig) -> Callable[[], None]:
-    """What removes a judge's leftovers that are no processes below it."""
-    return (lambda: _sweep(config)) if config.sandbox.driver == "docker" else lambda: None
-
-
 def _sweep(config: NodeConfig) -> None:
-    from worker import containers  # noqa: PLC0415
+    """Remove a judge's leftovers that are no processes below it."""
+    if config.sandbox.driver == "docker":
+        from worker import containers  # noqa: PLC0415  (as above)
 
-    containers.sweep_left_over(config.sandbox.settings)
+        containers.sweep_left_over(config.sandbox.settings)

@@ -28,7 +28,7 @@ def make_inputs(
     x = torch.empty(rows, cols, device=generator.device)
     _DISTRIBUTIONS[distribution](generator, x)
     # The kind, scale and offset of a row must say nothing about its place.
-    return {"x": x.to(dtype)[_permutation(generator, rows)]}
+    return {"x": x.to(dtype)[torch.randperm(rows, generator=generator, device=x.device)]}
 
 
 def expected(*, x: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -102,10 +102,6 @@ def _mixed(generator: torch.Generator, x: torch.Tensor) -> None:
     for make, rows in zip(kinds, x.tensor_split(len(kinds)), strict=True):
         if len(rows):
             make(generator, rows)
-
-
-def _permutation(generator: torch.Generator, count: int) -> torch.Tensor:
-    return torch.randperm(count, generator=generator, device=generator.device)
 
 
 _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.Tensor], None]] = {

@@ -122,15 +122,15 @@ def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:
 
 def _counted(found: Measurement, rules: Rules) -> Measurement:
     """By the clock that can be believed, and against the reference's time alone where it was slowed."""
-    clock = _clock(found, rules)
+    clock = clock_of(found, rules)
     if clock == found.clock and not samples.slowed(found):
         return found
     found = dataclasses.replace(found, clock=clock)
     return samples.counted(found, samples.pooled((found,)))
 
 
-def _clock(found: Measurement, rules: Rules) -> str:
-    """The event clock within ε of the bound; beyond it the sealed numbers.
+def clock_of(found: Measurement, rules: Rules) -> str:
+    """Which clock can be believed: the event clock within ε of the bound; beyond it the sealed numbers.
 
     The reference's too, where not even it can be bounded, and the submission is about as far from its own clock.
     """

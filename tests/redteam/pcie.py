@@ -17,16 +17,18 @@ def main() -> None:
     here = [torch.empty(BYTES, dtype=torch.uint8, pin_memory=True) for _ in range(2)]
     there = [torch.empty(BYTES, dtype=torch.uint8, device=device) for _ in range(2)]
     streams = [torch.cuda.Stream(device) for _ in range(2)]  # type: ignore[no-untyped-call]
-    said = False
-    while True:
+
+    def cross() -> None:
         for (source, target), stream in zip(((here[0], there[0]), (there[1], here[1])), streams, strict=True):
             with torch.cuda.stream(stream):
                 target.copy_(source, non_blocking=True)
         for stream in streams:
             stream.synchronize()
-        if not said:
-            print("copying", flush=True)
-            said = True
+
+    cross()
+    print("copying", flush=True)
+    while True:
+        cross()
 
 
 if __name__ == "__main__":
