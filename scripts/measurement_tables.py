@@ -16,7 +16,7 @@ from autograder import codec
 from autograder.contract import Bound, GradeResult, Measurement, Pair, Work
 from autograder.judge.clocks import DISAGREE, scored_us, sealed_call_us
 from autograder.judge.measure import by_samples, call_us
-from autograder.judge.rules import GPU, Rules
+from autograder.judge.rules import GPU, Limit, Rules
 from tests.redteam.decide import judged, smallest_scale
 
 SELF = ("self", "warm")
@@ -230,8 +230,8 @@ def _forging_table(cases: dict[str, list[Measurement]]) -> list[str]:
 
 def _lowered(limit: float) -> Rules:
     """Today's rules, with no limit of the excess above this one."""
-    names = ("epsilon", "epsilon_short", "most_epsilon", "most_epsilon_short")
-    return replace(GPU, **{name: min(limit, getattr(GPU, name)) for name in names})
+    lower = (Limit(one.below_us, min(limit, one.least), min(limit, one.most)) for one in GPU.limits)
+    return replace(GPU, limits=tuple(lower))
 
 
 def _gain(one: Measurement, rules: Rules) -> list[float]:

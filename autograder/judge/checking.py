@@ -78,10 +78,11 @@ class Taken:
 
 @dataclass(frozen=True)
 class TakenBatch:
-    """A batch that came back, call by call; the times are those of all calls together."""
+    """A batch that came back, call by call; the times are those of all calls together, and of all copies."""
 
     calls: tuple[Taken, ...]
     sealed_us: float
+    copy_us: float
     event_us: float
 
 
@@ -163,15 +164,18 @@ class Checker:
         images: Sequence[Sequence[Given]],
         *,
         together: int = 1,
+        cold: bool = True,
         suspect: Conversation | None = None,
     ) -> TakenBatch | Checked:
         """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them.
 
         Args:
             together: calls whose inputs lie in one slab, and their outputs in another.
+            cold: it is timed.
         """
         size = sum(bytes_of(self._assignment, case)) * len(inputs)
-        self._in_the_same_place()
+        if cold:
+            self._in_the_same_place()
         try:
             memory = BatchMemory(self._assignment, case, self._device, images, self._defences, together=together)
         except NO_MEMORY as error:
@@ -180,7 +184,7 @@ class Checker:
         try:
             strides = {spec.name: spec.stride for spec in memory.specs}
             drawn = [self._drawn(one) for one in inputs] if self._assignment.scalars else []
-            called = runner.batch(memory, self._scalars(case, strides), drawn)
+            called = runner.batch(memory, self._scalars(case, strides), drawn, cold=cold)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken_batch(case, inputs, called, memory)
@@ -303,7 +307,7 @@ class Checker:
             if isinstance(found, Checked):
                 return found
             taken.append(found)
-        return TakenBatch(tuple(taken), called.sealed_us, called.event_us)
+        return TakenBatch(tuple(taken), called.sealed_us, called.copy_us, called.event_us)
 
     def _agree(self, outputs: Tensors, expected: Tensors) -> bool:
         """Whether all outputs are as right as the reference's, and the problem has no check of its own."""

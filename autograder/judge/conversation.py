@@ -83,6 +83,9 @@ _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
 _AWAKE_S = 0.0015
 """Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
+COPIES = 2
+"""Of a batch's outputs before it, of which the shortest counts."""
+
 _RELEASE_S = 5.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""
@@ -140,11 +143,14 @@ class FinishedBatch:
     Attributes:
         snapshots: of the outputs, by call.
         sealed_us: from the release of all inputs to the complete snapshots of all outputs, by the judge's clock.
+        copy_us: such snapshots of the same memory by themselves, right before, the shortest of `COPIES`; 0 of a batch
+            that is not timed.
         event_us: what the runner claims for all calls together.
     """
 
     snapshots: tuple[tuple[Snapshot, ...], ...]
     sealed_us: float
+    copy_us: float
     event_us: float
 
 
@@ -309,7 +315,12 @@ class Conversation:
 
     @_in_use
     def batch(
-        self, memory: BatchMemory, scalars: dict[str, int | float], drawn: Sequence[dict[str, int | float]] = ()
+        self,
+        memory: BatchMemory,
+        scalars: dict[str, int | float],
+        drawn: Sequence[dict[str, int | float]] = (),
+        *,
+        cold: bool = True,
     ) -> FinishedBatch | Failure:
         """Make several calls as one exchange: fill, seal, arm, reveal, wait, copy, freeze.
 
@@ -320,16 +331,18 @@ class Conversation:
             memory: of all calls.
             scalars: the same for all calls.
             drawn: by call, those that are its own; revealed with the inputs.
+            cold: with nothing in the caches, on a quiet device; a batch whose time nobody reads needs neither.
         """
         if self._broken:
             return self._broken
         nonce = self._nonces.next()
         memory.fill()
+        copy_us = self._copying(memory) if cold else 0.0
         arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together)
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed
-        self._settle(cold=True)
+        self._settle(cold=cold)
         reveal, descriptors = encode(Reveal(nonce, tuple(drawn))), [slab.memory.descriptor for slab in memory.inputs]
         self._runner.thaw()
         time.sleep(_AWAKE_S)
@@ -349,7 +362,18 @@ class Conversation:
         event_us = self._event_us()
         self._broken = self._released(nonce)
         failed = self._stopped("a batch of calls") or self._limits_kept("a batch of calls")
-        return failed or FinishedBatch(memory.snapshots(), sealed_us, event_us)
+        return failed or FinishedBatch(memory.snapshots(), sealed_us, copy_us, event_us)
+
+    def _copying(self, memory: BatchMemory) -> float:
+        """How long the outputs' copies take before anybody has that memory: it differs with where memory lies."""
+        taken = []
+        for _ in range(COPIES):
+            self._device.settle()
+            start = time.monotonic()
+            memory.take()
+            self._device.settle()
+            taken.append((time.monotonic() - start) * 1e6)
+        return min(taken)
 
     def _let_go(self, nonce: int) -> None:
         """Thaw the runner until a call's memory is free: what it frees later, it frees in a call that is timed.

@@ -6,6 +6,7 @@ The exchange is the judge's own (`Conversation.batch`), with the same memory, de
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import shutil
 import signal
@@ -13,12 +14,13 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.assignment import Assignment, Case
 from autograder.contract import Language
 from autograder.errors import HarnessError
-from autograder.judge.conversation import Budget, Conversation
+from autograder.judge.conversation import Budget, Conversation, FinishedBatch
 from autograder.judge.defences import ALL_ON
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
@@ -31,6 +33,19 @@ WAYS = ("waits", "launches")
 """How the native runner keeps the device at hand before the clock starts; the shorter exchange counts."""
 
 SOURCE = Path(__file__).parents[1] / "gpu" / "null.c"
+
+
+@dataclass(frozen=True)
+class Null:
+    """What exchanges took in which nothing was done.
+
+    Attributes:
+        us: each, less what copying its outputs took right before.
+        copy_us: the longest of those copies.
+    """
+
+    us: tuple[float, ...]
+    copy_us: float
 
 
 class NullRunner:
@@ -82,11 +97,9 @@ class NullExchanges:
         self._device = device
         self._kind = "gpu" if device.where.type == "cuda" else "host"
         self._program: Path | None = None
-        self._taken: dict[tuple[int, int, int, int], tuple[float, ...]] = {}
+        self._taken: dict[tuple[int, int, int, int], Null] = {}
 
-    def microseconds(
-        self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, together: int
-    ) -> tuple[float, ...]:
+    def taken(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, together: int) -> Null:
         """Exchanges of `calls` calls, `together` of them to a slab, sealed as a batch is; no submission may be alive.
 
         Raises:
@@ -95,17 +108,17 @@ class NullExchanges:
         key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
             images = [given(assignment, case, dict(inputs))] * calls
-            self._taken[key] = tuple(
-                us for way in WAYS for us in self._exchanges(assignment, case, images, way, together)
-            )
+            found = [one for way in WAYS for one in self._exchanges(assignment, case, images, way, together)]
+            us = tuple(one.sealed_us - one.copy_us for one in found)
+            self._taken[key] = Null(us, max(one.copy_us for one in found))
         return self._taken[key]
 
     def _exchanges(
         self, assignment: Assignment, case: Case, images: Sequence[Sequence[Given]], way: str, together: int
-    ) -> list[float]:
+    ) -> list[FinishedBatch]:
         runner = NullRunner(self.built(), self._kind, way)
         talk = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
-        taken: list[float] = []
+        taken: list[FinishedBatch] = []
         # The same memory for all of them: it is shared with nobody but a program of ours, and the device is not busy
         # with clearing what was given back while the next exchange is timed.
         memory = BatchMemory(assignment, case, self._device, images, ALL_ON, together=together)
@@ -117,7 +130,7 @@ class NullExchanges:
                 finished = talk.batch(memory, {})
                 if isinstance(finished, Failure):
                     raise HarnessError(f"the null exchange failed: {finished.message} {talk.log()}")
-                taken.append(finished.sealed_us)
+                taken.append(dataclasses.replace(finished, snapshots=()))
         finally:
             memory.close()
             talk.close()

@@ -41,6 +41,7 @@ class Prepared:
         calls: of a batch.
         together: of them share a slab.
         null_us: the shortest exchanges.
+        copy_us: the longest that the copies of the outputs took beside them.
         alone: batches of the reference.
         limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
         reference_us: of one call of the reference by the event clock; the median.
@@ -49,6 +50,7 @@ class Prepared:
     calls: int
     together: int
     null_us: tuple[float, ...]
+    copy_us: float
     alone: tuple[Batch, ...]
     limit: float
     reference_us: float
@@ -56,14 +58,14 @@ class Prepared:
     def fitting(self, call_us: float, rules: Rules) -> Prepared:
         """The same for a submission whose call takes so long: where a batch would take more than a second, fewer calls.
 
-        They take half a second at least, beside which an exchange is nothing: no null is taken off, and nothing is
-        compared with the reference's batches, which have another number of calls.
+        They take half a second at least, beside which an exchange is nothing: neither null nor copies are taken off,
+        and nothing is compared with the reference's batches, which have another number of calls.
         """
         if self.calls * call_us <= rules.longest_us:
             return self
         calls = max(1, int(rules.longest_us / call_us))
         together = min(self.together, calls)
-        return replace(self, calls=calls - calls % together, together=together, null_us=(0.0,), alone=())
+        return replace(self, calls=calls - calls % together, together=together, null_us=(0.0,), copy_us=0.0, alone=())
 
     def bound_us(self, batches: Sequence[Batch]) -> float:
         """An upper bound of one call's time: what is left of the shortest batch without the shortest null."""
@@ -94,11 +96,13 @@ class Preparing:
             raise HarnessError("the reference was not called")
         assignment = self._checker.assignment
         calls, together = calls_of(assignment, case, min(times), self._device.memory_bytes, self._rules)
-        null_us = self._exchanges.microseconds(assignment, case, turns.inputs, calls, together)
-        alone = turns.reference_batches(calls, together, self._rules.reference_batches, moved=False)
+        null = self._exchanges.taken(assignment, case, turns.inputs, calls, together)
+        alone = turns.reference_batches(
+            calls, together, self._rules.reference_batches, moved=False, most_copy_us=null.copy_us
+        )
         call_us = statistics.median(times[1:])
-        limit = clocks.widened(call_us, clocks.Batches(calls, null_us, (), alone), self._rules)
-        return Prepared(calls, together, null_us, alone, limit, call_us)
+        limit = clocks.widened(call_us, clocks.Batches(calls, null.us, (), alone), self._rules)
+        return Prepared(calls, together, null.us, null.copy_us, alone, limit, call_us)
 
 
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:
@@ -107,8 +111,8 @@ def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: i
     if rules.least_calls * call_us <= MOST_BATCHES_WORTH * rules.batch_us:
         wanted = max(rules.least_calls, wanted)
     inputs, outputs = bytes_of(assignment, case)
-    # Of the inputs a shared and a private copy, of the outputs a shared one and both sides' snapshots.
-    room = int(rules.memory_share * memory_bytes / (2 * inputs + 3 * outputs)) if memory_bytes else wanted
+    # Of both there are shared ones and the judge's own; when the reference is called, the submission's are given back.
+    room = int(rules.memory_share * memory_bytes / (2 * inputs + 2 * outputs)) if memory_bytes else wanted
     calls = max(1, min(wanted, room, rules.most_calls))
     together = min(calls, max(1, int(rules.together_us / max(call_us, 0.1))))
     return min(calls - calls % together, rules.most_slabs * together), together

@@ -41,7 +41,9 @@ class Quiet:
         fewer than before it was loaded: a single one that was stopped would make any claim seem likely.
         """
         times = max(len(timed.batches), self._rules.reference_batches)
-        return self._turns(timed).reference_batches(prepared.calls, prepared.together, times, moved=True)
+        return self._turns(timed).reference_batches(
+            prepared.calls, prepared.together, times, moved=True, most_copy_us=prepared.copy_us
+        )
 
     def _turns(self, timed: Timed) -> Turns:
         """On the inputs of the reference's last call, whose answer is known."""

@@ -7,8 +7,24 @@ slow submission's shorter batch has nothing taken off.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What the sealed bound of a case may show above the event clock, as a part of that.
+
+    Attributes:
+        below_us: where a call of the reference takes less.
+        least: whatever the reference shows.
+        most: where it shows nearly as much or more; delays of the same length are a larger part of a short call.
+    """
+
+    below_us: float
+    least: float
+    most: float
 
 
 @dataclass(frozen=True)
@@ -21,11 +37,10 @@ class Rules:
         looks: after the timed calls, before the runner is killed, calls are made to see what does the work.
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
-        epsilon, epsilon_short: by how much the sealed bound may lie above the event clock; the second where a call of
-            the reference takes less than `short_us`, where it lets more through (docs/decisions/0024).
+        limits: by how much the sealed bound may lie above the event clock (docs/decisions/0024), by how long a call of
+            the reference takes.
         beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
-            submission may by so much more than the reference, but never by more than `most_epsilon` (the same as
-            `epsilon`: such calls have no more room), or `most_epsilon_short`: the same delays are a larger part of it.
+            submission may by so much more than the reference, but never by more than the limit's `most`.
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
@@ -59,12 +74,8 @@ class Rules:
     control: bool = True
     looks: bool = True
     shared_inputs: bool = True
-    epsilon: float = 0.07
-    epsilon_short: float = 0.05
+    limits: tuple[Limit, ...] = (Limit(100.0, 0.05, 0.08), Limit(200.0, 0.07, 0.07), Limit(math.inf, 0.06, 0.06))
     beyond: float = 0.015
-    most_epsilon: float = 0.07
-    most_epsilon_short: float = 0.08
-    short_us: float = 100.0
     tolerance: float = 0.02
     widest: float = 0.02
     brief: tuple[tuple[float, float], ...] = ((40.0, 12.0), (60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
@@ -82,7 +93,7 @@ class Rules:
     spare_brief: float = 0.016
     brief_us: float = 150.0
     control_pairs: int = 12
-    memory_share: float = 0.6
+    memory_share: float = 0.62
     null_exchanges: int = 8
     soft_floor: float = 0.9
 
@@ -100,11 +111,15 @@ class Rules:
 
     def least(self, call_us: float) -> float:
         """The excess that is allowed whatever the reference shows, where a call of it takes so long."""
-        return self.epsilon if call_us >= self.short_us else self.epsilon_short
+        return self._limit(call_us).least
 
     def most(self, call_us: float) -> float:
         """The largest excess that is ever allowed where a call of the reference takes so long."""
-        return self.most_epsilon if call_us >= self.short_us else self.most_epsilon_short
+        return self._limit(call_us).most
+
+    def _limit(self, call_us: float) -> Limit:
+        """The first that fits; the last one where none does."""
+        return next((limit for limit in self.limits if call_us < limit.below_us), self.limits[-1])
 
 
 GPU = Rules()

@@ -117,7 +117,7 @@ class Stopwatch:
         enough_us = event_us * (1 + prepared.limit - self._rules.to_spare(prepared.reference_us))
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:
-            taken.append(turns.batch(prepared.calls, prepared.together, len(taken)))
+            taken.append(turns.batch(prepared.calls, prepared.together, len(taken), prepared.copy_us))
             if prepared.bound_us(taken) <= enough_us:
                 break
         turns.on_all_cores()

@@ -7,15 +7,22 @@ is held against the oracle in its first call of a case, and whenever the two do 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from autograder.assignment import Case
 from autograder.contract import Batch, Verdict
 from autograder.errors import HarnessError
 from autograder.judge.blame import MESSAGE, took_the_memory
-from autograder.judge.checking import Checked, Checker, Taken
+from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
 from autograder.judge.problem import Tensors
-from autograder.judge.slabs import given
+from autograder.judge.slabs import Given, given
+
+PARTS = 2
+"""In so many of about the same length the reference is called on a batch's inputs: only its outputs are wanted, and for
+all of those at once a batch would have to be shorter."""
 
 
 class FailedError(Exception):
@@ -96,12 +103,13 @@ class Turns:
         while self._pending:
             self._settle(self._pending.pop(0), None)
 
-    def batch(self, calls: int, together: int, turn: int) -> Batch:
+    def batch(self, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
         """A batch of the submission, every output compared with the reference's; `together` calls share a slab.
 
         Args:
             turn: for further ones its runner is kept on one core after the other: a neighbour may make one of them slow
                 for seconds, and a process stays where it is.
+            most_copy_us: no more is taken off for its outputs' copies by themselves, or whoever slows those gains.
 
         Raises:
             FailedError: the submission failed.
@@ -115,38 +123,53 @@ class Turns:
         ours = self._checker.batch(self._ours, self._case, inputs, images, together=together)
         if isinstance(ours, Checked):
             raise FailedError(ours)
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together, suspect=self._ours)
+        part = together * math.ceil(calls / together / PARTS)
+        for first in range(0, calls, part):
+            some = slice(first, first + part)
+            self._agreed(ours.calls[some], images[some], together)
+        return _batch(ours, most_copy_us)
+
+    def _agreed(self, ours: Sequence[Taken], images: Sequence[Sequence[Given]], together: int) -> None:
+        """Compare some calls of a batch with the reference's, of which nobody asks how long they take."""
+        theirs = self._checker.batch(
+            self._theirs, self._case, [one.inputs for one in ours], images, together=together, cold=False,
+            suspect=self._ours,
+        )  # fmt: skip
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
-        for one, other in zip(ours.calls, theirs.calls, strict=True):
+        for one, other in zip(ours, theirs.calls, strict=True):
             self._settle(one, other.values())
-        return Batch(ours.sealed_us, ours.event_us)
 
     def on_all_cores(self) -> None:
         """Let both runners have all of their cores."""
         for runner in filter(None, (self._ours, self._theirs)):
             runner.move(0)
 
-    def reference_batches(self, calls: int, together: int, times: int, *, moved: bool) -> tuple[Batch, ...]:
+    def reference_batches(
+        self, calls: int, together: int, times: int, *, moved: bool, most_copy_us: float
+    ) -> tuple[Batch, ...]:
         """A few batches of the reference by itself, to see what the node can show at all.
 
         Args:
             moved: on core after core, as a submission's further ones were: both may rank by their shortest. Not where
                 they say how much a submission is allowed: a slow core would allow more.
+            most_copy_us: as in `batch`.
         """
-        taken = tuple(self._reference_batch(calls, together, turn if moved else 0) for turn in range(times))
+        taken = []
+        for turn in range(times):
+            self._theirs.move(turn if moved else 0)
+            taken.append(self._reference_batch(calls, together, most_copy_us))
         self.on_all_cores()
-        return taken
+        return tuple(taken)
 
-    def _reference_batch(self, calls: int, together: int, turn: int) -> Batch:
+    def _reference_batch(self, calls: int, together: int, most_copy_us: float) -> Batch:
         """On the inputs of its last call, in memory as fresh as a submission's."""
         inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
         images = [given(self._checker.assignment, self._case, inputs[0])] * calls
-        self._theirs.move(turn)
         theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
-        return Batch(theirs.sealed_us, theirs.event_us)
+        return _batch(theirs, most_copy_us)
 
     def _settle(self, taken: Taken, expected: Tensors | None) -> None:
         checked = self._checker.verify(taken, expected, suspect=self._ours)
@@ -166,3 +189,8 @@ class Turns:
         if suspect and (checked.message == MESSAGE or took_the_memory(self._device, suspect, 0)):
             return FailedError(Checked(Verdict.out_of_memory, MESSAGE, ended=True))
         return HarnessError(f"the reference failed in case {self._case.name}: {checked.message}")
+
+
+def _batch(taken: TakenBatch, most_copy_us: float) -> Batch:
+    """A batch's times, the sealed one without what copying the outputs takes, as far as it is known what that is."""
+    return Batch(taken.sealed_us - min(taken.copy_us, most_copy_us), taken.event_us)

@@ -58,7 +58,7 @@ def test_an_honest_measurement_stands(asked: Asked) -> None:
 def test_a_case_in_which_the_reference_is_slower_without_pause_is_bounded_as_well_as_the_reference() -> None:
     honest = measured(80.0, real_us=80 * 1.05, theirs_us=80.0, reference_excess=0.055)
     assert honest.bound
-    assert honest.bound.excess > GPU.epsilon_short
+    assert honest.bound.excess > GPU.least(80.0)
     assert honest.bound.epsilon == pytest.approx(0.07)
     assert standing(honest, AGAIN, GPU).held == ""
     forged = measured(78.4, real_us=80 * 1.05, theirs_us=80.0, reference_excess=0.055)
@@ -70,7 +70,7 @@ def test_however_slow_the_reference_is_in_batches_a_forged_twentieth_is_seen() -
         found = standing(measured(400 * 0.94, real_us=400.0, reference_excess=excess), AGAIN, GPU)
         assert found.clock in {"bound", "batches"}
         # Where the reference cannot be bounded, both rank by the sealed clock: less delay than ours is an advantage.
-        assert found.ratio > (0.99 if excess <= GPU.most_epsilon - GPU.beyond else 0.99 / (1 + excess))
+        assert found.ratio > (0.99 if excess <= GPU.most(400.0) - GPU.beyond else 0.99 / (1 + excess))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.94])
@@ -87,7 +87,7 @@ def test_a_forged_clock_ranks_by_the_bound_and_is_held_the_second_time(share: fl
 
 
 def test_the_bound_is_exact_to_epsilon() -> None:
-    within, beyond = measured(400.0, real_us=400.0 * 1.059), measured(400.0, real_us=400.0 * 1.06)
+    within, beyond = measured(400.0, real_us=400.0 * 1.049), measured(400.0, real_us=400.0 * 1.05)
     assert within.bound
     assert beyond.bound
     assert (within.bound.bounded, beyond.bound.bounded) == (True, False)
@@ -146,7 +146,7 @@ def test_a_neighbour_in_half_of_the_references_turns_gets_nobody_held() -> None:
     found = dataclasses.replace(found, control=control_of(pairs * 2 + pairs[5:], alone, "event", GPU.tolerance))
     batches = (Batch(NULL_US + CALLS * 383.0, 0.0),)
     taken = Batches(CALLS, (NULL_US,), batches, batches)
-    found = dataclasses.replace(found, bound=bound(scored_us(found), taken, GPU.epsilon))
+    found = dataclasses.replace(found, bound=bound(scored_us(found), taken, GPU.least(400.0)))
     assert standing(found, AGAIN, GPU).held == ""
 
 
@@ -206,8 +206,8 @@ def test_forging_a_third_and_slowing_the_reference_in_another_third_is_seen_in_t
     assert found.ratio < 0.84
     batches = (Batch(NULL_US + CALLS * 404.0, 0.0),)
     taken = Batches(CALLS, (NULL_US,), batches, batches)
-    assert bound(found.time_us, taken, GPU.epsilon).bounded
-    assert not bound(scored_us(found), taken, GPU.epsilon).bounded
+    assert bound(found.time_us, taken, GPU.least(400.0)).bounded
+    assert not bound(scored_us(found), taken, GPU.least(400.0)).bounded
 
 
 def test_what_the_judge_counts_is_what_anybody_recomputes_from_the_samples() -> None:

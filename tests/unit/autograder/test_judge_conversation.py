@@ -24,7 +24,7 @@ from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode,
 from autograder.errors import SandboxError
 from autograder.judge import conversation as conversations
 from autograder.judge.buffers import Buffers
-from autograder.judge.conversation import Budget, Conversation, Finished, FinishedBatch
+from autograder.judge.conversation import COPIES, Budget, Conversation, Finished, FinishedBatch
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
@@ -366,11 +366,11 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
     )
 
 
-def batched(conversation: Conversation, calls: int = 3) -> FinishedBatch | Failure:
+def batched(conversation: Conversation, calls: int = 3, *, cold: bool = True) -> FinishedBatch | Failure:
     images = [given(DOUBLE, CASE, {"a": torch.ones(2, 3)}) for _ in range(calls)]
     memory = BatchMemory(DOUBLE, CASE, HOST, images, ALL_ON)
     try:
-        return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3})
+        return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3}, cold=cold)
     finally:
         memory.close()
 
@@ -409,6 +409,30 @@ def test_a_batch_is_armed_with_outputs_and_revealed_with_inputs(talk: Talk) -> N
     _, arm, reveal = runner.script.heard[:3]
     assert (arm["is"], arm["calls"], reveal["is"], reveal["nonce"]) == ("Arm", 3, "Reveal", arm["nonce"])
     assert len({one["bytes"] for one in arm["tensors"] if one["writable"]}) == 1
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_what_copying_a_timed_batchs_outputs_takes_is_found_out_before_anybody_has_their_memory(
+    monkeypatch: pytest.MonkeyPatch, talk: Talk, cold: bool
+) -> None:
+    conversation = talk(in_batch(says("Armed"), done))
+    opened(conversation)
+    runner: Any = conversation._runner
+    take, taken = BatchMemory.take, []
+
+    def slow(self: BatchMemory) -> None:
+        taken.append([said["is"] for said in runner.script.heard])
+        time.sleep(0.02 if len(taken) == 1 else 1.0)
+        take(self)
+
+    monkeypatch.setattr(BatchMemory, "take", slow)
+    found = batched(conversation, cold=cold)
+    assert isinstance(found, FinishedBatch), found
+    before = [said for said in taken if "Arm" not in said]
+    assert len(before) == (COPIES if cold else 0)
+    assert len(taken) - len(before) == 1
+    assert (0.02e6 <= found.copy_us < 1e6) if cold else found.copy_us == 0
+    assert found.sealed_us > found.copy_us
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,9 @@ def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
 @pytest.mark.parametrize(
     ("call_us", "memory_gib", "calls", "together"),
     [
-        (376.0, 1000, 28, 2), (376.0, 140, 22, 2), (376.0, 80, 12, 2), (3200.0, 1000, 8, 1), (1e6, 140, 4, 1),
+        (376.0, 1000, 28, 2), (376.0, 140, 28, 2), (376.0, 80, 16, 2), (3200.0, 1000, 8, 1), (1e6, 140, 4, 1),
         (180.0, 1000, 55, 5), (124.0, 1000, 80, 8), (50.0, 4000, 200, 20), (28.0, 4000, 245, 35), (0.5, 4000, 256, 256),
-        (28.0, 140, 23, 23), (0.5, 140, 23, 23),
+        (28.0, 140, 28, 28), (0.5, 140, 28, 28),
     ],
 )  # fmt: skip
 def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int, together: int) -> None:

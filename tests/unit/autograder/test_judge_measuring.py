@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,19 +17,19 @@ from autograder import samples
 from autograder.contract import Batch, FindingKind, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
-from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor
+from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor, turns
 from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation, Finished
 from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
 from autograder.judge.measuring import Measuring
-from autograder.judge.null import NullExchanges
+from autograder.judge.null import Null, NullExchanges
 from autograder.judge.preparing import Prepared
 from autograder.judge.references import Reference
 from autograder.judge.rules import GPU as GPU_RULES
 from autograder.judge.rules import HOST as HOST_RULES
-from autograder.judge.rules import Rules
+from autograder.judge.rules import Limit, Rules
 from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch
@@ -37,9 +38,19 @@ from autograder.protocol import Load
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
+
+def always(least: float, most: float) -> tuple[Limit, ...]:
+    """The same limit however long a call takes."""
+    return (Limit(math.inf, least, most),)
+
+
+NEVER = always(-2.0, -2.0)
+"""Not even a batch that takes no time at all is short enough."""
+
+
 LENIENT = Rules(
-    epsilon=50.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2, reference_batches=2,
-    control_pairs=2, null_exchanges=2, brief=(),
+    limits=always(50.0, 0.07), tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2,
+    reference_batches=2, control_pairs=2, null_exchanges=2, brief=(),
 )  # fmt: skip
 
 
@@ -270,7 +281,7 @@ FORGES = kernel(
     top="real = time.perf_counter_ns\nimport gc\n",
     before=f"import autograder.runner.languages.triton as lane\nlane._clock = lambda: 0\n{LONG}",
 )
-STRICT = dataclasses.replace(LENIENT, epsilon=5.0)
+STRICT = dataclasses.replace(LENIENT, limits=always(5.0, 0.07))
 
 
 def test_a_forged_clock_ranks_by_the_sealed_batches(
@@ -394,7 +405,7 @@ def event_times_of(monkeypatch: pytest.MonkeyPatch, changed: Callable[[bool, flo
 
 FAR = 1e6
 """Farther than any noise of a machine's on which tests run."""
-WIDE = dataclasses.replace(LENIENT, most_epsilon=50.0)
+WIDE = dataclasses.replace(LENIENT, limits=always(50.0, 50.0))
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -404,7 +415,7 @@ def test_who_slows_the_reference_beside_it_gains_nothing_only_while_it_is_timed_
     """What was queued on a device goes on in the reference's turn, and ends with the process that queued it."""
     monkeypatch.setattr(type(host), "rules", WIDE)
     # A busy machine may take longer for an exchange of nothing than for a batch of three calls: all is borne out then.
-    monkeypatch.setattr(NullExchanges, "microseconds", lambda *_: (0.0,))
+    monkeypatch.setattr(NullExchanges, "taken", lambda *_: Null((0.0,), 0.0))
     event_times_of(monkeypatch, lambda ours, us: us if ours else FAR * us)
     result = measure(bench, defences=dataclasses.replace(ALL_ON, control=on))
     assert result.verdict is Verdict.passed, result.explanation
@@ -446,10 +457,11 @@ class ClearingHost(EventHost):
     """Memory that was given back is nobody's until it is cleared: who asks before that gets other memory."""
 
     clearing = False
+    timed = True
     made_meanwhile = 0
 
     def memory(self, size: int) -> HostMemory:
-        self.made_meanwhile += self.clearing
+        self.made_meanwhile += self.clearing and self.timed
         return super().memory(size)
 
     def quiet(self) -> None:
@@ -463,7 +475,13 @@ def test_a_timed_call_has_the_memory_that_the_one_before_had_only_where_a_quiet_
     """Seen on an H200: the reference, called right after the submission, had other memory than all others, and was
     faster or slower by 1 % for it in every pair of a grading."""
     device, release, close = ClearingHost(), Buffers.release, BatchMemory.close
+    agreed = Turns._agreed
     given_back: list[str] = []
+
+    def untimed(self: Turns, *part: Any) -> None:
+        device.timed = False
+        agreed(self, *part)
+        device.timed = True
 
     def released(self: Buffers, tensors: Iterable[SharedTensor]) -> None:
         release(self, tensors)
@@ -478,7 +496,8 @@ def test_a_timed_call_has_the_memory_that_the_one_before_had_only_where_a_quiet_
     monkeypatch.setattr(devices, "of", lambda _: device)
     monkeypatch.setattr(Buffers, "release", released)
     monkeypatch.setattr(BatchMemory, "close", closed)
-    monkeypatch.setattr(NullExchanges, "microseconds", lambda *_: (1.0,))
+    monkeypatch.setattr(Turns, "_agreed", untimed)
+    monkeypatch.setattr(NullExchanges, "taken", lambda *_: Null((1.0,), 0.0))
     assert measure(bench, defences=dataclasses.replace(ALL_ON, cold=on)).verdict is Verdict.passed
     assert set(given_back) == {"call", "batch"}
     assert bool(device.made_meanwhile) != on
@@ -509,9 +528,9 @@ def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
     batch = Turns.batch
     during: list[bool] = []
 
-    def watched(self: Turns, calls: int, together: int, turn: int) -> Batch:
+    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
         during.append(quiet[-1:] == [True])
-        return batch(self, calls, together, turn)
+        return batch(self, calls, together, turn, most_copy_us)
 
     monkeypatch.setattr(bench.sandbox, "quiet", noted)
     monkeypatch.setattr(Turns, "batch", watched)
@@ -526,7 +545,7 @@ class BatchesOnly:
     def __init__(self, *call_us: float) -> None:
         self._left = list(call_us)
 
-    def batch(self, calls: int, *_: int) -> Batch:
+    def batch(self, calls: int, *_: float) -> Batch:
         return Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
 
     def on_all_cores(self) -> None:
@@ -562,7 +581,9 @@ def batches_taken(batches: list[float], reference_us: float) -> int:
         cast("Checker", None), cast("Conversation", None), cast("Conversation", None),
         reference=Reference("staff", "", right=True), device=EventHost(), rules=rules,
     )  # fmt: skip
-    prepared = Prepared(calls=10, together=1, null_us=(0.0,), alone=(), limit=0.07, reference_us=reference_us)
+    prepared = Prepared(
+        calls=10, together=1, null_us=(0.0,), copy_us=0.0, alone=(), limit=0.07, reference_us=reference_us
+    )
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
     return len(watch._batches(cast("Turns", BatchesOnly(*batches)), pairs, prepared))
 
@@ -603,10 +624,12 @@ def test_a_batch_takes_a_second_at_most_or_is_one_call(
     call_us: float, calls: int, together: int, null_us: tuple[float, ...]
 ) -> None:
     prepared = Prepared(
-        calls=28, together=2, null_us=(600.0,), alone=(Batch(11000.0, 10500.0),), limit=0.07, reference_us=375.0
-    )
+        calls=28, together=2, null_us=(600.0,), copy_us=6000.0, alone=(Batch(11000.0, 10500.0),), limit=0.07,
+        reference_us=375.0,
+    )  # fmt: skip
     fitting = prepared.fitting(call_us, Rules())
     assert (fitting.calls, fitting.together, fitting.null_us) == (calls, together, null_us)
+    assert fitting.copy_us == (prepared.copy_us if null_us == prepared.null_us else 0.0)
     assert fitting.limit == prepared.limit
     assert bool(fitting.alone) == (null_us == prepared.null_us)
 
@@ -615,8 +638,7 @@ def test_a_slow_submission_that_is_slower_than_it_says_is_not_compared_with_few_
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """One call of the reference is mostly the exchange: it would seem as far from its own clock as anybody."""
-    never: dict[str, float] = dict.fromkeys(("epsilon", "epsilon_short", "most_epsilon", "most_epsilon_short"), -2.0)
-    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=1e5, **never)  # type: ignore[arg-type]
+    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=1e5, limits=NEVER)
     monkeypatch.setattr(EventHost, "rules", rules)
     (found,) = measure(bench, SLOW).measurements
     assert found.bound
@@ -630,8 +652,7 @@ def test_where_both_sides_may_rank_by_their_shortest_batch_the_reference_has_no_
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, taken: tuple[int, int, int]
 ) -> None:
     most, before, after = taken
-    limits = dict.fromkeys(("epsilon", "epsilon_short", "most_epsilon", "most_epsilon_short"), -2.0)
-    never = dataclasses.replace(host.rules, most_batches=most, reference_batches=before, **limits)  # type: ignore[arg-type]
+    never = dataclasses.replace(host.rules, most_batches=most, reference_batches=before, limits=NEVER)
     monkeypatch.setattr(type(host), "rules", never)
     (found,) = measure(bench, kernel(before=LONG)).measurements
     assert found.bound
@@ -643,7 +664,7 @@ def test_further_batches_of_either_side_are_taken_on_other_cores(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """Seen on an H200: a submission whose six batches took a fifth longer each, and no other process of the machine."""
-    never = dataclasses.replace(host.rules, epsilon=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=3)
+    never = dataclasses.replace(host.rules, limits=NEVER, most_batches=3)
     monkeypatch.setattr(type(host), "rules", never)
     asked: dict[int, list[int]] = {}
 
@@ -662,15 +683,15 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """On a GPU two of them do not fit."""
-    never = dataclasses.replace(host.rules, epsilon=-2.0, most_epsilon=-2.0, most_epsilon_short=-2.0, most_batches=3)
+    never = dataclasses.replace(host.rules, limits=NEVER, most_batches=3)
     monkeypatch.setattr(type(host), "rules", never)
     batch, exchange = Turns.batch, Checker.batch
     taken: list[weakref.ref[TakenBatch | Checked]] = []
     left: list[int] = []
 
-    def watched(self: Turns, calls: int, together: int, turn: int) -> Batch:
+    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
         left.append(sum(one() is not None for one in taken))
-        return batch(self, calls, together, turn)
+        return batch(self, calls, together, turn, most_copy_us)
 
     def kept(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
         found = exchange(self, *given, **more)
@@ -682,6 +703,35 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
     assert left == [0, 0, 0]
+
+
+def test_on_a_batchs_inputs_the_reference_is_called_in_parts_whose_time_nobody_takes(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """Snapshots of both sides' outputs at once would leave room for fewer calls, and a quiet device takes its time."""
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, most_calls=8, batch_us=1e9))
+    exchange = Checker.batch
+    asked: list[tuple[int, bool]] = []
+
+    def noted(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+        asked.append((len(given[2]), more.get("cold", True)))
+        return exchange(self, *given, **more)
+
+    monkeypatch.setattr(Checker, "batch", noted)
+    result = measure(bench)
+    assert result.verdict is Verdict.passed, result.explanation
+    parts = [calls for calls, cold in asked if not cold]
+    assert parts
+    assert sum(parts) == 8
+    assert len(parts) in {1, turns.PARTS}  # Calls that share one slab stay together.
+
+
+@pytest.mark.parametrize(("copy_us", "expected"), [(300.0, 700.0), (400.0, 600.0), (900.0, 600.0)])
+def test_of_a_batch_no_more_is_taken_off_for_its_copies_than_they_took_beside_the_null(
+    copy_us: float, expected: float
+) -> None:
+    """Who has the device slow down the judge's copies while nothing is timed would seem faster by as much."""
+    assert turns._batch(TakenBatch((), 1000.0, copy_us, 500.0), 400.0) == Batch(expected, 500.0)
 
 
 OWN_WORK = """

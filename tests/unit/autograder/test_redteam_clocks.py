@@ -6,6 +6,7 @@ Their likes on a GPU are files of tests/gpu/hostile. What ends a runner early mu
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from grading_bench import GOOD, Bench, kernel
 from autograder.contract import GradeResult, Verdict, Work
 from autograder.judge import ALL_ON, devices
 from autograder.judge.host import HostDevice
-from autograder.judge.rules import Rules
+from autograder.judge.rules import Limit, Rules
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
@@ -45,7 +46,7 @@ class EventHost(HostDevice):
 
     clock = "event"
     rules = Rules(
-        epsilon=5.0, most_epsilon=5.0, tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2,
+        limits=(Limit(math.inf, 5.0, 5.0),), tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2,
         reference_batches=2, control_pairs=2, null_exchanges=2,
     )  # fmt: skip
 
