@@ -382,7 +382,8 @@ class Batch:
     """K calls on K fresh inputs as one exchange, every output verified.
 
     Attributes:
-        sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock.
+        sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock, less what such
+            snapshots take by themselves.
         event_us: the device's time from the first call to the end of the last (a claim).
     """
 
@@ -400,7 +401,8 @@ class Bound:
         reference_batches: the reference's, alone: from before the submission was loaded where the limit that follows
             from those is kept; if it is not, taken after its runner was killed. None where the submission is so slow
             that its batches have fewer calls; then nothing is taken off them either, a null of 0.
-        null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes.
+        null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes; less their
+            snapshots as well.
         sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
         excess: by which part it lies above the event clock; the reached ε.
         epsilon: the largest excess at which the event clock ranks.

@@ -19,7 +19,10 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 
-@triton.jit
+# Sizes and strides are not looked at: each combination of ones and multiples of 16 among them would be a kernel of its
+# own, which takes a second to compile. They come in units of UNIT elements, 16 where all of them are, or 1: that says
+# how much of a row can be loaded at once, which is all that matters for speed.
+@triton.jit(do_not_specialize=["m", "n", "k", "a_row_stride", "b_row_stride", "c_row_stride"])
 def _matmul_kernel(
     a_ptr,
     b_ptr,
@@ -34,7 +37,10 @@ def _matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
+    n, k = n * UNIT, k * UNIT
+    a_row_stride, b_row_stride, c_row_stride = a_row_stride * UNIT, b_row_stride * UNIT, c_row_stride * UNIT
     tile_m, tile_n = _tile(tl.program_id(axis=0), tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N), GROUP_M)
     first_row, first_column = tile_m * BLOCK_M, tile_n * BLOCK_N
     row, column = tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_N)[None, :]
@@ -68,7 +74,7 @@ def _store(part, c_matrix, c_ptr, c_row_stride, m, n, row, column, WHOLE: tl.con
         tl.store(at, part.to(c_ptr.dtype.element_ty), mask=(rows < m) & (columns < n))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["c_row_stride", "m", "n", "k"])
 def _descriptor_kernel(
     a_matrix,
     b_matrix,
@@ -138,9 +144,11 @@ def matmul(
         # Without tensor cores: a thread multiplies four by eight elements of a tile out of its registers.
         block_m, block_n, block_k, warps, stages = 128, 64, 16, 8, 4
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
+    lengths = (n, k, a_row_stride, b_row_stride, c_row_stride)
+    unit = 16 if all(length % 16 == 0 for length in lengths) else 1
     _matmul_kernel[grid](
-        a, b, c, m, n, k, a_row_stride, b_row_stride, c_row_stride,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, num_warps=warps, num_stages=stages,
+        a, b, c, m, *(length // unit for length in lengths),
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, UNIT=unit, num_warps=warps, num_stages=stages,
     )  # fmt: skip
 
 

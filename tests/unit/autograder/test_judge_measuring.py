@@ -23,6 +23,7 @@ from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation, Finished
 from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.measure import by_samples
 from autograder.judge.measuring import Measuring
 from autograder.judge.null import Null, NullExchanges
 from autograder.judge.preparing import Prepared
@@ -794,6 +795,45 @@ def test_a_call_that_is_looked_at_and_goes_wrong_is_no_verdict_but_said(
     (finding,) = result.findings
     assert (result.verdict, finding.kind) == (Verdict.passed, FindingKind.no_replay)
     assert result.measurements
+
+
+FORGES_ITS_TRACE = """
+from autograder.runner.trace import Tracer
+
+def traced(self, call, ran):
+    ran.append({"name": "a_kernel_of_nobodys", "calls": 7, "ns": BUSY_NS})
+    return call()
+
+Tracer.traced, Tracer.busy_ns = traced, lambda self: BUSY_NS
+"""
+
+
+def standing(result: GradeResult) -> tuple[object, ...]:
+    """What ranks and is no time; times and bound are worked out anew, from nothing but pairs, batches and null."""
+    (found,) = result.measurements
+    assert by_samples(found, found.clock) == found
+    assert found.bound
+    sealed_us = clocks.sealed_call_us(found.bound.batches, found.bound.null_us, found.bound.calls)
+    assert found.bound.sealed_us == sealed_us
+    assert found.bound.excess == sealed_us / clocks.scored_us(found) - 1
+    bound = (found.bound.calls, found.bound.epsilon, found.bound.bounded)
+    return result.verdict, found.clock, len(found.pairs), bound, found.held, found.remeasure, result.held
+
+
+@pytest.mark.parametrize("host", [0.0], indirect=True)
+@pytest.mark.parametrize(("busy_ns", "kinds"), [(0, set()), (10**15, {FindingKind.timed_otherwise})])
+def test_a_forged_trace_is_a_claim_that_staff_read_and_nothing_that_ranks_comes_from_it(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, busy_ns: int, kinds: set[FindingKind]
+) -> None:
+    """As by who tampers with CUPTI: a device that did nothing for a call or days of work, by kernels nobody has."""
+    # However slow a busy machine is just then, it is looked at.
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(host.rules, far=math.inf))
+    honest = measure(bench)
+    forged = measure(bench, GOOD + FORGES_ITS_TRACE.replace("BUSY_NS", str(busy_ns)))
+    assert (kinds_of(honest) - kinds_of(forged), kinds_of(forged) - kinds_of(honest)) == ({UNTRACED}, kinds)
+    assert [(one.name, one.calls) for one in forged.device_kernels] == [("a_kernel_of_nobodys", 7)]
+    assert forged.measurements[0].traced_us == busy_ns / 1e3
+    assert standing(forged) == standing(honest)
 
 
 @pytest.mark.parametrize("host", [0.0], indirect=True)

@@ -17,6 +17,7 @@ from sqlalchemy.orm import undefer
 from autograder.assignment import Case, Cost, LanePolicy, Tolerance
 from autograder.contract import Lane, Language, Mode, Review
 from server.grading.ranked import Selection, ranks
+from server.grading.review import decide
 from server.ids import public_id
 from server.leaderboard import service as leaderboard
 from server.leaderboard import tables
@@ -106,6 +107,32 @@ def test_a_held_result_leaves_the_one_before_it_and_comes_when_it_is_cleared(wor
         with world.database.transaction() as session:
             session.execute(update(Submission).where(Submission.review != Review.none).values(review=decision))
         assert board(world).entries[0].ratio == pytest.approx(ratio)
+
+
+def worth(world, name):
+    """Of a submission on the H200's board: its points, and its numbers there."""
+    (entry,) = (entry for entry in board(world, lane=Lane.h200).entries if entry.submission == name)
+    return world.submission(name).points, entry.ratio, entry.ratio_low, entry.ratio_high, entry.time_us
+
+
+@pytest.mark.parametrize("review", [Review.none, Review.held, Review.rejected])
+def test_somebody_elses_far_better_time_changes_nobodys_points_and_ratio(world, review):
+    """Or one forged best would lower everybody's grade."""
+    world.add_node("forge", lanes=(Lane.h200,))
+    gpu = {"lane": Lane.h200, "node": "forge"}
+    bobs = world.grade(passed(2.0), "Bob", **gpu)
+    before = worth(world, bobs)
+    assert 60 < before[0] < 100, "his speed earns points, and could earn fewer or more"
+    alices = world.grade(passed(0.01, held=review is not Review.none), "Alice", **gpu)
+    if review is Review.rejected:
+        with world.database.transaction() as session:
+            row = session.scalars(select(Submission).where(Submission.public_id == alices)).one()
+            decide(session, row, review, actor=None, reason="It is forged.", now=world.now)
+    stands = review is Review.none
+    assert (world.submission(alices).review, world.submission(alices).points) == (review, 100 if stands else 60)
+    others = [(1, "quiet-alice"), (2, "quiet-bob")] if stands else [(1, "quiet-bob")]
+    assert standing(world, lane=Lane.h200) == others
+    assert worth(world, bobs) == before
 
 
 def test_lanes_and_versions_that_grade_otherwise_are_never_mixed(world):
