@@ -75,7 +75,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
     parser.add_argument("--lane", type=Lane, nargs="+", default=[], help="all that this machine has a device for")
     parser.add_argument("--sandbox", choices=DRIVERS, nargs="+", default=list(DRIVERS))
-    parser.add_argument("--only", nargs="+", default=[], metavar="CLASS", help="classes (A1, or A) or names of files")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="CLASS", help="classes (A1, or A), names of files, or bite: all bites"
+    )
     parser.add_argument("--quick", action="store_true", help="the subset that a node's owner runs")
     parser.add_argument("--serial", action="store_true", help="only what has to be alone: timed, or fills the machine")
     parser.add_argument("--jobs", type=int, default=1, help="files that are not timed, side by side")

@@ -90,7 +90,7 @@ def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = F
     """What is to be graded in one lane and sandbox, in the tables' order.
 
     Args:
-        only: classes (`A1`, or `A` for all of them) or names of files; everything if empty.
+        only: classes (`A1`, or `A` for all of them), names of files, or `bite` for all bites; everything if empty.
     """
     found = [
         _honest(lane),
@@ -106,9 +106,9 @@ def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = F
 
 
 def _wanted(task: Task, only: Sequence[str]) -> bool:
-    return not only or any(
-        word == task.name.removesuffix(BITE) or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only
-    )
+    file = task.name.removesuffix(BITE)
+    names = {file, *(["bite"] if file != task.name else [])}
+    return not only or any(word in names or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only)
 
 
 def _honest(lane: Lane) -> Task:
@@ -184,9 +184,9 @@ def _gpu(attack: gpu_corpus.Attack, sandbox: str) -> Task:
 
 
 def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
-    """The same file where its defence is not; in one sandbox, as the defence is none of the sandbox's."""
+    """The same file where its defence is not, or put right; in one sandbox, as the defence is none of the sandbox's."""
     bite = attack.bite
-    if sandbox != "process" or not (bite.judge or bite.naive):
+    if sandbox != "process" or not (bite.judge or bite.naive or bite.mend):
         return []
     plain = _gpu(attack, sandbox)
     absent = [name for name in bite.judge if name not in Defences.__dataclass_fields__]
@@ -194,8 +194,10 @@ def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
         dataclasses.replace(
             plain,
             name=f"{attack.name}{BITE}",
-            tries=f"the same without: {attack.meets}",
+            tries="the same, put right" if bite.mend else f"the same without: {attack.meets}",
+            source=attack.mended(),
             expected=(bite.succeeds,),
+            findings=(),
             held="either",
             claim=0.0,
             without=bite.judge,

@@ -33,7 +33,7 @@ def run(
 
     Args:
         lanes: all that this machine has a device for if empty.
-        only: classes or names of files; everything if empty.
+        only: classes, names of files, or `bite`; everything if empty.
         quick: the subset that a node's owner runs.
         serial: only what has to be alone on the machine.
         jobs: how many files that are not timed may be graded side by side.

@@ -24,6 +24,7 @@ class Bite:
     judge: tuple[str, ...] = ()
     naive: bool = False
     claim: float = 0.0
+    mend: tuple[str, str] | tuple[()] = ()
     none: str = ""
 
 
@@ -62,6 +63,16 @@ class Attack:
     def source(self) -> str:
         """Its text."""
         return (HERE.parent / self.folder / f"{self.name}.py").read_text(encoding="utf-8")
+
+    def mended(self) -> str:
+        """Its text with the edit of its bite, if there is one; what is edited has to be there."""
+        text = self.source()
+        if not self.bite.mend:
+            return text
+        find, put = self.bite.mend
+        if find not in text:
+            raise LookupError(f"{self.name}: {find!r} is not in the file")
+        return text.replace(find, put)
 
 
 def attacks() -> tuple[Attack, ...]:

@@ -42,8 +42,9 @@ def test_a_row_says_what_its_time_is_worth(attack: Attack) -> None:
 @pytest.mark.parametrize("attack", [attack for attack in ALL if not attack.honest], ids=lambda attack: attack.name)
 def test_an_attack_says_how_its_defence_is_switched_off_or_why_it_cannot_be(attack: Attack) -> None:
     bite = attack.bite
-    assert (bool(bite.judge) or bool(bite.claim)) + bite.naive + bool(bite.none) == 1
-    assert bool(bite.succeeds) == (bool(bite.judge) or bite.naive)
+    assert (bool(bite.judge) or bool(bite.claim)) + bite.naive + bool(bite.mend) + bool(bite.none) == 1
+    assert bool(bite.succeeds) == (bool(bite.judge) or bite.naive or bool(bite.mend))
+    assert (attack.mended() != attack.source()) == bool(bite.mend)
 
 
 @pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from autograder.contract import Lane
-from tests.redteam.attacks import Task, tasks
+from tests.redteam.attacks import BITE, Task, tasks
 from tests.redteam.outcome import Outcome, Seen, outcome
 from tests.redteam.pool import Crew
 from tests.redteam.table import Path, Table, from_json
@@ -79,3 +79,5 @@ def test_every_path_has_its_tasks_and_names_are_theirs_alone() -> None:
             assert all(task.expected or task.skipped for task in found)
     assert {task.threat for task in tasks(Lane.h200, "docker", only=["D"])} <= {f"D{number}" for number in range(1, 8)}
     assert {task.threat for task in tasks(Lane.cpu, "process", only=["A1"])} == {"A1"}
+    bites = {task.name for task in tasks(Lane.h200, "process", only=["bite"])}
+    assert bites == {task.name for task in tasks(Lane.h200, "process") if task.name.endswith(BITE)} != set()
