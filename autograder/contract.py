@@ -385,10 +385,12 @@ class Batch:
         sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock, less what such
             snapshots take by themselves.
         event_us: the device's time from the first call to the end of the last (a claim).
+        copy_us: what was taken off for the snapshots; 0 in results from before that was done.
     """
 
     sealed_us: float
     event_us: float
+    copy_us: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@
 
 The event clock runs in the submission's process and can be forged; the sealed clock is the judge's. A batch of K
 calls, less the shortest exchange that can be written, both without what copying the outputs takes, divided by K, is an
-upper bound of one call: nobody's work is done before its inputs are there, nor after its outputs were copied. So the
-event clock ranks if the bound lies within ε above it; where the reference, alone, is not seen within ε either, within a
-little more than the reference is.
+upper bound of one call: nobody's work is done before its inputs are there, nor after its outputs were copied. (But for
+what a null's copies take longer than the batch's own: who slows those while the judge times them has so much off.) So
+the event clock ranks if the bound lies within ε above it; where the reference, alone, is not seen within ε either,
+within a little more than the reference is.
 
 Whatever a neighbour can do to a measurement leads to *measure again*; nobody is held for the first of anything but a
 time that no device reaches.

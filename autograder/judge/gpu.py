@@ -112,6 +112,8 @@ class GpuDevice:
             return GpuMemory(self._driver, size)
         except GpuMemoryError:
             torch.cuda.empty_cache()
+            # What was just given back is there when it is cleared.
+            self.quiet()
             return GpuMemory(self._driver, size)
 
     def begin(self) -> None:

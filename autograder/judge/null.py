@@ -11,6 +11,7 @@ import math
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -40,8 +41,8 @@ class Null:
     """What exchanges took in which nothing was done.
 
     Attributes:
-        us: each, less what copying its outputs took right before.
-        copy_us: the longest of those copies.
+        us: each, less what copying its outputs takes in its memory, the median of all that were taken there.
+        copy_us: the same in the memory in which they are shortest.
     """
 
     us: tuple[float, ...]
@@ -108,9 +109,7 @@ class NullExchanges:
         key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
             images = [given(assignment, case, dict(inputs))] * calls
-            found = [one for way in WAYS for one in self._exchanges(assignment, case, images, way, together)]
-            us = tuple(one.sealed_us - one.copy_us for one in found)
-            self._taken[key] = Null(us, max(one.copy_us for one in found))
+            self._taken[key] = null_of([self._exchanges(assignment, case, images, way, together) for way in WAYS])
         return self._taken[key]
 
     def _exchanges(
@@ -160,3 +159,14 @@ class NullExchanges:
         if self._program is not None:
             shutil.rmtree(self._program.parent, ignore_errors=True)
             self._program = None
+
+
+def null_of(found: Sequence[Sequence[FinishedBatch]]) -> Null:
+    """What exchanges say together; of each of several memories, all that were taken there.
+
+    A median: one copy that the host stopped would make every exchange of its memory seem short, or, as what may be
+    taken off, every later batch.
+    """
+    copies = [statistics.median(one.copy_us for one in taken) for taken in found]
+    us = tuple(one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
+    return Null(us, min(copies))

@@ -41,7 +41,7 @@ class Prepared:
         calls: of a batch.
         together: of them share a slab.
         null_us: the shortest exchanges.
-        copy_us: the longest that the copies of the outputs took beside them.
+        copy_us: what the copies of the outputs take, of which no more is taken off a batch.
         alone: batches of the reference.
         limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
         reference_us: of one call of the reference by the event clock; the median.

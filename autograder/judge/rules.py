@@ -1,8 +1,8 @@
 """How a lane measures, and at which thresholds; `docs/measurement.md` publishes what they let through.
 
 Every number here is one that a submission knows. None of them can be steered by it to its gain: how many samples are
-taken follows from n, the reference's time and one fixed second stage, a batch more only makes the bound tighter, and a
-slow submission's shorter batch has nothing taken off.
+taken follows from n, the reference's time and one fixed second stage, a batch more only makes the bound tighter, a slow
+submission's shorter batch has nothing taken off, and no batch more for its copies than a null's take.
 """
 
 from __future__ import annotations

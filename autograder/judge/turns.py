@@ -117,8 +117,12 @@ class Turns:
         """
         if self._ours is None:
             raise HarnessError("there is no submission to call")
-        inputs = [self._checker.draw(self._case) for _ in range(calls)]
-        images = [given(self._checker.assignment, self._case, one) for one in inputs]
+        inputs: list[Tensors] = []
+        images: list[tuple[Given, ...]] = []
+        for _ in range(calls):
+            # One after the other: what was drawn is memory for the next, once it lies in its image.
+            inputs.append(self._checker.draw(self._case))
+            images.append(given(self._checker.assignment, self._case, inputs[-1]))
         self._ours.move(turn)
         ours = self._checker.batch(self._ours, self._case, inputs, images, together=together)
         if isinstance(ours, Checked):
@@ -193,4 +197,5 @@ class Turns:
 
 def _batch(taken: TakenBatch, most_copy_us: float) -> Batch:
     """A batch's times, the sealed one without what copying the outputs takes, as far as it is known what that is."""
-    return Batch(taken.sealed_us - min(taken.copy_us, most_copy_us), taken.event_us)
+    copy_us = min(taken.copy_us, most_copy_us)
+    return Batch(taken.sealed_us - copy_us, taken.event_us, copy_us)

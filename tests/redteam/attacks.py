@@ -50,6 +50,7 @@ class Task:
         least_ratio: the speed that is its own, less the room of `outcome.ROOM`; 0 where nothing is claimed.
         claim: what the event clock alone has to fall below, or the file shows nothing; 0 where it need not.
         findings: kinds that staff must be shown; an honest file must have none.
+        unfound: kinds that are not found where what finds them is switched off.
         honest: it is no attack.
         serial: nothing else may run meanwhile: it is timed, fills the machine, or is looked for on all of it.
         work, ranked: what is graded, and how many elements the ranked case has.
@@ -75,6 +76,7 @@ class Task:
     claim: float = 0.0
     at_least_us: float = 0.0
     findings: tuple[str, ...] = ()
+    unfound: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     honest: bool = False
     serial: bool = False
@@ -198,6 +200,7 @@ def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
             source=attack.mended(),
             expected=(bite.succeeds,),
             findings=(),
+            unfound=attack.findings if bite.judge else (),
             held="either",
             claim=0.0,
             without=bite.judge,

@@ -88,6 +88,8 @@ def _of_the_verdict(seen: Seen) -> tuple[Outcome, str]:
 def _of_the_findings(task: Task, seen: Seen) -> tuple[Outcome, str] | None:
     if missing := sorted(set(task.findings) - set(seen.findings)):
         return Outcome.false_accept, f"no finding {', '.join(missing)}"
+    if still := sorted(set(task.unfound) & set(seen.findings)):
+        return Outcome.no_bite, f"found all the same: {', '.join(still)}"
     if task.honest and seen.findings and not seen.held:
         return Outcome.false_hold, f"findings: {', '.join(seen.findings)}"
     if any(time < task.at_least_us for time in seen.sealed_us):

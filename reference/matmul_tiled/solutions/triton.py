@@ -20,8 +20,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 # Sizes and strides are not looked at: each combination of ones and multiples of 16 among them would be a kernel of its
-# own, which takes a second to compile. They come in units of UNIT elements, 16 where all of them are, or 1: that says
-# how much of a row can be loaded at once, which is all that matters for speed.
+# own, which takes a second to compile. All but m come in units of UNIT elements, 16 where all of them are, or 1: that
+# says how much of a row can be loaded at once, which is all that matters for speed.
 @triton.jit(do_not_specialize=["m", "n", "k", "a_row_stride", "b_row_stride", "c_row_stride"])
 def _matmul_kernel(
     a_ptr,
@@ -74,7 +74,7 @@ def _store(part, c_matrix, c_ptr, c_row_stride, m, n, row, column, WHOLE: tl.con
         tl.store(at, part.to(c_ptr.dtype.element_ty), mask=(rows < m) & (columns < n))
 
 
-@triton.jit(do_not_specialize=["c_row_stride", "m", "n", "k"])
+@triton.jit
 def _descriptor_kernel(
     a_matrix,
     b_matrix,

@@ -20,12 +20,12 @@ from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor, turns
 from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
-from autograder.judge.conversation import Conversation, Finished
+from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
 from autograder.judge.measure import by_samples
 from autograder.judge.measuring import Measuring
-from autograder.judge.null import Null, NullExchanges
+from autograder.judge.null import Null, NullExchanges, null_of
 from autograder.judge.preparing import Prepared
 from autograder.judge.references import Reference
 from autograder.judge.rules import GPU as GPU_RULES
@@ -732,7 +732,15 @@ def test_of_a_batch_no_more_is_taken_off_for_its_copies_than_they_took_beside_th
     copy_us: float, expected: float
 ) -> None:
     """Who has the device slow down the judge's copies while nothing is timed would seem faster by as much."""
-    assert turns._batch(TakenBatch((), 1000.0, copy_us, 500.0), 400.0) == Batch(expected, 500.0)
+    assert turns._batch(TakenBatch((), 1000.0, copy_us, 500.0), 400.0) == Batch(expected, 500.0, 1000.0 - expected)
+
+
+def test_a_copy_that_the_host_stopped_makes_no_null_shorter_and_takes_nothing_off_later_batches() -> None:
+    def taken(*copies: float, sealed_us: float) -> list[FinishedBatch]:
+        return [FinishedBatch((), sealed_us, copy_us, 0.0) for copy_us in copies]
+
+    one, other = taken(100.0, 100.0, 700.0, sealed_us=500.0), taken(110.0, 111.0, 110.0, sealed_us=490.0)
+    assert null_of([one, other]) == Null((400.0, 400.0, 400.0, 380.0, 380.0, 380.0), 100.0)
 
 
 OWN_WORK = """

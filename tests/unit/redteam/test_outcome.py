@@ -40,6 +40,12 @@ FORGED = Seen("passed", ratios=(0.3,), claimed=(0.3,))
         (HONEST, Seen("passed", held=True), Outcome.false_hold),
         (HONEST, Seen("passed", findings=("no_kernel",)), Outcome.false_hold),
         (replace(ATTACK, expected=("passed",), findings=("decoration",)), Seen("passed"), Outcome.false_accept),
+        (replace(ATTACK, expected=("passed",), unfound=("decoration",)), Seen("passed"), Outcome.as_expected),
+        (
+            replace(ATTACK, expected=("passed",), unfound=("decoration",)),
+            Seen("passed", findings=("decoration",)),
+            Outcome.no_bite,
+        ),
         (replace(ATTACK, expected=("passed",), at_least_us=9), Seen("passed", sealed_us=(8.0,)), Outcome.false_accept),
     ],
 )
