@@ -71,6 +71,9 @@ MAX_NAME = 200
 PACK_BYTES = 64 * 2**20
 """Of what compilers made, at most."""
 
+COPIES = 2
+"""Of a batch's outputs before it, of which the shortest counts."""
+
 Said = TypeVar("Said")
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -83,9 +86,6 @@ _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
 _AWAKE_S = 0.0015
 """Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
-COPIES = 2
-"""Of a batch's outputs before it, of which the shortest counts."""
-
 _RELEASE_S = 5.0
 _GONE_S = 5.0
 """How long a runner that has closed its channel may take to be gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,20 @@ class Attack:
 
     def mended(self) -> str:
         """Its text with the edits of its bite; each has to be there to be made."""
-        text = self._text()
-        for find, put in self.bite.mend:
-            if find not in text:
-                raise LookupError(f"{self.name}: {find!r} is not in the file")
-            text = text.replace(find, put)
-        return self._halved(text)
+        return self._halved(edited(self.name, self._text(), self.bite.mend))
+
+
+def edited(name: str, text: str, edits: Iterable[tuple[str, str]]) -> str:
+    """A file's text with `edits`: find, put.
+
+    Raises:
+        LookupError: what is to be replaced is not there.
+    """
+    for find, put in edits:
+        if find not in text:
+            raise LookupError(f"{name}: {find!r} is not in the file")
+        text = text.replace(find, put)
+    return text
 
 
 def attacks() -> tuple[Attack, ...]:

@@ -109,8 +109,10 @@ def tasks(lane: Lane, sandbox: str, *, only: Sequence[str] = (), quick: bool = F
 
 def _wanted(task: Task, only: Sequence[str]) -> bool:
     file = task.name.removesuffix(BITE)
-    names = {file, *(["bite"] if file != task.name else [])}
-    return not only or any(word in names or re.fullmatch(rf"{re.escape(word)}\d*", task.threat) for word in only)
+    return not only or any(
+        word == file or (word == "bite" and file != task.name) or re.fullmatch(rf"{re.escape(word)}\d*", task.threat)
+        for word in only
+    )
 
 
 def _honest(lane: Lane) -> Task:

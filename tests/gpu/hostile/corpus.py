@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.contract import Verdict
+from tests.hostile.corpus import edited
 
 HERE = Path(__file__).parent
 EVASION = "evasion"
@@ -24,7 +25,7 @@ class Bite:
     judge: tuple[str, ...] = ()
     naive: bool = False
     claim: float = 0.0
-    mend: tuple[str, str] | tuple[()] = ()
+    mend: tuple[tuple[str, str], ...] = ()
     none: str = ""
 
 
@@ -65,14 +66,8 @@ class Attack:
         return (HERE.parent / self.folder / f"{self.name}.py").read_text(encoding="utf-8")
 
     def mended(self) -> str:
-        """Its text with the edit of its bite, if there is one; what is edited has to be there."""
-        text = self.source()
-        if not self.bite.mend:
-            return text
-        find, put = self.bite.mend
-        if find not in text:
-            raise LookupError(f"{self.name}: {find!r} is not in the file")
-        return text.replace(find, put)
+        """Its text with the edits of its bite, if there are any; each has to be there to be made."""
+        return edited(self.name, self.source(), self.bite.mend)
 
 
 def attacks() -> tuple[Attack, ...]:
@@ -98,13 +93,16 @@ def first_verdict(name: str) -> str:
 def _attack(name: str, row: dict[str, Any]) -> Attack:
     said = row.pop("verdict", first_verdict(name))
     bite = row.pop("bite", {})
+    mend = tuple((find, put) for find, put in bite.pop("mend", ()))
     docker = row.pop("docker", ())
     lists = {key: tuple(row.pop(key)) for key in ("invariants", "findings") if key in row}
     return Attack(
         name=name,
         threat=row.pop("class"),
         verdicts=(said,) if isinstance(said, str) else tuple(said),
-        bite=Bite(**{key: tuple(value) if isinstance(value, list) else value for key, value in bite.items()}),
+        bite=Bite(
+            mend=mend, **{key: tuple(value) if isinstance(value, list) else value for key, value in bite.items()}
+        ),
         docker=docker if isinstance(docker, str) else tuple(docker),
         **lists,
         **row,
