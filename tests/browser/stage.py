@@ -140,10 +140,16 @@ class Stage:
         """Hand in, claim and finish, as if it had taken some seconds."""
         public_id = self.submit(source, ago=ago, **given)  # type: ignore[arg-type]
         task = self.claim(ago=ago - timedelta(seconds=0.2))
+        assert self._submission_of(task) == public_id, "something else waits, and was next"
         for seconds, phase in ((0.4, Phase.preparing), (0.9, Phase.compiling), (1.3, Phase.checking)):
             self.phase(task, phase, ago=ago - timedelta(seconds=seconds))
         self.finish(task, result, ago=ago - timedelta(seconds=2.6))
         return public_id
+
+    def _submission_of(self, task: GradeTask) -> str:
+        with self.database.reading() as session:
+            query = select(Submission.public_id).join(Attempt, Attempt.submission_id == Submission.id)
+            return session.scalars(query.where(Attempt.public_id == task.attempt)).one()
 
     def serve(self, *lanes: Lane) -> None:
         """The node says that it grades these lanes."""

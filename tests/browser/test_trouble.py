@@ -407,6 +407,7 @@ def test_an_editor_whose_colours_do_not_come_is_one_and_has_them_later(watched: 
 def test_a_chart_that_cannot_be_drawn_leaves_its_page_as_it_is(watched: Watched, a_stage: Stage) -> None:
     watched.expected.append("ERR_FAILED")
     source = f"{results.SOURCE}# of this test alone\nALONE = 1\n"
+    _grade_all(a_stage)
     measured = a_stage.grade(results.passed(), source, email=f"{WHO}@example.org")
     page = watched.page(login=WHO)
     drawing = later_files("charts")

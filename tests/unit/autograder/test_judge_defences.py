@@ -45,7 +45,8 @@ REPLAYS = kernel(
 )
 SLOW_ONCE = kernel(before="if not calls: calls.append(1); time.sleep(2.5)", top="calls = []")
 WOBBLES = kernel(
-    after="out[0, 0] = out[0, 0] * (1 + 1.2e-7 * random.randrange(2))\nout[m - 1, 0] += 0 if n == 5 else 0"
+    after="calls.append(1)\nout[0, 0] = out[0, 0] * (1 + 1.2e-7 * (len(calls) % 2))",
+    top="calls = []",
 )
 KNOWS_SIZES = kernel(before="if n not in (5, 33, 128): return")
 FORGES = kernel(before="os.write(3, b'{}')")
@@ -93,8 +94,7 @@ def test_an_attack_succeeds_without_its_defence(bench: Bench, attack: Attack) ->
 
 def test_without_a_second_call_nondeterminism_is_not_seen(bench: Bench) -> None:
     off = dataclasses.replace(ALL_ON, second_call=False)
-    found = {bench.grade(WOBBLES, mode=Mode.run).verdict for _ in range(4)}
-    assert Verdict.nondeterministic in found
+    assert bench.grade(WOBBLES, mode=Mode.run).verdict is Verdict.nondeterministic
     assert bench.grade(WOBBLES, mode=Mode.run, defences=off).verdict is Verdict.passed
 
 
