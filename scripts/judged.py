@@ -1,0 +1,106 @@
+"""Write the table *By the judge* of every rung's notes from the signed reports of nodes.
+
+    python -m scripts.judged            every `reference/*/notes.md`
+    python -m scripts.judged --check    say which of them are not what the reports say; exit status 1 if one is
+
+Of each lane and language the newest report counts that graded in containers. What it does not have of a rung is said in
+that rung's own words, below the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from autograder import signing
+
+ROOT = Path(__file__).resolve().parents[1]
+REPORTS = "docs/data/nodes-*/*.json"
+LANGUAGES = {"triton": "Triton", "cuda": "CUDA C++"}
+A_MILLISECOND = 999.95
+"""µs from which a time is shown in ms: a thousand, as it is rounded."""
+TABLE = re.compile(r"(?<=\n## By the judge\n\n)(?P<before>[^|]+)(?P<table>(?:\|[^\n]*\n)+)")
+Document = dict[str, Any]
+
+
+def main() -> int:
+    """Bring the notes up to date, or say which are not."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing")
+    check = parser.parse_args().check
+    reports = newest(ROOT)
+    stale = []
+    for notes in sorted(ROOT.glob("reference/*/notes.md")):
+        text = notes.read_text(encoding="utf-8")
+        if (found := brought_up(text, notes.parent.name, reports)) != text:
+            stale.append(str(notes.relative_to(ROOT)))
+            if not check:
+                notes.write_text(found, encoding="utf-8")
+    print("\n".join(stale) or "Every table is what the reports say.")
+    return 1 if check and stale else 0
+
+
+def newest(root: Path) -> list[Document]:
+    """Of each lane and language the newest report of a GPU in containers, oldest first.
+
+    Raises:
+        SignatureError: a report was changed since it was signed.
+    """
+    found: dict[tuple[str, str], Document] = {}
+    for path in root.glob(REPORTS):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        signing.verify(report)
+        if report["lane"] == "cpu" or report["sandbox"]["driver"] != "docker":
+            continue
+        for language in {rung["language"] for rung in report["rungs"]}:
+            key = report["lane"], language
+            if key not in found or found[key]["made_at"] < report["made_at"]:
+                found[key] = report
+    return sorted(found.values(), key=lambda report: str(report["made_at"]))
+
+
+def brought_up(text: str, slug: str, reports: list[Document]) -> str:
+    """A rung's notes with the table that these reports make.
+
+    Raises:
+        ValueError: there is no such section, or no report has the rung.
+    """
+    if (found := TABLE.search(text)) is None:
+        raise ValueError(f"{slug}: the notes have no table `By the judge`")
+    return text[: found.start("table")] + table(slug, reports) + text[found.end("table") :]
+
+
+def table(slug: str, reports: list[Document]) -> str:
+    """One row for each report that measured the rung, one column for each ranked case."""
+    measured = [
+        (report, rung) for report in reports for rung in report["rungs"] if rung["slug"] == slug and rung["cases"]
+    ]
+    if not measured:
+        raise ValueError(f"{slug}: no report has measured it")
+    names = [case["case"] for case in measured[0][1]["cases"]]
+    lines = [["", *(f"`{name}`" for name in names)]]
+    for report, rung in measured:
+        cases = {case["case"]: case for case in rung["cases"]}
+        row = f"{LANGUAGES[rung['language']]}, {report['lane'].upper()}, {report['made_at'][:10]}"
+        lines.append([row, *(_cell(cases[name]) for name in names)])
+    rows = ["| " + " | ".join(line) + " |" for line in lines]
+    rows[0] = rows[0].replace("|  |", "| |")
+    return "\n".join([rows[0], "|" + "---|" * len(lines[0]), *rows[1:]]) + "\n"
+
+
+def _cell(case: Document) -> str:
+    ratio, low, high = case["ratio"]
+    by = "" if case["clock"] == "event" else ", by both sides' batches"
+    return f"{_time(case['time_us'][0])} [{ratio:.4f}, {low:.4f} – {high:.4f}]{by}"
+
+
+def _time(microseconds: float) -> str:
+    return f"{microseconds:.1f} µs" if microseconds < A_MILLISECOND else f"{microseconds / 1000:.3f} ms"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
