@@ -36,6 +36,12 @@ def _patient() -> Iterator[None]:
     expect.set_options(timeout=5_000)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_waits(a_stage: Stage) -> None:
+    """The stage is shared: what another test left would be the next that this one claims."""
+    _grade_all(a_stage)
+
+
 def _handed_in(stage: Stage, mode: Mode) -> int:
     with stage.database.reading() as session:
         mine = select(func.count(Submission.id)).join(User).where(User.email == f"{WHO}@example.org")
@@ -53,7 +59,6 @@ def _notice(page: Page):  # Playwright's locator
 
 
 def _grade_all(stage: Stage) -> None:
-    """The stage is shared: what waits would be the next that another test claims."""
     while (task := stage.next_task()) is not None:
         stage.finish(task, results.passed())
 
@@ -407,7 +412,6 @@ def test_an_editor_whose_colours_do_not_come_is_one_and_has_them_later(watched: 
 def test_a_chart_that_cannot_be_drawn_leaves_its_page_as_it_is(watched: Watched, a_stage: Stage) -> None:
     watched.expected.append("ERR_FAILED")
     source = f"{results.SOURCE}# of this test alone\nALONE = 1\n"
-    _grade_all(a_stage)
     measured = a_stage.grade(results.passed(), source, email=f"{WHO}@example.org")
     page = watched.page(login=WHO)
     drawing = later_files("charts")

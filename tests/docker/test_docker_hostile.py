@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "hostile"))
 
 from canary import canary as put_out
 from corpus import HONEST, Attack, attacks
-from stand import Stand, processes_named
-from test_hostile import assert_it_got_nothing, assert_its_times_are_times
+from stand import Stand, nothing_compiled, processes_named
+from test_hostile import SANDBOXED, assert_it_got_nothing, assert_its_times_are_times
 
 from autograder.contract import Verdict
 from autograder.sandbox.docker import DockerSandbox
@@ -39,7 +40,9 @@ def stand(docker_sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     expected = attack.expected("cpu", "docker")
-    result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
+    # Where kernels are compiled a container's wall is tried by those that try walls.
+    with nullcontext() if attack in SANDBOXED else nothing_compiled():
+        result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
     assert result.verdict in expected, result.explanation
     assert {finding.kind for finding in result.findings} >= set(attack.findings)
     assert_it_got_nothing(result)

@@ -33,7 +33,8 @@ def _is_only_checked(trial: Trial) -> bool:
 
 def _is_compiled(trial: Trial) -> bool:
     requirements = load_assignment(folders(trial.slug)[0]).requirements
-    return trial.kind is Kind.solution or any(requirement.group for requirement in requirements)
+    decides = trial.verdict is Verdict.passed and any(requirement.group for requirement in requirements)
+    return trial.kind is Kind.solution or decides
 
 
 def _with_its_killer_only(trial: Trial) -> Assignment | None:

@@ -13,15 +13,16 @@ import shutil
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from autograder import codec
 from autograder.assignment import EXTENSIONS
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
-from autograder.judge import References, grade
+from autograder.judge import References, compiled, grade
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.sandbox import Promise, Runner, Sandbox, cgroups
 from autograder.sandbox.plan import Namespaces
@@ -121,6 +122,13 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     return json.dumps(value)
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """What is launched is not compiled for GPUs: two runners fewer, with a toolchain each, where they decide nothing."""
+    with mock.patch.object(compiled, "LANGUAGES", ()):
+        yield
 
 
 class Watched:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from corpus import Attack, attacks
 from naive import Naive
-from stand import Stand, processes_left, processes_named, unshut_stand
+from stand import Stand, nothing_compiled, processes_left, processes_named, unshut_stand
 from test_hostile import skip_without_promises
 
 from autograder import codec
@@ -43,13 +43,14 @@ def without(names: tuple[str, ...]) -> Defences:
 
 def graded(attack: Attack, stand: Stand) -> GradeResult:
     bite = attack.bite
-    return stand.grade(
-        attack.mended(),
-        mode=bite.mode or attack.mode,
-        limits=bite.limits,
-        inputs=bite.inputs or attack.inputs,
-        defences=without(bite.judge),
-    )
+    with nothing_compiled():
+        return stand.grade(
+            attack.mended(),
+            mode=bite.mode or attack.mode,
+            limits=bite.limits,
+            inputs=bite.inputs or attack.inputs,
+            defences=without(bite.judge),
+        )
 
 
 def assert_it_succeeded(attack: Attack, result: GradeResult, stand: Stand) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpus import HONEST, Attack, attacks
-from stand import Stand, folders_left, processes_left
+from stand import Stand, folders_left, nothing_compiled, processes_left
 
 from autograder import codec
 from autograder.contract import GradeResult, Mode, Verdict, Work
@@ -73,7 +73,8 @@ def test_what_meets_hidden_cases_gets_its_verdict_beside_others_too(
     monkeypatch.setattr(grading, "CASES_EACH", 1)
     monkeypatch.setattr(stand.sandbox, "ready", lambda *_: 6)
     descriptors = set(os.listdir("/proc/self/fd"))
-    result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
+    with nothing_compiled():
+        result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
     assert result.verdict in attack.verdicts, result.explanation
     assert {finding.kind for finding in result.findings} >= set(attack.findings)
     assert_it_got_nothing(result)

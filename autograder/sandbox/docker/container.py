@@ -29,6 +29,8 @@ _logger = logging.getLogger(__name__)
 _START_S = 120.0
 _UNKNOWN = -1
 _GONE_S = 15.0
+_LAST_WORDS_S = 2.0
+_LOOK_S = 0.05
 _PACKET = 4096
 _GO = b"go"
 _numbers = itertools.count()
@@ -104,6 +106,10 @@ class Container:
             raise SandboxError(f"a container did not start: {error} {self._told()}") from None
 
     def _told(self) -> str:
+        # Its line is cut before Docker has all that it printed; that is so once Docker knows that it has ended.
+        deadline = time.monotonic() + _LAST_WORDS_S
+        while self._making.engine.state(self._id).get("Running") and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
         printed = self._making.engine.printed(self._id).strip()
         return f"It printed: {printed[-1000:] or 'nothing'}"
 

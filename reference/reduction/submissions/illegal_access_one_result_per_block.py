@@ -15,4 +15,4 @@ def _partial_kernel(x_ptr, totals_ptr, largests_ptr, n, BLOCK_SIZE: tl.constexpr
 
 
 def reduce(x: torch.Tensor, total: torch.Tensor, largest: torch.Tensor, n: int) -> None:
-    _partial_kernel[(triton.cdiv(n, 16),)](x, total, largest, n, BLOCK_SIZE=16)
+    _partial_kernel[(triton.cdiv(n, 256),)](x, total, largest, n, BLOCK_SIZE=256)

@@ -15,4 +15,4 @@ def _saxpy_kernel(a, x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 
 def saxpy(a: float, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor, n: int) -> None:
-    _saxpy_kernel[(triton.cdiv(n, 64),)](a, x, y, out, n, BLOCK_SIZE=64)
+    _saxpy_kernel[(triton.cdiv(n, 512),)](a, x, y, out, n, BLOCK_SIZE=512)

@@ -25,6 +25,6 @@ def _count_kernel(keys_ptr, counts_ptr, m, BLOCK: tl.constexpr):
 def scan_histogram(
     x: torch.Tensor, keys: torch.Tensor, prefix: torch.Tensor, counts: torch.Tensor, n: int, m: int
 ) -> None:
-    _scan_kernel[(1,)](x, prefix, n, TILE=64)
+    _scan_kernel[(1,)](x, prefix, n, TILE=512)
     counts.zero_()
     _count_kernel[(triton.cdiv(m, 65536),)](keys, counts, m, BLOCK=65536)
