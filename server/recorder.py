@@ -23,6 +23,7 @@ from server.config import Config, load_config
 from server.db import Database, is_away, now
 from server.grading.service import Outcome, hear, record
 from server.presence import Beating, Presence
+from server.room import keep_within_the_container
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,8 @@ def _or_wait(work: Callable[[object], object], message: object) -> None:
 
 def run(config: Config) -> int:
     """Record until SIGTERM; returns the exit status."""
+    # A message that ended the process would come again, and end the next one.
+    keep_within_the_container()
     database = Database(config.database_url)
     alive = Beating(Presence(database, "recorder"))
     try:

@@ -262,7 +262,12 @@ class Conversation:
         finally:
             if not packed:
                 os.close(descriptor)
-        return descriptor if packed else None
+        if packed:
+            return descriptor
+        # Who is late, or says something else, is no further than that: it may be the one that is called next.
+        if self._broken is None and self._runner.poll() is None:
+            self._stopped("packing")
+        return None
 
     @_in_use
     def call(

@@ -283,7 +283,10 @@ def test_who_does_not_pack_has_no_pack_and_no_trouble(says: str) -> None:
         assert conversation.pack(0.3) is None  # It has loaded nothing yet.
         assert opened(conversation) is None
         assert conversation.pack(0.0) is None
+        stopped = conversation._runner.frozen  # type: ignore[attr-defined]
         assert conversation.pack(0.3) is None
+        # What comes next finds it as every call does: stopped.
+        assert conversation._runner.frozen == stopped  # type: ignore[attr-defined]
     finally:
         conversation.close()
     assert open_packs() == 0

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,11 @@ DIFFERENT = [
     ("int a = __builtin_LINE();", "\nint a = __builtin_LINE();"),
     ("#define P(a, b) a##b\nint a = P(__LI, NE__);", "#define P(a, b) a##b\n\nint a = P(__LI, NE__);"),
     ("#define S(a) #a\nauto s = S(a+b);", "#define S(a) #a\nauto s = S(a + b);"),
+    # An assertion that fails is told its line, and whoever defines `__assert_fail` is told it.
+    ("void f() { assert(0); }", "\nvoid f() { assert(0); }"),
+    ("#include <cassert>\nint a;", "\n#include <cassert>\nint a;"),
+    ("#include <assert.h>\nint a;", "\n#include <assert.h>\nint a;"),
+    ("void __assert_fail(int line);", "\nvoid __assert_fail(int line);"),
 ]  # fmt: skip
 
 
@@ -189,6 +195,27 @@ def k(x):
         "import sys\nN = sys._getframe().f_lineno",
         "match k:\n    case object(__doc__=text):\n        N = len(text)",
         "N = k.fn.__code__.co_firstlineno",
+        # A generator's code has docstrings among its constants, and its lines.
+        "def g():\n    'x'\n    yield\nN = len(g().gi_code.co_consts[0])",
+        "async def g():\n    pass\nN = g().cr_code.co_firstlineno",
+        # Triton says in an error what stood there, and names what it compiled by a hash of it.
+        "try:\n    k[1](1)\nexcept Exception as error:\n    N = len(str(error))",
+        "class C:\n    def __exit__(self, kind, error, at):\n        self.n = len(str(error))",
+        "N = len(k[1](1).metadata[0])",
+        # Modules that read sources, take traces, or map any file.
+        "import torch._sources as s\nN = len(s.get_source_lines_and_file(k)[0])",
+        "import torch\nN = torch.jit.script(k)",
+        "from torch import jit\nN = jit.script(k)",
+        "import torch as triton\nN = triton.jit.script(k)",
+        "import torch\ntriton = torch\nN = triton.jit.script(k)",
+        "import torch\ndef f(triton):\n    return triton.jit.script(k)\nN = f(torch)",
+        "import torch.jit as j\nN = j.script(k)",
+        "from torch import *\nN = jit.script(k)",
+        "import torch\nN = torch.from_file('/proc/self/fd/3', size=9)",
+        "import sys\nsys.monitoring.use_tool_id(0, 'x')",
+        "import faulthandler as f\nf.dump_traceback()",
+        "import mine",
+        "from . import mine",
     ],
 )
 def test_a_program_that_may_read_itself_is_compared_as_it_is(reads: str) -> None:
@@ -197,10 +224,39 @@ def test_a_program_that_may_read_itself_is_compared_as_it_is(reads: str) -> None
         assert triton(source) != triton(other)
 
 
-@pytest.mark.parametrize("reads", ["N = 1", "src = 1", "parse = x.load", "y = compiled"])
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "N = 1",
+        "src = 1",
+        "parse = x.load",
+        "y = compiled",
+        "from __future__ import annotations\nimport math\nimport torch\nimport triton\nimport triton.language as tl",
+        "from triton.language.extra import libdevice\nfrom triton.tools.tensor_descriptor import TensorDescriptor",
+        "try:\n    f()\nexcept ValueError:\n    pass",
+        "class C:\n    def __init__(self):\n        self.n = 1",
+        "from triton import jit, cdiv\n@jit\ndef l(x):\n    pass",
+    ],
+)
 def test_docstrings_and_comments_of_one_that_does_not_are_left_out(reads: str) -> None:
     source = KERNEL.format(body="pass") + reads
     assert triton(source) == triton(source.replace("DOC", "DOCS").replace("@", "# more\n@"))
+
+
+def test_what_is_long_is_compared_as_it_is() -> None:
+    """Its form is worked out by the recorder, for which a tree of a megabyte of source would be too large."""
+    long = "a;" * 40_000
+    assert triton(f"{long}\n") == f"{long}\n".encode()
+    assert cuda(f"{long}\n") == f"{long}\n".encode()
+
+
+def test_every_staff_kernel_has_a_form() -> None:
+    """Honest kernels are written like this: a rule that refuses many of them would be no rule."""
+    files = sorted(Path("reference").glob("*/solutions/*.py")) + sorted(Path("reference").glob("*/solutions/*.cu"))
+    languages = {".py": Language.triton, ".cu": Language.cuda}
+    without = [str(path) for path in files if normal(path.read_bytes(), languages[path.suffix]) == path.read_bytes()]
+    assert len(files) >= 30
+    assert without == []
 
 
 @pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"])
