@@ -35,8 +35,13 @@ def open_appeal(session: Session, submission: Submission) -> Appeal | None:
 
 
 def may_appeal(submission: Submission, user: User, appeal: Appeal | None) -> bool:
-    """Whether this person can say something now: whose it is, once, while its speed does not count."""
-    return submission.user_id == user.id and appeal is None and submission.review in _APPEALABLE
+    """Whether this person can say something now: whose it is, once, while a speed that it has does not count."""
+    return submission.user_id == user.id and appeal is None and _has_what_is_appealed(submission)
+
+
+def _has_what_is_appealed(submission: Submission) -> bool:
+    """Without a result there is nothing that anybody could decide, and an appeal would wait for ever."""
+    return submission.review in _APPEALABLE and submission.result_id is not None
 
 
 def say(session: Session, user: User, submission: Submission, text: str, *, now: datetime) -> Appeal:
@@ -45,7 +50,7 @@ def say(session: Session, user: User, submission: Submission, text: str, *, now:
     Raises:
         ForbiddenError: it is somebody else's submission.
         InvalidInputError: there is no text, or too much of it.
-        ConflictError: its speed counts, or there was an appeal already.
+        ConflictError: its speed counts, it has none yet, or there was an appeal already.
     """
     if submission.user_id != user.id:
         raise ForbiddenError("Only who handed a submission in can appeal.")
@@ -53,8 +58,8 @@ def say(session: Session, user: User, submission: Submission, text: str, *, now:
     if not 0 < len(text) <= MAX_CHARS:
         raise InvalidInputError(f"Say why, in 1 to {MAX_CHARS:,} characters.", field="text")
     row = lock_submission(session, submission.id)
-    if row is None or row.review not in _APPEALABLE:
-        raise ConflictError("There is nothing to appeal against: the speed of this submission counts.")
+    if row is None or not _has_what_is_appealed(row):
+        raise ConflictError("There is nothing to appeal against: no speed of this submission was held or rejected.")
     appeal = Appeal(course_id=row.course_id, submission_id=row.id, text=text, created_at=now)
     try:
         with session.begin_nested():

@@ -76,6 +76,22 @@ def test_a_held_submission_says_what_is_withheld_and_why_to_staff_only(world, pa
     assert "Below the floor" in page("Tom", f"/submissions/{name}")
 
 
+def test_one_that_is_held_without_a_verdict_says_so_and_takes_no_appeal_that_nobody_could_answer(world, page):
+    name = world.submit("Alice", work=Work.check, **GPU)
+    for _ in range(world.config.max_attempts):
+        world.claimed(world.take("forge"), "forge")
+        world.wait(world.config.lease_s + 1)
+        world.sweep()
+    assert world.submission(name).review is Review.held
+    text = page("Alice", f"/submissions/{name}")
+    assert "Held: it has no verdict yet" in text
+    assert "The verdict" not in text
+    assert "Staff only" not in text
+    assert "read its source before you have it graded again" in page("Tom", f"/submissions/{name}")
+    assert "Send the appeal" not in page("Alice", f"/submissions/{name}/appeal")
+    assert page("Alice", f"/submissions/{name}/appeal", {"text": "Please."}) == 409
+
+
 def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, page):
     name = graded(world, dataclasses.replace(passed(2.0), remeasure="The times vary too much."))
     text = page("Alice", f"/submissions/{name}")
