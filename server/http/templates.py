@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
@@ -97,6 +98,25 @@ class _Scope(Context):
 _scopes: ContextVar[list[_Scope]] = ContextVar("scopes")
 
 
+class _Compiled(BytecodeCache):
+    """What templates became, for all applications of this process; a template that has changed is compiled anew."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give what is kept, if it is of the same text."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep it."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_compiled = _Compiled()
+
+
 class Templates:
     """The templates of one web folder."""
 
@@ -108,6 +128,7 @@ class Templates:
             finalize=_finalize,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=_compiled,
         )
         self._environment.context_class = _Scope
         self._environment.filters.update({"clip": clip, "verbatim": verbatim, "visible": visible, **filters})

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
 
 from server.http.templates import Templates
 
@@ -93,3 +94,21 @@ def test_a_page_that_fails_does_no_harm_to_the_next(templates: Templates) -> Non
     with pytest.raises(ValueError, match="in the middle"):
         templates.render("page", {"shown": Shown("one"), "wait": wait})
     assert templates.render("page", {"shown": Shown("two"), "wait": _nothing}) == "<p><b>two</b> two two two</p>"
+
+
+def test_what_is_compiled_once_is_compiled_anew_where_its_text_has_changed(
+    templates: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = []
+    whole = Environment.compile
+    monkeypatch.setattr(Environment, "compile", lambda *given, **more: compiled.append(1) or whole(*given, **more))
+
+    def base(made: Templates) -> str:
+        return made.render("base", {})
+
+    assert base(templates) == "<p></p>"
+    assert base(Templates(tmp_path, filters={}, names={})) == "<p></p>"
+    assert len(compiled) == 1
+    (tmp_path / "templates" / "base").write_text("<p>{% block main %}new{% endblock %}</p>", encoding="utf-8")
+    assert base(Templates(tmp_path, filters={}, names={})) == "<p>new</p>"
+    assert len(compiled) == 2
