@@ -115,7 +115,8 @@ def _reaches(tree: ast.AST) -> Iterator[bool]:
                 parts = [item.name.split(".") for item in names]
                 yield any(first not in _MODULES or _JIT in rest for first, *rest in parts)
             case ast.ImportFrom(module=name, names=names, level=level):
-                yield level > 0 or str(name).partition(".")[0] not in _MODULES
+                first, *rest = str(name).split(".")
+                yield level > 0 or first not in _MODULES or _JIT in rest
                 yield name not in _COMPILERS and any(item.name == _JIT for item in names)
             case ast.ExceptHandler(name=name):
                 yield name is not None
@@ -123,6 +124,8 @@ def _reaches(tree: ast.AST) -> Iterator[bool]:
                 yield name.startswith("__") and name not in _OWN_METHODS
             case ast.Attribute(attr=name, value=of) if name == _JIT:
                 yield not (isinstance(of, ast.Name) and of.id in _COMPILERS)
+            case ast.MatchClass(kwd_attrs=names):
+                yield _JIT in names
         yield _renames_a_compiler(node)
 
 

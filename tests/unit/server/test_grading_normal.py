@@ -211,6 +211,8 @@ def k(x):
         "import torch\ndef f(triton):\n    return triton.jit.script(k)\nN = f(torch)",
         "import torch.jit as j\nN = j.script(k)",
         "from torch import *\nN = jit.script(k)",
+        "from torch.jit import script\nN = script(k)",
+        "import torch\nmatch torch:\n    case object(jit=j):\n        N = j.script(k)",
         "import torch\nN = torch.from_file('/proc/self/fd/3', size=9)",
         "import sys\nsys.monitoring.use_tool_id(0, 'x')",
         "import faulthandler as f\nf.dump_traceback()",
