@@ -1,7 +1,6 @@
 """Write the table *By the judge* of every rung's notes from the signed reports of nodes.
 
-    python -m scripts.judged            every `reference/*/notes.md`
-    python -m scripts.judged --check    say which of them are not what the reports say; exit status 1 if one is
+    python -m scripts.judged
 
 Of each lane and language the newest report counts that graded in containers. What it does not have of a rung is said in
 that rung's own words, below the table.
@@ -9,39 +8,31 @@ that rung's own words, below the table.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 from autograder import signing
+from autograder.contract import Language
+from server.pages.words import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = "docs/data/nodes-*/*.json"
-LANGUAGES = {"triton": "Triton", "cuda": "CUDA C++"}
 A_MILLISECOND = 999.95
 """µs from which a time is shown in ms: a thousand, as it is rounded."""
 TABLE = re.compile(r"(?<=\n## By the judge\n\n)(?P<before>[^|]+)(?P<table>(?:\|[^\n]*\n)+)")
 Document = dict[str, Any]
 
 
-def main() -> int:
-    """Bring the notes up to date, or say which are not."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing")
-    check = parser.parse_args().check
+def main() -> None:
+    """Bring the notes up to date, and say which were not."""
     reports = newest(ROOT)
-    stale = []
     for notes in sorted(ROOT.glob("reference/*/notes.md")):
         text = notes.read_text(encoding="utf-8")
         if (found := brought_up(text, notes.parent.name, reports)) != text:
-            stale.append(str(notes.relative_to(ROOT)))
-            if not check:
-                notes.write_text(found, encoding="utf-8")
-    print("\n".join(stale) or "Every table is what the reports say.")
-    return 1 if check and stale else 0
+            notes.write_text(found, encoding="utf-8")
+            print(notes.relative_to(ROOT))
 
 
 def newest(root: Path) -> list[Document]:
@@ -82,14 +73,13 @@ def table(slug: str, reports: list[Document]) -> str:
     if not measured:
         raise ValueError(f"{slug}: no report has measured it")
     names = [case["case"] for case in measured[0][1]["cases"]]
-    lines = [["", *(f"`{name}`" for name in names)]]
+    lines = list[list[str]]()
     for report, rung in measured:
         cases = {case["case"]: case for case in rung["cases"]}
-        row = f"{LANGUAGES[rung['language']]}, {report['lane'].upper()}, {report['made_at'][:10]}"
+        row = f"{LANGUAGES[Language(rung['language'])]}, {report['lane'].upper()}, {report['made_at'][:10]}"
         lines.append([row, *(_cell(cases[name]) for name in names)])
-    rows = ["| " + " | ".join(line) + " |" for line in lines]
-    rows[0] = rows[0].replace("|  |", "| |")
-    return "\n".join([rows[0], "|" + "---|" * len(lines[0]), *rows[1:]]) + "\n"
+    head = ["| |" + "".join(f" `{name}` |" for name in names), "|" + "---|" * (len(names) + 1)]
+    return "\n".join([*head, *("| " + " | ".join(line) + " |" for line in lines)]) + "\n"
 
 
 def _cell(case: Document) -> str:
@@ -103,4 +93,4 @@ def _time(microseconds: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

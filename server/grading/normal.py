@@ -25,9 +25,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from autograder.contract import Language
-
-MOST_BYTES = 65_536
-"""Longer ones are compared as they are: the recorder, which works forms out, would need a gigabyte for one of 1 MiB."""
+from server.grading.plausible import MOST_BYTES
 
 
 class _SeenError(ValueError):
@@ -36,6 +34,7 @@ class _SeenError(ValueError):
 
 def normal(source: bytes, language: Language) -> bytes:
     """The source's normal form; of one that cannot be read, is long, or might read itself, the bytes as they are."""
+    # The recorder works forms out, and would need a gigabyte for one of 1 MiB.
     if len(source) > MOST_BYTES:
         return source
     try:

@@ -19,8 +19,6 @@ from test_hostile import SANDBOXED, assert_it_got_nothing, assert_its_times_are_
 from autograder.contract import Verdict
 from autograder.sandbox.docker import DockerSandbox
 
-PATIENT = {"call_s": 20.0}
-"""What fills memory or folders is to meet that limit, however busy the machine is; time is for others to meet."""
 GRADED = [attack for attack in attacks() if not attack.at_the_edge]
 
 
@@ -42,7 +40,7 @@ def stand(docker_sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     expected = attack.expected("cpu", "docker")
-    limits = {} if "time_limit" in expected else PATIENT
+    limits = attack.limits("cpu", "docker")
     # Where kernels are compiled a container's wall is tried by those that try walls.
     with nullcontext() if attack in SANDBOXED else nothing_compiled():
         result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs, limits=limits)

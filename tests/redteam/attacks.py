@@ -26,9 +26,6 @@ CUDA = ".cu"
 COMPILES = {"import_s": 90.0, "call_s": 20.0}
 """Limits of what is compiled by somebody's compiler, which is not what is tried."""
 
-PATIENT_S = 20.0
-"""How long a call may take in a container where its end is not what is tried."""
-
 QUICK = {
     "passed_honest", "wrong_answer_cached_by_shape", "wrong_answer_cached_by_pointer", "wrong_answer_lazy_output",
     "wrong_answer_written_by_a_late_thread", "rule_violation_packet_with_wrong_types", "passed_reads_staff_files",
@@ -122,7 +119,8 @@ def _honest(lane: Lane) -> Task:
 
 
 def _common(attack: cpu_corpus.Attack, lane: Lane, sandbox: str) -> Task:
-    expected = attack.expected("cpu" if lane is Lane.cpu else "gpu", sandbox)
+    column = "cpu" if lane is Lane.cpu else "gpu"
+    expected = attack.expected(column, sandbox)
     source = attack.source()
     return Task(
         name=attack.name,
@@ -132,8 +130,7 @@ def _common(attack: cpu_corpus.Attack, lane: Lane, sandbox: str) -> Task:
         expected=() if isinstance(expected, str) else expected,
         mode=attack.mode,
         inputs=attack.inputs,
-        # What fills memory or folders is to meet that limit, however busy the machine is that makes the container.
-        limits=(("call_s", PATIENT_S),) if sandbox == "docker" and "time_limit" not in expected else (),
+        limits=tuple(attack.limits(column, sandbox).items()),
         held="no" if lane is Lane.cpu else "either",
         at_least_us=attack.at_least_us,
         findings=attack.findings,

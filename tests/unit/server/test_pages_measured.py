@@ -25,6 +25,7 @@ from autograder.contract import (
     Work,
 )
 from server.grading.confirm import confirm_due
+from server.grading.requeue import requeue
 from server.models import Assignment, ChangeReason, Line, Submission, User
 from server.pages import words
 from server.pages.sheet import sheet_of
@@ -90,6 +91,12 @@ def test_one_that_is_held_without_a_verdict_says_so_and_takes_no_appeal_that_nob
     assert "read its source before you have it graded again" in page("Tom", f"/submissions/{name}")
     assert "Send the appeal" not in page("Alice", f"/submissions/{name}/appeal")
     assert page("Alice", f"/submissions/{name}/appeal", {"text": "Please."}) == 409
+    with world.database.transaction() as session:
+        row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
+        requeue(session, row, now=world.now)
+    again = page("Alice", f"/submissions/{name}")
+    assert "The verdict" not in again
+    assert "Held: it has no verdict yet" not in again
 
 
 def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, page):
