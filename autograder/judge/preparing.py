@@ -107,10 +107,11 @@ class Preparing:
 
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:
     """How many calls a batch has: enough work, not too many, and room for all of it; and how many share a slab."""
-    wanted = STEP * math.ceil(rules.batch_us / max(call_us, 0.1) / STEP)
+    inputs, outputs = bytes_of(assignment, case)
+    work_us = rules.work_us(rules.light_bytes / (inputs + outputs) * call_us)
+    wanted = STEP * math.ceil(work_us / max(call_us, 0.1) / STEP)
     if rules.least_calls * call_us <= MOST_BATCHES_WORTH * rules.batch_us:
         wanted = max(rules.least_calls, wanted)
-    inputs, outputs = bytes_of(assignment, case)
     # Of both there are shared ones and the judge's own; when the reference is called, the submission's are given back.
     room = int(rules.memory_share * memory_bytes / (2 * inputs + 2 * outputs)) if memory_bytes else wanted
     calls = max(1, min(wanted, room, rules.most_calls))

@@ -51,6 +51,8 @@ class Rules:
             gets no points for speed, and calls of a second would use up its time.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
+        light_bytes, light: a batch of calls that move little memory costs little to fill and to compare, so it holds
+            up to `light` times that work, as far as its calls' inputs and outputs take no more than so many bytes.
         least_calls, most_calls: of one batch.
         longest_us: of one batch, by the submission's own clock: a slower one is given fewer calls.
         most_slabs: of one batch; one descriptor each.
@@ -82,6 +84,8 @@ class Rules:
     far: float = 100.0
     second_stage: int = 4
     batch_us: float = 10000.0
+    light_bytes: float = 12e9
+    light: float = 2.0
     least_calls: int = 8
     most_calls: int = 256
     longest_us: float = 1e6
@@ -104,6 +108,10 @@ class Rules:
         are of two kinds would be of that kind (docs/decisions/0030).
         """
         return 2 * max(1, round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0) / 2))
+
+    def work_us(self, light_us: float) -> float:
+        """How much work a batch holds, where so much of it moves `light_bytes`."""
+        return min(max(self.batch_us, light_us), self.light * self.batch_us)
 
     def to_spare(self, call_us: float) -> float:
         """How much of the limit a batch has to leave to be the last, where a call of the reference takes so long."""

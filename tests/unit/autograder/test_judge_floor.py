@@ -60,6 +60,15 @@ def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, ca
     assert calls // together <= GPU.most_slabs <= MAX_DESCRIPTORS
 
 
+@pytest.mark.parametrize(
+    ("call_us", "calls", "together"),
+    [(183.0, 110, 5), (100.0, 120, 10), (50.0, 200, 20), (1500.0, 16, 1), (3200.0, 8, 1)],
+)  # fmt: skip
+def test_a_batch_that_moves_little_memory_holds_twice_the_work(call_us: float, calls: int, together: int) -> None:
+    """A product moves 0.1 GB a call: of brief ones 12 GB or 10 ms, of others 20 ms."""
+    assert calls_of(MATMUL, HALF, call_us, 140 * 2**30, GPU) == (calls, together)
+
+
 def test_a_batch_has_one_call_at_least() -> None:
     assert calls_of(ADD, LARGE, 376.0, 2**30, GPU) == (1, 1)
 
