@@ -32,6 +32,8 @@ class Defences:
         memory_blame: device memory that a submission has taken is its `out_of_memory`. Off: the grader fails.
         oracle: a timed output that agrees with no checked one is compared with the oracle. Off: it passes.
         batches: the event clock is bounded by sealed batches. Off: a forged one ranks.
+        copies: no more is taken off a batch for copying its outputs than that takes beside the null. Off: who slows
+            those copies gains.
         control: the reference is timed again when the submission is gone. Off: who slows it gains.
         looks: after the timed calls their runner makes some that are looked at. Off: other work may be timed than a
             check has seen.
@@ -58,6 +60,7 @@ class Defences:
     memory_blame: bool = True
     oracle: bool = True
     batches: bool = True
+    copies: bool = True
     control: bool = True
     looks: bool = True
     floor: bool = True

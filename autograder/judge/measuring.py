@@ -8,6 +8,7 @@ when its runner is killed          the A/A block; the reference's own batches, i
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 
@@ -69,6 +70,8 @@ class Measuring:
         """Time one case while the submission lives."""
         start = time.monotonic()
         prepared = self._known.get(case.name) if self._defences.batches else None
+        if prepared and not self._defences.copies:
+            prepared = dataclasses.replace(prepared, copy_us=math.inf)
         watch = Stopwatch(
             self._checker, ours, self._theirs, reference=self._reference, device=self._device, rules=self._rules
         )
