@@ -49,14 +49,13 @@ def _hook():
     """Spin whenever the harness says that its memory is free, which is when it is stopped; end it when it hears of more."""
     for item in gc.get_objects():
         if type(item).__name__ == "Wire":
-            send, receive = item.send, item.receive
 
-            def sends(name, fields, send=send):
+            def sends(name, fields, send=item.send):
                 if name == "Released" and len(CALLS) >= LAST_PAIRS:
                     _spin()
                 send(name, fields)
 
-            def receives(*args, receive=receive, **named):
+            def receives(*args, receive=item.receive, **named):
                 packet = receive(*args, **named)
                 _stop()
                 return packet

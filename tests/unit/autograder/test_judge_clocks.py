@@ -114,6 +114,16 @@ def test_a_case_that_the_node_cannot_bound_ranks_both_sides_by_the_sealed_clock_
     assert not found.bound.bounded
 
 
+@pytest.mark.parametrize(("call_us", "excess", "again"), [(400.0, 2.8, True), (400.0, 0.1, False), (100.0, 2.8, False)])
+def test_a_disturbed_node_measures_again_what_it_sees_in_no_batch(call_us: float, excess: float, again: bool) -> None:
+    """Beside processes on all cores an honest kernel was 0.83 of itself by both sides' batches (red team 21)."""
+    seen = measured(call_us, real_us=call_us * (1 + excess), theirs_us=call_us, reference_excess=excess)
+    found = [standing(seen, Asked(remeasured=tries), GPU) for tries in range(3)]
+    assert {one.clock for one in found} == {"batches"}
+    assert [one.remeasure for one in found] == ([clocks.DISTURBED] * 2 if again else [""] * 2) + [""]
+    assert not any(one.held for one in found)
+
+
 def test_forging_gains_nothing_where_the_case_cannot_be_bounded() -> None:
     for told_us in (1.0, 15.0, 25.0):
         short = measured(told_us, real_us=60.0, theirs_us=30.0, reference_excess=1.02)
