@@ -51,6 +51,33 @@ class PooledCase:
     pairs: int
 
 
+@dataclass(frozen=True)
+class _Sampled:
+    """What one attempt samples: numbers in the order in which they were taken."""
+
+    values: Sequence[float]
+
+    def again(self, source: random.Random) -> list[float]:
+        """How it might have come out otherwise."""
+        return _blocks(source, self.values)
+
+
+@dataclass(frozen=True)
+class _Shortest(_Sampled):
+    """The same where each side's shortest batch counts for every pair: other batches, another shortest.
+
+    Attributes:
+        ours, theirs: microseconds of one call by each batch; `theirs` is empty where the submission's time is meant.
+    """
+
+    ours: Sequence[float]
+    theirs: Sequence[float] = ()
+
+    def again(self, source: random.Random) -> list[float]:
+        ours, theirs = (min(source.choices(one, k=len(one)), default=1.0) for one in (self.ours, self.theirs))
+        return [ours / theirs] * len(self.values)
+
+
 def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     """Submission's and reference's microseconds of every pair, as they count.
 
@@ -87,7 +114,12 @@ def sealed_call_us(bound: Bound, batches: Sequence[Batch]) -> float:
     """
     if not batches or not bound.null_us or bound.calls < 1:
         raise ContractError("there is no batch, null or call to bound one by")
-    return (min(batch.sealed_us for batch in batches) - min(bound.null_us)) / bound.calls
+    return min(_calls_us(bound, batches))
+
+
+def _calls_us(bound: Bound, batches: Sequence[Batch]) -> list[float]:
+    """The same by every batch."""
+    return [(batch.sealed_us - min(bound.null_us)) / bound.calls for batch in batches]
 
 
 def pooled(measurements: Sequence[Measurement]) -> PooledCase:
@@ -99,15 +131,17 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
     names = {item.case for item in measurements}
     if len(names) != 1:
         raise ContractError(f"a pool is of one case, not of {len(names)}")
-    attempts = [times_of(item) for item in measurements if item.pairs]
+    measured = [(item, times_of(item)) for item in measurements if item.pairs]
+    attempts = [pairs for _, pairs in measured]
     if not attempts or any(not 0 < number < float("inf") for pairs in attempts for pair in pairs for number in pair):
         raise ContractError(f"case {min(names)!r} has no samples, or one that is no time")
     ratios = [[ours / theirs for ours, theirs in pairs] for pairs in attempts]
     if any(not 0 < ratio < float("inf") for taken in ratios for ratio in taken):
         raise ContractError(f"case {min(names)!r} has times whose ratio no number holds")
     times = [[ours for ours, _ in pairs] for pairs in attempts]
-    ratio_low, ratio_high = interval(ratios)
-    time_low, time_high = interval(times)
+    items = [item for item, _ in measured]
+    ratio_low, ratio_high = _interval([_sampled(*one) for one in zip(items, ratios, strict=True)])
+    time_low, time_high = _interval([_sampled(*one, alone=True) for one in zip(items, times, strict=True)])
     return PooledCase(
         case=min(names),
         ratio=_median(ratios),
@@ -120,6 +154,14 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
         attempts=len(attempts),
         pairs=sum(len(pairs) for pairs in attempts),
     )
+
+
+def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False) -> _Sampled:
+    """One attempt's ratios, or its times alone, with what they follow from."""
+    if item.clock != BATCHES or item.bound is None:
+        return _Sampled(values)
+    theirs = [] if alone else _calls_us(item.bound, item.bound.reference_batches)
+    return _Shortest(values, _calls_us(item.bound, item.bound.batches), theirs)
 
 
 def counted(measurement: Measurement, pool: PooledCase) -> Measurement:
@@ -143,20 +185,21 @@ def interval(attempts: Sequence[Sequence[float]]) -> tuple[float, float]:
     blocks keep what neighbours in time have in common, attempts what one node and one hour have. It always holds the
     median itself.
     """
+    return _interval([_Sampled(values) for values in attempts])
+
+
+def _interval(attempts: Sequence[_Sampled]) -> tuple[float, float]:
     source = random.Random(_SEED)  # noqa: S311 - statistics, not a secret
-    middle = _median(attempts)
-    times = FEWER if sum(len(samples) for samples in attempts) > MANY else RESAMPLES
+    middle = _median([one.values for one in attempts])
+    times = FEWER if sum(len(one.values) for one in attempts) > MANY else RESAMPLES
     medians = sorted(statistics.median(_resample(source, attempts)) for _ in range(times))
     tail = round(times * (1 - CONFIDENCE) / 2)
     return min(medians[tail], middle), max(medians[-1 - tail], middle)
 
 
-def _resample(source: random.Random, attempts: Sequence[Sequence[float]]) -> list[float]:
+def _resample(source: random.Random, attempts: Sequence[_Sampled]) -> list[float]:
     chosen = attempts if len(attempts) == 1 else source.choices(attempts, k=len(attempts))
-    drawn: list[float] = []
-    for samples in chosen:
-        drawn += _blocks(source, samples)
-    return drawn
+    return [number for one in chosen for number in one.again(source)]
 
 
 def _blocks(source: random.Random, samples: Sequence[float]) -> list[float]:

@@ -7,7 +7,6 @@
     … both slower, or reference unlike itself measure again     stands
     sealed bound above the event clock        measure again     held; the sealed number ranks at once
     … and the reference's about as far        the sealed numbers of both rank: this node cannot bound the case
-    … and the reference's call is not brief   measure again     stands: in batches it was far slower than by itself
     below 0.9 of the best verified time       measure again     stands
     below what the device can do              held              held
 
@@ -38,7 +37,6 @@ MOST_REMEASURES = 2
 TOO_WIDE = "The times vary too much on this node."
 SLOWED = "The reference was slower beside the submission than after it."
 UNSTEADY = "The reference's times beside the submission and after it differ: the node is not quiet."
-DISTURBED = "The node was disturbed: in batches even the reference took far longer than by itself."
 DISAGREE = "The times that the submission's process reported are shorter than the judge's own clock allows."
 TOO_FAST = "The time is far below the best one that was verified."
 BELOW_FLOOR = "The time is shorter than what the device can do by its data sheet."
@@ -102,7 +100,8 @@ def scored_us(found: Measurement) -> float:
     The median of ratios is not the ratio of medians: who forges in some pairs and slows the reference in others moves
     the one and neither of the others.
     """
-    return min(found.time_us, found.ratio * _alone_us(found))
+    alone_us = found.control.reference_us if found.control else found.reference_us
+    return min(found.time_us, found.ratio * alone_us)
 
 
 def sealed_call_us(batches: Sequence[Batch], null_us: Sequence[float], calls: int) -> float:
@@ -145,19 +144,11 @@ def clock_of(found: Measurement, rules: Rules) -> str:
         return found.clock
     if not limit.reference_batches:
         return samples.BOUND
-    most, theirs = rules.most(_alone_us(found)), _excess_alone(found, limit)
+    alone_us = found.control.reference_us if found.control else found.reference_us
+    most = rules.most(alone_us)
+    theirs = samples.sealed_call_us(limit, limit.reference_batches) / alone_us - 1
     likely = (1 + theirs) * (1 + max(most, theirs))
     return samples.BATCHES if theirs > most - rules.beyond and 1 + limit.excess <= likely else samples.BOUND
-
-
-def _alone_us(found: Measurement) -> float:
-    """What a call of the reference takes when no submission lives."""
-    return found.control.reference_us if found.control else found.reference_us
-
-
-def _excess_alone(found: Measurement, limit: Bound) -> float:
-    """By how much the reference's own batches lie above that."""
-    return samples.sealed_call_us(limit, limit.reference_batches) / _alone_us(found) - 1
 
 
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
@@ -176,19 +167,11 @@ def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
     return dataclasses.replace(found, held=SLOWED) if samples.slowed(found) else found
 
 
-def _bound(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
-    """Who is seen to take longer than was claimed, where the reference is not, has to be looked at.
-
-    Where both are, for a call that is not brief, by far more than any batch of it shows, the node is at fault.
-    """
+def _bound(found: Measurement, asked: Asked, _: Rules) -> Measurement:
+    """Who is seen to take longer than was claimed, where the reference is not, has to be looked at."""
     if found.clock != samples.BOUND:
-        disturbed = found.clock == samples.BATCHES and found.bound and _is_disturbed(found, found.bound, rules)
-        return _again(found, DISTURBED) if disturbed and asked.remeasured < MOST_REMEASURES else found
+        return found
     return dataclasses.replace(found, held=DISAGREE) if asked.remeasured else _again(found, DISAGREE)
-
-
-def _is_disturbed(found: Measurement, limit: Bound, rules: Rules) -> bool:
-    return _alone_us(found) >= rules.brief_us and _excess_alone(found, limit) > rules.disturbed
 
 
 def _best(found: Measurement, asked: Asked, rules: Rules) -> Measurement:

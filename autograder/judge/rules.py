@@ -41,8 +41,6 @@ class Rules:
             the reference takes.
         beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
             submission may by so much more than the reference, but never by more than the limit's `most`.
-        disturbed: where the reference by itself lies farther above its own, and its call is not brief, somebody else
-            works on the node: it is measured again.
         tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
@@ -80,7 +78,6 @@ class Rules:
     shared_inputs: bool = True
     limits: tuple[Limit, ...] = (Limit(100.0, 0.05, 0.08), Limit(200.0, 0.07, 0.07), Limit(math.inf, 0.06, 0.06))
     beyond: float = 0.015
-    disturbed: float = 0.15
     tolerance: float = 0.02
     widest: float = 0.02
     brief: tuple[tuple[float, float], ...] = ((40.0, 12.0), (60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))

@@ -198,6 +198,7 @@ def _bites(attack: gpu_corpus.Attack, sandbox: str) -> list[Task]:
             tries="the same, put right" if bite.mend else f"the same without: {attack.meets}",
             source=attack.mended(),
             expected=(bite.succeeds,),
+            ranked=bite.ranked or attack.ranked,
             findings=(),
             unfound=attack.findings if bite.judge else (),
             held="either",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.redteam.attacks import Task
+from tests.redteam.attacks import BITE, Task
 
 ROOM = 0.05
 """The speed that a file may be credited with beyond its own before that counts: the goal for kernels of 200 µs."""
@@ -64,7 +64,7 @@ def outcome(task: Task, seen: Seen) -> tuple[Outcome, str]:
     if seen.loot or seen.left:
         return Outcome.escape, seen.loot or ", ".join(seen.left)
     if seen.verdict not in task.expected:
-        return _of_the_verdict(seen)
+        return _of_the_verdict(task, seen)
     return _of_the_findings(task, seen) or _of_the_clock(task, seen)
 
 
@@ -80,7 +80,9 @@ def _gains(task: Task, seen: Seen) -> bool:
     return task.least_ratio > 0 and any(ratio < task.least_ratio * (1 - ROOM) for ratio in seen.ratios)
 
 
-def _of_the_verdict(seen: Seen) -> tuple[Outcome, str]:
+def _of_the_verdict(task: Task, seen: Seen) -> tuple[Outcome, str]:
+    if task.name.endswith(BITE):
+        return Outcome.no_bite, f"{seen.verdict}: {seen.explanation}"
     how = {"grader_error": Outcome.error, "passed": Outcome.false_accept}.get(seen.verdict, Outcome.different)
     return how, f"{seen.verdict}: {seen.explanation}"
 

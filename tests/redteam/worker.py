@@ -33,8 +33,9 @@ from tests.redteam.outcome import Answer, Seen
 SECRET_TEXT = "LOOT_that_no_runner_may_read"
 SHOWN = 300
 NO_TIME = 0.5
-"""Of the honest kernel's time: on a GPU the launch alone, which is left when the work is not, is 0.45 of it."""
-NAIVE_SIZE = 2**24
+"""Of the honest kernel's time: on a GPU the launch alone is left when the work is not."""
+NAIVE_SIZE = 2**27
+"""So that the kernel, 376 µs, is far more than its launch, which took 55 µs on a slow host (red team 22)."""
 MOST_TRIES = 3
 """How often an honest file is measured at most, as a course's server would have it."""
 

@@ -23,6 +23,7 @@ class Bite:
 
     succeeds: str = ""
     judge: tuple[str, ...] = ()
+    ranked: int = 0
     naive: bool = False
     claim: float = 0.0
     mend: tuple[tuple[str, str], ...] = ()

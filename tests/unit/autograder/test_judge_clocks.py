@@ -21,6 +21,8 @@ DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" 
 RANKED = next(case for case in DOUBLE.cases if case.ranked)
 CALLS, NULL_US = 20, 3000.0
 AGAIN = Asked(remeasured=1)
+OURS_MS, THEIRS_MS = (48.67, 40.64, 44.67, 44.69, 44.65, 48.64), (48.61, 48.64, 48.64, 58.3, 62.36, 48.65)
+"""Batches of a vector add beside a noisy neighbour, as read."""
 
 
 def measured(
@@ -38,7 +40,9 @@ def measured(
     alone = (Pair(alone_us * aa, 9000.0, alone_us, 9000.0),) * 4
     found = measurement(DOUBLE, RANKED, pairs, "event")
     theirs = (Batch(NULL_US + CALLS * alone_us * (1 + reference_excess), CALLS * alone_us),)
-    ours = (Batch(NULL_US + CALLS * real_us * 1.01, CALLS * told_us), Batch(2 * NULL_US + CALLS * real_us, 0.0))
+    ours = (Batch(NULL_US + CALLS * real_us * 1.01, CALLS * told_us),) * 5 + (
+        Batch(2 * NULL_US + CALLS * real_us, 0.0),
+    )
     taken = Batches(CALLS, (NULL_US + 40, NULL_US), ours, theirs)
     found = dataclasses.replace(found, control=control_of(tuple(pairs), alone, "event", GPU.tolerance))
     limit = clocks.widened(alone_us, taken, GPU)
@@ -114,14 +118,20 @@ def test_a_case_that_the_node_cannot_bound_ranks_both_sides_by_the_sealed_clock_
     assert not found.bound.bounded
 
 
-@pytest.mark.parametrize(("call_us", "excess", "again"), [(400.0, 2.8, True), (400.0, 0.1, False), (100.0, 2.8, False)])
-def test_a_disturbed_node_measures_again_what_it_sees_in_no_batch(call_us: float, excess: float, again: bool) -> None:
+def test_batches_that_a_neighbour_stretches_are_measured_again_and_stand_with_their_interval() -> None:
     """Beside processes on all cores an honest kernel was 0.83 of itself by both sides' batches (red team 21)."""
-    seen = measured(call_us, real_us=call_us * (1 + excess), theirs_us=call_us, reference_excess=excess)
+    seen = measured(400.0, real_us=1600.0, reference_excess=3.0)
+    assert seen.bound
+    ours, theirs = ([Batch(1000.0 * one, 0.0) for one in taken] for taken in (OURS_MS, THEIRS_MS))
+    taken = Batches(28, (400.0,), tuple(ours), tuple(theirs))
+    seen = dataclasses.replace(seen, bound=bound(400.0, taken, GPU.most(400.0)))
     found = [standing(seen, Asked(remeasured=tries), GPU) for tries in range(3)]
     assert {one.clock for one in found} == {"batches"}
-    assert [one.remeasure for one in found] == ([clocks.DISTURBED] * 2 if again else [""] * 2) + [""]
+    assert [one.remeasure for one in found] == [clocks.TOO_WIDE, clocks.TOO_WIDE, ""]
     assert not any(one.held for one in found)
+    assert found[2].ratio == pytest.approx(0.835, abs=0.001)
+    assert found[2].ratio_high > 0.9
+    assert found[2].time_high_us > found[2].time_us == found[2].time_low_us
 
 
 def test_forging_gains_nothing_where_the_case_cannot_be_bounded() -> None:

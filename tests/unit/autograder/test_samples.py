@@ -72,6 +72,36 @@ def test_where_the_event_clock_was_not_believed_the_bound_counts_for_every_pair(
     assert (found.ratio, found.time_us) == (1.3, 130)
 
 
+def by_batches(ours, theirs, pairs=9):
+    """Both sides' shortest batches count, of one call each, less a null of 10 µs."""
+    taken = [tuple(Batch(10.0 + one, one) for one in batches) for batches in (ours, theirs)]
+    bound = Bound(1, taken[0], taken[1], (10.0,), sealed_us=min(ours), excess=0.3, epsilon=0.06, bounded=False)
+    return measured([(10, 10)] * pairs, clock="batches", bound=bound)
+
+
+def test_where_batches_rank_the_interval_says_how_much_the_shortest_could_have_been_another():
+    same, apart = pooled((by_batches([100] * 6, [100] * 6),)), pooled((by_batches([100, 110, 120], [90, 99, 100]),))
+    assert (same.ratio_low, same.ratio, same.ratio_high) == (1.0, 1.0, 1.0)
+    assert apart.ratio == pytest.approx(100 / 90)
+    assert apart.ratio_low <= 100 / 99 < 110 / 90 <= apart.ratio_high
+    assert (apart.time_low_us, apart.time_us, apart.time_high_us) == (100, 100, 120)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.floats(20, 1e6), min_size=1, max_size=6), st.lists(st.floats(20, 1e6), min_size=1, max_size=6)
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_the_interval_of_batches_holds_their_ratio(attempts):
+    found = pooled([by_batches(ours, theirs) for ours, theirs in attempts])
+    assert found.ratio_low <= found.ratio <= found.ratio_high
+    assert found.time_low_us <= found.time_us <= found.time_high_us
+
+
 @pytest.mark.parametrize(
     ("drift", "agrees", "ratio"), [(0.25, False, 1.25), (0.25, True, 1.0), (-0.2, False, 1.0)],
 )  # fmt: skip
