@@ -158,7 +158,7 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
 
 def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False) -> _Sampled:
     """One attempt's ratios, or its times alone, with what they follow from."""
-    if item.clock != BATCHES or item.bound is None:
+    if item.clock != BATCHES or item.bound is None or not item.bound.batches:
         return _Sampled(values)
     theirs = [] if alone else _calls_us(item.bound, item.bound.reference_batches)
     return _Shortest(values, _calls_us(item.bound, item.bound.batches), theirs)
