@@ -19,8 +19,10 @@ from autograder.contract import CaseResult, GradeResult, Lane, Measurement, Verd
 from autograder.errors import ContractError
 from autograder.samples import PooledCase
 
-FORMULA_VERSION = 2
-"""Raised when the formula changes; `ladder admin rescore` then recomputes grades from stored samples. 2: pooled."""
+FORMULA_VERSION = 3
+"""Raised when the formula changes; `ladder admin rescore` then recomputes grades from stored samples.
+
+2: pooled. 3: where both sides' batches rank, the interval is theirs."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from autograder.judge.rules import GPU, Rules
 LEAST_SCALE = 0.05
 STEPS = 24
 CLOCK = "event"
+LAST = clocks.MOST_REMEASURES
+"""A forger is asked whether the last measurement would stand: what only a node's noise asks for is over by then."""
 
 
 def forged(found: Measurement, scale: float, rules: Rules = GPU) -> Measurement:
@@ -62,12 +64,12 @@ def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> Contr
     return control_of(pairs, found.control.pairs, CLOCK, max(rules.tolerance, found.control.tolerance))
 
 
-def judged(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = 1) -> Measurement:
+def judged(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = LAST) -> Measurement:
     """The measurement as it would stand: what ranks in it, whether it is held or to be repeated."""
     return clocks.standing(forged(found, scale, rules), clocks.Asked(remeasured=remeasured), rules)
 
 
-def noticed(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = 1) -> str:
+def noticed(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = LAST) -> str:
     """Why it would be held or measured again; `""` if it went through."""
     made = judged(found, scale, rules, remeasured=remeasured)
     return made.held or made.remeasure

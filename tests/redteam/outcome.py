@@ -81,7 +81,7 @@ def _gains(task: Task, seen: Seen) -> bool:
 
 
 def _of_the_verdict(task: Task, seen: Seen) -> tuple[Outcome, str]:
-    if task.name.endswith(BITE):
+    if task.name.endswith(BITE) and seen.verdict != "grader_error":
         return Outcome.no_bite, f"{seen.verdict}: {seen.explanation}"
     how = {"grader_error": Outcome.error, "passed": Outcome.false_accept}.get(seen.verdict, Outcome.different)
     return how, f"{seen.verdict}: {seen.explanation}"

@@ -31,7 +31,7 @@ from autograder.judge import References, grade
 from autograder.sandbox import Sandbox
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile.stand import ROOT, Folders, to_toml
-from tests.redteam.decide import judged, noticed, smallest_scale
+from tests.redteam.decide import LAST, judged, noticed, smallest_scale
 from tests.redteam.strategies import Knobs, source_of
 
 PAIRS = 11
@@ -102,8 +102,8 @@ class Bench:
         self._folders: dict[str, Folders] = {}
 
     def probe(self, kernel: Kernel, knobs: Knobs) -> Probe:
-        """One grading; an honest one twice where the judge asks for it, an attack as if it had been asked already."""
-        result = self._graded(kernel, knobs, remeasured=int(knobs != Knobs()))
+        """One grading; an honest one twice where the judge asks for it, an attack as if it were the last."""
+        result = self._graded(kernel, knobs, remeasured=0 if knobs == Knobs() else LAST)
         if result.remeasure and knobs == Knobs():
             result = self._graded(kernel, knobs, remeasured=1)
         if not result.measurements:
@@ -252,7 +252,9 @@ def load(path: Path) -> list[Probe]:
 
 
 def _again(probe: Probe) -> Probe:
-    why = noticed(probe.measurement) if probe.measurement and probe.verdict == "passed" else probe.noticed
+    tried = 1 if probe.knobs == Knobs() else LAST
+    found = probe.measurement if probe.verdict == "passed" else None
+    why = noticed(found, remeasured=tried) if found else probe.noticed
     return replace(probe, noticed=why)
 
 

@@ -540,6 +540,24 @@ def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
     assert quiet == [True, False]
 
 
+@pytest.mark.parametrize("capped", [True, False])
+def test_what_is_taken_off_for_copies_is_capped_by_the_nulls(
+    bench: Bench, host: EventHost, monkeypatch: pytest.MonkeyPatch, capped: bool
+) -> None:
+    """On a GPU the file that slows them is credited without the cap (`tests/gpu/hostile/held_slows_the_copies.py`)."""
+    batch = Turns.batch
+    caps: list[float] = []
+
+    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
+        caps.append(most_copy_us)
+        return batch(self, calls, together, turn, most_copy_us)
+
+    monkeypatch.setattr(Turns, "batch", watched)
+    assert measure(bench, defences=dataclasses.replace(ALL_ON, copies=capped)).verdict is Verdict.passed
+    assert caps
+    assert all(math.isfinite(one) is capped for one in caps)
+
+
 class BatchesOnly:
     """Turns whose batches take so long a call, one after the other."""
 

@@ -27,6 +27,7 @@ FORGED = Seen("passed", ratios=(0.3,), claimed=(0.3,))
         (ATTACK, Seen("runtime_error"), Outcome.different),
         (ATTACK, Seen("grader_error"), Outcome.error),
         (replace(ATTACK, name=f"wrong_answer_x{BITE}", expected=("no_time",)), Seen("passed"), Outcome.no_bite),
+        (replace(ATTACK, name=f"wrong_answer_x{BITE}", expected=("passed",)), Seen("grader_error"), Outcome.error),
         (ATTACK, Seen("wrong_answer", loot="LOOT"), Outcome.escape),
         (ATTACK, Seen("wrong_answer", left=("1 hostile-daemon",)), Outcome.escape),
         (CLOCK, FORGED, Outcome.false_accept),
