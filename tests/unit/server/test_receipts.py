@@ -16,6 +16,8 @@ from sqlalchemy import select
 from autograder import codec, samples
 from autograder.assignment import LanePolicy
 from autograder.contract import (
+    Batch,
+    Bound,
     ClockSample,
     Finding,
     FindingKind,
@@ -29,7 +31,7 @@ from autograder.contract import (
 )
 from autograder.errors import ContractError
 from autograder.receipts import Copy, Receipt, issue, read, recompute
-from autograder.scores import Speed
+from autograder.scores import FORMULA_VERSION, Speed
 from autograder.signing import SignatureError, SigningKey
 from client.main import main
 from server.accounts import service as accounts
@@ -108,7 +110,7 @@ def test_a_receipt_names_everything_that_a_grade_follows_from(world):
     assert (found.number, found.submission, found.source_hash) == (name, 1, row.source_hash)
     assert (found.course, found.assignment, found.version, found.lane) == ("gpu", "vector_add", 1, Lane.h200)
     assert found.bundle.startswith("sha256:")
-    assert (found.formula.r_full, found.formula.r_zero, found.formula.version) == (1.25, 10.0, 2)
+    assert (found.formula.r_full, found.formula.r_zero, found.formula.version) == (1.25, 10.0, FORMULA_VERSION)
     assert {group.name: group.passed for group in found.groups} == {"public": True, "hidden": True}
     assert found.attempts[0].environment == {"image": "sha256:abc"}
     assert found.attempts[0].node == "forge"
@@ -134,7 +136,7 @@ def test_a_receipt_is_made_of_what_is_written_down_and_works_no_interval_out(wor
     names = [world.grade(passed(ratio), node="forge", source=SOURCE, **GPU) for ratio in (2.0, 3.0)]
     worked_out = []
     with monkeypatch.context() as patched:
-        patched.setattr(samples, "interval", lambda attempts: worked_out.append(attempts) or (1.0, 1.0))
+        patched.setattr(samples, "_interval", lambda attempts: worked_out.append(attempts) or (1.0, 1.0))
         found = [receipt(world, name) for name in names]
     assert worked_out == []
     for name, one in zip(names, found, strict=True):
@@ -151,7 +153,23 @@ def test_a_receipt_says_of_every_attempt_where_it_was_made(world):
     assert (attempt.environment, attempt.promises, attempt.gpu) == (whole.environment, whole.promises, gpu)
 
 
-@pytest.mark.parametrize("result", [wrong(), passed(50.0), passed(0.5, held=True), passed(2.0)])
+def by_batches():
+    """A result in which both sides' batches rank, and differ."""
+    batches = [
+        tuple(Batch(10.0 + one, one) for one in taken) for taken in ((200.0, 220.0, 240.0), (100.0, 104.0, 108.0))
+    ]
+    bound = Bound(1, *batches, (10.0,), sealed_us=200.0, excess=0.9, epsilon=0.06, bounded=False)
+    plain = passed(2.0)
+    measured = tuple(dataclasses.replace(one, clock="batches", bound=bound) for one in plain.measurements)
+    return dataclasses.replace(plain, measurements=measured)
+
+
+def test_a_ratio_of_batches_has_an_interval_that_follows_from_its_receipt(world):
+    speed = receipt(world, world.grade(by_batches(), node="forge", **GPU)).grade.speed
+    assert (speed.ratio, speed.low < 2.0 < speed.high) == (pytest.approx(2.0), True)
+
+
+@pytest.mark.parametrize("result", [wrong(), passed(50.0), passed(0.5, held=True), passed(2.0), by_batches()])
 @pytest.mark.parametrize("lane", [Lane.h200, Lane.cpu])
 def test_every_grade_follows_from_its_receipt_in_both_copies(world, result, lane):
     name = world.grade(result, node={Lane.h200: "forge", Lane.cpu: "anvil"}[lane], lane=lane)
