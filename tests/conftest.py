@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,18 @@ from psycopg import sql
 from sqlalchemy import Engine, create_engine
 
 from server import db, migrations
+
+UNTIL = float(os.environ.get("LADDER_TESTS_UNTIL") or "inf")
+"""Unix time after which no test is begun any more: `.ci/run` sets it, as whoever runs that ends it some time later."""
+TOO_LATE = "no time was left on this machine"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Skip what is too late, before anything is made for it."""
+    if time.time() > UNTIL:
+        pytest.skip(TOO_LATE)
+
 
 POSTGRES_USERS = ("postgres", "root")
 _EMPTIED = """
