@@ -52,7 +52,7 @@ class PooledCase:
 
 
 @dataclass(frozen=True)
-class _Sampled:
+class AttemptSamples:
     """What one attempt samples: numbers in the order in which they were taken."""
 
     values: Sequence[float]
@@ -63,7 +63,7 @@ class _Sampled:
 
 
 @dataclass(frozen=True)
-class _Shortest(_Sampled):
+class ShortestBatches(AttemptSamples):
     """The same where each side's shortest batch counts for every pair: other batches, another shortest.
 
     Attributes:
@@ -74,6 +74,7 @@ class _Shortest(_Sampled):
     theirs: Sequence[float] = ()
 
     def again(self, source: random.Random) -> list[float]:
+        """With batches drawn again, and the shortest of those."""
         ours, theirs = (min(source.choices(one, k=len(one)), default=1.0) for one in (self.ours, self.theirs))
         return [ours / theirs] * len(self.values)
 
@@ -140,8 +141,8 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
         raise ContractError(f"case {min(names)!r} has times whose ratio no number holds")
     times = [[ours for ours, _ in pairs] for pairs in attempts]
     items = [item for item, _ in measured]
-    ratio_low, ratio_high = _interval([_sampled(*one) for one in zip(items, ratios, strict=True)])
-    time_low, time_high = _interval([_sampled(*one, alone=True) for one in zip(items, times, strict=True)])
+    ratio_low, ratio_high = interval([_sampled(*one) for one in zip(items, ratios, strict=True)])
+    time_low, time_high = interval([_sampled(*one, alone=True) for one in zip(items, times, strict=True)])
     return PooledCase(
         case=min(names),
         ratio=_median(ratios),
@@ -156,12 +157,12 @@ def pooled(measurements: Sequence[Measurement]) -> PooledCase:
     )
 
 
-def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False) -> _Sampled:
+def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False) -> AttemptSamples:
     """One attempt's ratios, or its times alone, with what they follow from."""
     if item.clock != BATCHES or item.bound is None or not item.bound.batches:
-        return _Sampled(values)
+        return AttemptSamples(values)
     theirs = [] if alone else _calls_us(item.bound, item.bound.reference_batches)
-    return _Shortest(values, _calls_us(item.bound, item.bound.batches), theirs)
+    return ShortestBatches(values, _calls_us(item.bound, item.bound.batches), theirs)
 
 
 def counted(measurement: Measurement, pool: PooledCase) -> Measurement:
@@ -178,17 +179,13 @@ def counted(measurement: Measurement, pool: PooledCase) -> Measurement:
     )
 
 
-def interval(attempts: Sequence[Sequence[float]]) -> tuple[float, float]:
+def interval(attempts: Sequence[AttemptSamples]) -> tuple[float, float]:
     """A block-bootstrap interval of the median over all samples.
 
     Attempts are drawn first, then blocks of about n^(1/3) consecutive samples in each, the last followed by the first:
     blocks keep what neighbours in time have in common, attempts what one node and one hour have. It always holds the
     median itself.
     """
-    return _interval([_Sampled(values) for values in attempts])
-
-
-def _interval(attempts: Sequence[_Sampled]) -> tuple[float, float]:
     source = random.Random(_SEED)  # noqa: S311 - statistics, not a secret
     middle = _median([one.values for one in attempts])
     times = FEWER if sum(len(one.values) for one in attempts) > MANY else RESAMPLES
@@ -197,7 +194,7 @@ def _interval(attempts: Sequence[_Sampled]) -> tuple[float, float]:
     return min(medians[tail], middle), max(medians[-1 - tail], middle)
 
 
-def _resample(source: random.Random, attempts: Sequence[_Sampled]) -> list[float]:
+def _resample(source: random.Random, attempts: Sequence[AttemptSamples]) -> list[float]:
     chosen = attempts if len(attempts) == 1 else source.choices(attempts, k=len(attempts))
     return [number for one in chosen for number in one.again(source)]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autograder.contract import Batch, Bound, Control, Measurement, Pair
 from autograder.errors import ContractError
-from autograder.samples import counted, interval, pooled, times_of
+from autograder.samples import AttemptSamples, counted, interval, pooled, times_of
 
 TRUE_RATIO = 1.3
 
@@ -58,7 +58,7 @@ def test_the_interval_always_holds_the_median_and_follows_from_the_samples(attem
 
 
 def test_attempts_that_disagree_make_the_interval_hold_both():
-    low, high = interval([[1.0] * 20, [1.1] * 20])
+    low, high = interval([AttemptSamples([1.0] * 20), AttemptSamples([1.1] * 20)])
     assert (low, high) == (1.0, 1.1)
 
 

@@ -136,7 +136,7 @@ def test_a_receipt_is_made_of_what_is_written_down_and_works_no_interval_out(wor
     names = [world.grade(passed(ratio), node="forge", source=SOURCE, **GPU) for ratio in (2.0, 3.0)]
     worked_out = []
     with monkeypatch.context() as patched:
-        patched.setattr(samples, "_interval", lambda attempts: worked_out.append(attempts) or (1.0, 1.0))
+        patched.setattr(samples, "interval", lambda attempts: worked_out.append(attempts) or (1.0, 1.0))
         found = [receipt(world, name) for name in names]
     assert worked_out == []
     for name, one in zip(names, found, strict=True):
