@@ -2,18 +2,19 @@
 
 Rows that fit a program's registers are read once and written once: 2·rows·cols·e bytes, the least there is.
 
-Longer rows are split over programs, so that they too are read once. Each program keeps its part in registers,
-publishes the part's maximum and sum in one word of 64 bits, waits for the words of the row's other parts, and writes
-its quotients. Parts are numbered by a ticket, in the order in which programs begin to run: of all rows that somebody
-waits for, at most the last one has parts that nobody has begun, and the others' programs end and make room for those.
+Longer rows of whole parts are split over programs, so that they too are read once. Each program keeps its part in
+registers, publishes the part's maximum and sum in one word of 64 bits, waits for the words of the row's other parts,
+and writes its quotients. Parts are numbered by a ticket, in the order in which programs begin to run: of all rows that
+somebody waits for, at most the last one has parts that nobody has begun, and the others' programs end and make room.
 
-Where programs run one after the other (the interpreter), none can wait for a later one. There long rows go through
-the online form: maximum m and sum s are carried over blocks of columns,
+Other long rows go through the online form, and all of them in the interpreter, where programs run one after the other
+and none can wait for a later one. Maximum m and sum s are carried over blocks of columns,
 
     m' = max(m, max(block)),    s' = s · exp(m - m') + Σ exp(block - m'),
 
-so that the first pass needs one read, and a second writes the quotients: 3·rows·cols·e bytes. Exponentials are taken
-in base 2, exp(x) = 2^(x · log2 e), which is what the hardware has.
+so that the first pass needs one read, and a second writes the quotients: 3·rows·cols·e bytes. The second goes
+backwards: what was read last is still in the L2 cache. Exponentials are taken in base 2, exp(x) = 2^(x · log2 e),
+which is what the hardware has.
 
 Sources: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018 (arXiv:1805.02867); the tickets and
 words are those of Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", NVIDIA 2016.
@@ -24,8 +25,13 @@ import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
+# Five programs of four warps to a multiprocessor keep 160 KiB of rows in 96 registers of each thread.
 PART_BYTES = 32768
-CHUNKS = 16
+WARPS = 4
+REGISTERS = 96
+CHUNKS = 2
+# A row's parts wait for one another, so there has to be room for all of them: a GPU has more multiprocessors than this.
+MOST_PARTS = 64
 
 
 @triton.jit
@@ -81,30 +87,25 @@ def _of_row(words_ptr, parts, PARTS: tl.constexpr):
 def _softmax_split_kernel(
     x_ptr,
     out_ptr,
-    words_ptr,
-    ticket_ptr,
-    cols,
+    state_ptr,
     parts,
     x_row_stride,
     out_row_stride,
     PARTS: tl.constexpr,
     CHUNKS: tl.constexpr,
     CHUNK_COLS: tl.constexpr,
-    EVEN: tl.constexpr,
 ):
-    turn = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
+    # The ticket, then a word for every part; all of them are 0 at first.
+    turn = tl.atomic_add(state_ptr, 1, sem="relaxed")
+    words_ptr = state_ptr + 1
     row, part = turn // parts, turn % parts
-    first = part * (CHUNKS * CHUNK_COLS)
-    left = (cols - first).to(tl.int32)
-    x_ptr += row * x_row_stride + first
-    out_ptr += row * out_row_stride + first
-    lane = tl.arange(0, CHUNK_COLS)
+    column = part * (CHUNKS * CHUNK_COLS) + tl.arange(0, CHUNK_COLS)
+    x_ptr += row * x_row_stride
+    out_ptr += row * out_row_stride
     # In chunks, as the compiler takes registers for every step of an expression over all of it.
     x = ()
     for chunk in tl.static_range(CHUNKS):
-        column = chunk * CHUNK_COLS + lane
-        mask = None if EVEN else column < left
-        x += (tl.load(x_ptr + column, mask=mask, other=None if EVEN else -float("inf")),)
+        x += (tl.load(x_ptr + column + chunk * CHUNK_COLS),)
     highest = x[0]
     for chunk in tl.static_range(1, CHUNKS):
         highest = tl.maximum(highest, x[chunk])
@@ -120,9 +121,7 @@ def _softmax_split_kernel(
     scale = 1.0 / row_total
     for chunk in tl.static_range(CHUNKS):
         out = tl.exp2((_unseen(x[chunk], PACK).to(tl.float32) - row_largest) * LOG2_E) * scale
-        column = chunk * CHUNK_COLS + lane
-        mask = None if EVEN else column < left
-        tl.store(out_ptr + column, out.to(out_ptr.dtype.element_ty), mask=mask)
+        tl.store(out_ptr + column + chunk * CHUNK_COLS, out.to(out_ptr.dtype.element_ty))
 
 
 @triton.jit
@@ -158,11 +157,9 @@ def softmax(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stri
     if cols <= 16384:
         _short(x, out, rows, cols, x_row_stride, out_row_stride)
         return
-    part_cols = PART_BYTES // x.element_size()
-    parts = triton.cdiv(cols, part_cols)
-    # A row's parts wait for one another, so all have to be there at once; there is room for one on a multiprocessor.
-    if x.is_cuda and parts <= torch.cuda.get_device_properties(x.device).multi_processor_count:
-        _split(x, out, rows, cols, x_row_stride, out_row_stride, part_cols, parts)
+    parts, left = divmod(cols, PART_BYTES // x.element_size())
+    if x.is_cuda and left == 0 and parts <= MOST_PARTS:
+        _split(x, out, rows, parts, x_row_stride, out_row_stride)
         return
     block_cols = 8192 if x.is_cuda else 16384
     _softmax_online_kernel[(rows,)](x, out, cols, x_row_stride, out_row_stride, BLOCK_COLS=block_cols, num_warps=32)
@@ -179,33 +176,18 @@ def _short(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_strid
     )
 
 
-def _split(
-    x: torch.Tensor,
-    out: torch.Tensor,
-    rows: int,
-    cols: int,
-    x_row_stride: int,
-    out_row_stride: int,
-    part_cols: int,
-    parts: int,
-) -> None:
-    # The words of all parts, and the ticket; 0 is what nobody has published, and the first turn.
-    state = torch.zeros(rows * parts + 1, dtype=torch.int64, device=x.device)
-    even = cols % part_cols == 0
+def _split(x: torch.Tensor, out: torch.Tensor, rows: int, parts: int, x_row_stride: int, out_row_stride: int) -> None:
+    state = torch.zeros(1 + rows * parts, dtype=torch.int64, device=x.device)
     _softmax_split_kernel[(rows * parts,)](
         x,
         out,
         state,
-        state[-1:],
-        cols,
         parts,
         x_row_stride,
         out_row_stride,
         PARTS=triton.next_power_of_2(parts),
         CHUNKS=CHUNKS,
-        CHUNK_COLS=part_cols // CHUNKS,
-        EVEN=even,
-        num_warps=4,
-        # Five programs of 4 warps to a multiprocessor, with 160 KiB of rows in their registers; masks take some more.
-        maxnreg=96 if even else 128,
+        CHUNK_COLS=PART_BYTES // x.element_size() // CHUNKS,
+        num_warps=WARPS,
+        maxnreg=REGISTERS,
     )
