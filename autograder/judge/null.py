@@ -33,6 +33,9 @@ from autograder.sandbox import Exit
 WAYS = ("waits", "launches")
 """How the native runner keeps the device at hand before the clock starts; the shorter exchange counts."""
 
+ALIKE = 1.03
+"""Copies of as much memory on a quiet device differ by less, wherever that lies (docs/measurement.md)."""
+
 SOURCE = Path(__file__).parents[1] / "gpu" / "null.c"
 
 
@@ -41,8 +44,9 @@ class Null:
     """What exchanges took in which nothing was done.
 
     Attributes:
-        us: each, less what copying its outputs takes in its memory, the median of all that were taken there.
-        copy_us: the same in the memory in which they are shortest.
+        us: each, less what copying its outputs takes in its memory, the median of all that were taken there; no more
+            than a quiet node's takes (`Rules.most_null_us`).
+        copy_us: the same in the memory in which they are shortest, and no more than `ALIKE` times the shortest of all.
     """
 
     us: tuple[float, ...]
@@ -109,7 +113,8 @@ class NullExchanges:
         key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
             images = [given(assignment, case, dict(inputs))] * calls
-            self._taken[key] = null_of([self._exchanges(assignment, case, images, way, together) for way in WAYS])
+            found = [self._exchanges(assignment, case, images, way, together) for way in WAYS]
+            self._taken[key] = null_of(found, self._device.rules.most_null_us)
         return self._taken[key]
 
     def _exchanges(
@@ -161,12 +166,18 @@ class NullExchanges:
             self._program = None
 
 
-def null_of(found: Sequence[Sequence[FinishedBatch]]) -> Null:
+def null_of(found: Sequence[Sequence[FinishedBatch]], most_us: float) -> Null:
     """What exchanges say together; of each of several memories, all that were taken there.
 
     A median: one copy that the host stopped would make every exchange of its memory seem short, or, as what may be
-    taken off, every later batch.
+    taken off, every later batch. On a node that others disturb all of them are long, and a batch that happens to be
+    disturbed less, freed of so much, would seem shorter than its calls: so of both no more counts than a quiet node's.
+
+    Args:
+        found: as they were taken.
+        most_us: what an exchange counts for at most.
     """
     copies = [statistics.median(one.copy_us for one in taken) for taken in found]
-    us = tuple(one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
-    return Null(us, min(copies))
+    us = (one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
+    shortest = min(one.copy_us for taken in found for one in taken)
+    return Null(tuple(min(one, most_us) for one in us), min(*copies, ALIKE * shortest))

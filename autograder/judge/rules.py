@@ -69,6 +69,9 @@ class Rules:
         control_pairs: pairs of the A/A block.
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
+        most_null_us: what a null exchange counts for at most. On quiet nodes the shortest took 290 to 570 µs; beside
+            a neighbour on all cores and PCIe one took 13 ms, which made a batch seem a quarter shorter than its calls
+            (red team 24b). A node that is slower than this only has looser bounds, for both sides.
         soft_floor: a time below this part of the best verified one is measured again.
     """
 
@@ -99,6 +102,7 @@ class Rules:
     control_pairs: int = 12
     memory_share: float = 0.62
     null_exchanges: int = 8
+    most_null_us: float = 800.0
     soft_floor: float = 0.9
 
     def first_stage(self, pairs: int, call_us: float) -> int:
