@@ -63,7 +63,8 @@ class Rules:
             (docs/measurement.md, readings 5 and 4).
         spare, spare_brief: so much, the second where a call of the reference takes less than `brief_us`: the time that
             will count is known when the reference has been timed alone, and may be that much shorter than the event
-            clock's (docs/decisions/0031).
+            clock's. After the second batch half as much, and so on: where several lie just within the limit, what is
+            spared is not worth the time of all six (docs/decisions/0031).
         reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
             submission's.
         control_pairs: pairs of the A/A block.
@@ -117,9 +118,10 @@ class Rules:
         """How much work a batch holds, where so much of it moves `light_bytes`."""
         return min(max(self.batch_us, light_us), self.light * self.batch_us)
 
-    def to_spare(self, call_us: float) -> float:
-        """How much of the limit a batch has to leave to be the last, where a call of the reference takes so long."""
-        return self.spare if call_us >= self.brief_us else self.spare_brief
+    def to_spare(self, call_us: float, taken: int) -> float:
+        """How much of the limit `taken` batches have to leave, where a call of the reference takes so long."""
+        spare = self.spare if call_us >= self.brief_us else self.spare_brief
+        return spare * 2.0 ** min(0, 2 - taken)
 
     def least(self, call_us: float) -> float:
         """The excess that is allowed whatever the reference shows, where a call of it takes so long."""

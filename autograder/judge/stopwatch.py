@@ -114,11 +114,11 @@ class Stopwatch:
     def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""
         event_us = call_us(pairs, self._device.clock)
-        enough_us = event_us * (1 + prepared.limit - self._rules.to_spare(prepared.reference_us))
         taken: list[Batch] = []
         while len(taken) < self._rules.most_batches:
             taken.append(turns.batch(prepared.calls, prepared.together, len(taken), prepared.copy_us))
-            if prepared.bound_us(taken) <= enough_us:
+            spare = self._rules.to_spare(prepared.reference_us, len(taken))
+            if prepared.bound_us(taken) <= event_us * (1 + prepared.limit - spare):
                 break
         turns.on_all_cores()
         return tuple(taken)
