@@ -385,7 +385,8 @@ class Batch:
         sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock, less what such
             snapshots take by themselves.
         event_us: the device's time from the first call to the end of the last (a claim).
-        copy_us: what was taken off for the snapshots; 0 in results from before that was done.
+        copy_us: what was taken off for the snapshots; 0 in results from before that was done, and where others
+            disturbed the node.
     """
 
     sealed_us: float
@@ -404,7 +405,7 @@ class Bound:
             from those is kept; if it is not, taken after its runner was killed. None where the submission is so slow
             that its batches have fewer calls; then nothing is taken off them either, a null of 0.
         null_us: exchanges of the native runner that does nothing, with as many buffers of the same sizes; less their
-            snapshots as well.
+            snapshots as well. One of 0 where others disturbed the node: nothing is taken off then.
         sealed_us: an upper bound of one call: (the shortest batch - the shortest null) / K.
         excess: by which part it lies above the event clock; the reached ε.
         epsilon: the largest excess at which the event clock ranks.

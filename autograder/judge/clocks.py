@@ -2,6 +2,7 @@
 
     what is found                             first time        again
     ratio's interval too wide                 measure again     stands as it is
+    null disturbed by others                  measure again     stands; nothing was taken off any batch
     reference slower beside the submission    measure again     held; its time after the kill counts at once
       and the ratio not borne by the bound
     … both slower, or reference unlike itself measure again     stands
@@ -35,6 +36,7 @@ MOST_REMEASURES = 2
 """A node's fault is worth so many tries; what is still too wide then stands with its interval."""
 
 TOO_WIDE = "The times vary too much on this node."
+DISTURBED = "Others used this node, so that nothing could bound the times."
 SLOWED = "The reference was slower beside the submission than after it."
 UNSTEADY = "The reference's times beside the submission and after it differ: the node is not quiet."
 DISAGREE = "The times that the submission's process reported are shorter than the judge's own clock allows."
@@ -115,6 +117,11 @@ def standing(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
     for step in (_width, _control, _bound, _best, _floor):
         found = step(found, asked, rules)
     return found
+
+
+def disturbed(found: Measurement, asked: Asked) -> Measurement:
+    """The same where the null was disturbed: that is the node's fault, as it is where times vary too much."""
+    return _again(found, DISTURBED) if asked.remeasured < MOST_REMEASURES else found
 
 
 def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:

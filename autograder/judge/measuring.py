@@ -56,13 +56,17 @@ class Measuring:
         self.exclusive_s = 0.0
 
     def prepare(self, cases: Sequence[Case]) -> None:
-        """Find out what is not known yet of the ranked cases; no untrusted process may live."""
+        """Find out what is not known yet of the ranked cases; no untrusted process may live.
+
+        What others disturbed is found out again for the next submission.
+        """
         if not (self._rules.batches and self._defences.batches):
             return
         start = time.monotonic()
         preparing = Preparing(self._checker, self._theirs, self._device, self._rules, self._exchanges)
         for case in cases:
-            if case.name not in self._known:
+            known = self._known.get(case.name)
+            if known is None or not known.quiet:
                 self._known[case.name] = preparing.case(case)
         self.exclusive_s += time.monotonic() - start
 
@@ -105,7 +109,9 @@ class Measuring:
         if timed.batches and timed.prepared:
             found = dataclasses.replace(found, bound=self._bound(found, timed, timed.prepared, quiet))
         self.exclusive_s += time.monotonic() - start
-        return clocks.standing(found, asked, self._rules)
+        found = clocks.standing(found, asked, self._rules)
+        disturbed = timed.prepared is not None and not timed.prepared.quiet
+        return clocks.disturbed(found, asked) if disturbed else found
 
     def _bound(self, found: Measurement, timed: Timed, prepared: Prepared, quiet: Quiet) -> Bound:
         """The bound; where it was missed, by what the reference shows now, when nobody is left who could slow it.

@@ -7,6 +7,7 @@ The exchange is the judge's own (`Conversation.batch`), with the same memory, de
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 import shutil
 import signal
@@ -30,11 +31,13 @@ from autograder.judge.slabs import BatchMemory, Given, bytes_of, given
 from autograder.protocol import Load
 from autograder.sandbox import Exit
 
+logger = logging.getLogger(__name__)
+
 WAYS = ("waits", "launches")
 """How the native runner keeps the device at hand before the clock starts; the shorter exchange counts."""
 
-ALIKE = 1.03
-"""Copies of as much memory on a quiet device differ by less, wherever that lies (docs/measurement.md)."""
+ALIKE = 0.1
+"""Of the shortest: by less do copies of as much memory differ on a quiet device, wherever that lies (3 % were seen)."""
 
 SOURCE = Path(__file__).parents[1] / "gpu" / "null.c"
 
@@ -44,13 +47,14 @@ class Null:
     """What exchanges took in which nothing was done.
 
     Attributes:
-        us: each, less what copying its outputs takes in its memory, the median of all that were taken there; no more
-            than a quiet node's takes (`Rules.most_null_us`).
-        copy_us: the same in the memory in which they are shortest, and no more than `ALIKE` times the shortest of all.
+        us: each, less what copying its outputs takes in its memory, the median of all that were taken there.
+        copy_us: the same in the memory in which they are shortest.
+        quiet: false where others disturbed the node so much that nothing of it may be taken off; both are 0 then.
     """
 
     us: tuple[float, ...]
     copy_us: float
+    quiet: bool = True
 
 
 class NullRunner:
@@ -107,6 +111,8 @@ class NullExchanges:
     def taken(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, together: int) -> Null:
         """Exchanges of `calls` calls, `together` of them to a slab, sealed as a batch is; no submission may be alive.
 
+        What was taken on a node that was not quiet is not kept.
+
         Raises:
             HarnessError: the native runner could not be built, or failed.
         """
@@ -114,7 +120,14 @@ class NullExchanges:
         if key not in self._taken:
             images = [given(assignment, case, dict(inputs))] * calls
             found = [self._exchanges(assignment, case, images, way, together) for way in WAYS]
-            self._taken[key] = null_of(found, self._device.rules.most_null_us)
+            null = null_of(found, self._device.rules.most_null_us)
+            if not null.quiet:
+                shortest_us = min(one.sealed_us for taken in found for one in taken)
+                logger.warning(
+                    "others disturb this node: case %s, null %.0f µs with its copies", case.name, shortest_us
+                )
+                return null
+            self._taken[key] = null
         return self._taken[key]
 
     def _exchanges(
@@ -170,14 +183,17 @@ def null_of(found: Sequence[Sequence[FinishedBatch]], most_us: float) -> Null:
     """What exchanges say together; of each of several memories, all that were taken there.
 
     A median: one copy that the host stopped would make every exchange of its memory seem short, or, as what may be
-    taken off, every later batch. On a node that others disturb all of them are long, and a batch that happens to be
-    disturbed less, freed of so much, would seem shorter than its calls: so of both no more counts than a quiet node's.
+    taken off, every later batch. On a node that others disturb, all are long, and a batch that happens to be disturbed
+    less, freed of so much, would seem shorter than its calls: such a null bounds nothing.
 
     Args:
         found: as they were taken.
-        most_us: what an exchange counts for at most.
+        most_us: what the shortest exchange of a quiet node takes at most; a quarter of it is what copies may differ by
+            where they take hardly longer than starting them.
     """
     copies = [statistics.median(one.copy_us for one in taken) for taken in found]
-    us = (one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
+    us = tuple(one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
     shortest = min(one.copy_us for taken in found for one in taken)
-    return Null(tuple(min(one, most_us) for one in us), min(*copies, ALIKE * shortest))
+    if min(us) > most_us or min(copies) - shortest > max(ALIKE * shortest, most_us / 4):
+        return Null((0.0,), 0.0, quiet=False)
+    return Null(us, min(copies))

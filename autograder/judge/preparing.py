@@ -42,6 +42,7 @@ class Prepared:
         together: of them share a slab.
         null_us: the shortest exchanges.
         copy_us: what the copies of the outputs take, of which no more is taken off a batch.
+        quiet: false if others disturbed the node, so that neither is known.
         alone: batches of the reference.
         limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
         reference_us: of one call of the reference by the event clock; the median.
@@ -54,18 +55,20 @@ class Prepared:
     alone: tuple[Batch, ...]
     limit: float
     reference_us: float
+    quiet: bool = True
 
     def fitting(self, call_us: float, rules: Rules) -> Prepared:
         """The same for a submission whose call takes so long: where a batch would take more than a second, fewer calls.
 
-        They take half a second at least, beside which an exchange is nothing: neither null nor copies are taken off,
-        and nothing is compared with the reference's batches, which have another number of calls.
+        They take half a second at least, beside which an exchange is nothing, disturbed or not: neither null nor copies
+        are taken off, and nothing is compared with the reference's batches, which have another number of calls.
         """
         if self.calls * call_us <= rules.longest_us:
             return self
         calls = max(1, int(rules.longest_us / call_us))
         together = min(self.together, calls)
-        return replace(self, calls=calls - calls % together, together=together, null_us=(0.0,), copy_us=0.0, alone=())
+        calls -= calls % together
+        return replace(self, calls=calls, together=together, null_us=(0.0,), copy_us=0.0, alone=(), quiet=True)
 
     def bound_us(self, batches: Sequence[Batch]) -> float:
         """An upper bound of one call's time: what is left of the shortest batch without the shortest null."""
@@ -102,7 +105,7 @@ class Preparing:
         )
         call_us = statistics.median(times[1:])
         limit = clocks.widened(call_us, clocks.Batches(calls, null.us, (), alone), self._rules)
-        return Prepared(calls, together, null.us, null.copy_us, alone, limit, call_us)
+        return Prepared(calls, together, null.us, null.copy_us, alone, limit, call_us, null.quiet)
 
 
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:

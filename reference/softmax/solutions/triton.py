@@ -30,8 +30,9 @@ PART_BYTES = 32768
 WARPS = 4
 REGISTERS = 96
 CHUNKS = 2
-# A row's parts wait for one another, so there has to be room for all of them: a GPU has more multiprocessors than this.
-MOST_PARTS = 64
+# A row's parts wait for one another, so there has to be room for all of them: seven multiprocessors have it. And every
+# warp reads all words of a row by itself: of more than 32, two warps could hold copies of a word that differ.
+MOST_PARTS = 32
 
 
 @triton.jit

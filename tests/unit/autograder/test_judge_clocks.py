@@ -199,6 +199,11 @@ def test_a_wide_interval_is_the_nodes_fault_and_stands_after_two_tries() -> None
     assert {one.ratio for one in told} == {wide.ratio}
 
 
+def test_a_node_that_others_always_disturb_is_asked_three_times() -> None:
+    found = [clocks.disturbed(measured(), Asked(remeasured=tries)).remeasure for tries in range(3)]
+    assert found == [clocks.DISTURBED, clocks.DISTURBED, ""]
+
+
 def test_a_time_far_below_the_best_is_measured_again_once() -> None:
     fast = measured(300.0)
     best = {RANKED.name: 400.0}
