@@ -188,12 +188,12 @@ def null_of(found: Sequence[Sequence[FinishedBatch]], most_us: float) -> Null:
 
     Args:
         found: as they were taken.
-        most_us: what the shortest exchange of a quiet node takes at most; a quarter of it is what copies may differ by
-            where they take hardly longer than starting them.
+        most_us: what the shortest exchange of a quiet node takes at most; copies that take hardly longer than their
+            launch may differ by an eighth of it.
     """
     copies = [statistics.median(one.copy_us for one in taken) for taken in found]
     us = tuple(one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
     shortest = min(one.copy_us for taken in found for one in taken)
-    if min(us) > most_us or min(copies) - shortest > max(ALIKE * shortest, most_us / 4):
+    if min(us) > most_us or min(copies) - shortest > max(ALIKE * shortest, most_us / 8):
         return Null((0.0,), 0.0, quiet=False)
     return Null(us, min(copies))
