@@ -42,10 +42,10 @@ class Prepared:
         together: of them share a slab.
         null_us: the shortest exchanges.
         copy_us: what the copies of the outputs take, of which no more is taken off a batch.
-        quiet: false if others disturbed the node, so that neither is known.
         alone: batches of the reference.
         limit: the excess over the event clock that is allowed to a submission, by what the reference shows.
         reference_us: of one call of the reference by the event clock; the median.
+        quiet: false if others disturbed the node, so that neither null nor copies are known.
     """
 
     calls: int
