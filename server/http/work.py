@@ -38,7 +38,10 @@ def database_of(request: Request) -> Database:
 
 
 def arrived_at(request: Request, session: Session) -> datetime:
-    """When the request was here with its last byte, by the database's clock; its wait since does not count."""
+    """When the request was here with its last byte, by the database's clock; its wait since does not count.
+
+    Never later, and earlier by no more than the database's answer takes on its way, which counts for whoever uploads.
+    """
     arrived: float = request.state.arrived
     return now(session) - timedelta(seconds=time.monotonic() - arrived)
 

@@ -30,7 +30,10 @@ def web(sqlite_url: str, tmp_path: Path, port: int) -> Iterator[subprocess.Popen
     environ = {**os.environ, "LADDER_HOME": str(tmp_path), "LADDER_DATABASE_URL": sqlite_url}
     command = [sys.executable, "-P", "-m", "client", "web", "--port", str(port), "--workers", "2"]
     with (tmp_path / "web.log").open("wb") as log, _ended(command, environ, log) as process:
-        until(lambda: process.poll() is not None or (len(children(process.pid)) == 2 and answers(port)))
+        until(
+            lambda: process.poll() is not None or (len(children(process.pid)) == 2 and answers(port)),
+            3 * PATIENCE_S,  # Three processes import the whole server: a minute on a busy machine.
+        )
         assert process.poll() is None, (tmp_path / "web.log").read_text()
         yield process
 
