@@ -121,7 +121,7 @@ def standing(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
 
 def disturbed(found: Measurement, asked: Asked) -> Measurement:
     """The same where the null was disturbed: that is the node's fault, as it is where times vary too much."""
-    return _again(found, DISTURBED) if asked.remeasured < MOST_REMEASURES else found
+    return _nodes_fault(found, asked, DISTURBED)
 
 
 def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:
@@ -161,7 +161,7 @@ def clock_of(found: Measurement, rules: Rules) -> str:
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
     # Of one that is far slower nobody asks how wide: it had no second stage either.
     wide = found.ratio <= rules.far and found.ratio_high - found.ratio_low > rules.widest * found.ratio
-    return _again(found, TOO_WIDE) if wide and asked.remeasured < MOST_REMEASURES else found
+    return _nodes_fault(found, asked, TOO_WIDE) if wide else found
 
 
 def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
@@ -189,6 +189,11 @@ def _best(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
 
 def _floor(found: Measurement, _: Asked, __: Rules) -> Measurement:
     return dataclasses.replace(found, held=BELOW_FLOOR) if found.time_us < found.floor_us else found
+
+
+def _nodes_fault(found: Measurement, asked: Asked, reason: str) -> Measurement:
+    """Worth `MOST_REMEASURES` more tries; then it stands."""
+    return _again(found, reason) if asked.remeasured < MOST_REMEASURES else found
 
 
 def _again(found: Measurement, reason: str) -> Measurement:
