@@ -57,13 +57,13 @@ class TritonGpuLoader(GpuMemory):
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
         super().begin()
-        from autograder.runner.languages.touch import touching  # noqa: PLC0415
+        from autograder.runner.languages.touch import Touch  # noqa: PLC0415
 
-        self._touch = touching()
+        self._touch = Touch()
         self._versions["gpu"] = torch.cuda.get_device_name(0)
 
     def awake(self) -> None:
-        """Map and launch as at the beginning of a batch, by way of triton's launcher."""
+        """Map, allocate and launch as at the beginning of a batch, by way of torch and triton's launcher."""
         self.rehearse(lambda: self._clock.total_ns(self._touch))
 
     def versions(self) -> dict[str, str]:
