@@ -118,9 +118,14 @@ class _Accept:
                 self.document[name] = None
 
     def end_judge(self) -> None:
-        """Who interrupts does not wait for it to end by itself."""
+        """Who interrupts does not wait for it to end by itself; nor is what was found lost while it is waited for."""
         judge = self._node.judge
-        (judge.kill if self._interrupted else judge.close)()
+        try:
+            (judge.kill if self._interrupted else judge.close)()
+        except KeyboardInterrupt:
+            self._interrupted = True
+            self._problems.append("the judge: interrupted while it ended; the red team was not tried")
+            judge.kill()
 
     def after(self) -> None:
         """What is looked at when the judge has ended: what it left behind, and the red team, which starts its own."""

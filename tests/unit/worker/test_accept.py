@@ -148,3 +148,19 @@ def test_who_interrupts_does_not_wait_for_the_judge(monkeypatch, interrupted_bef
     made._node, made._interrupted = SimpleNamespace(judge=judge), interrupted_before
     made.end_judge()
     assert how == [ended]
+
+
+def test_who_interrupts_while_the_judge_ends_has_what_was_found(monkeypatch):
+    made, _ = interrupted(monkeypatch)
+    killed = []
+
+    def close():
+        raise KeyboardInterrupt
+
+    made._node = SimpleNamespace(judge=SimpleNamespace(kill=lambda: killed.append(True), close=close))
+    monkeypatch.setattr(made, "_left_behind", dict)
+    made.end_judge()
+    made.after()
+    assert killed == [True]
+    assert made.document["problems"] == ["the judge: interrupted while it ended; the red team was not tried"]
+    assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})
