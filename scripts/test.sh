@@ -3,13 +3,14 @@
 # need more room, in two lines side by side: attacks, which look for each other's traces, one after another; and whole
 # installations and browsers, which wait more than they work. Arguments go to pytest instead.
 #
-# A few tests that failed are run once more, alone in their line: some races are the machine's.
+# Tests that failed, if they are of a few files only, are run once more, alone in their line: some races are the machine's.
 # What passes only then is named at the end, as a bug to be found (docs/decisions/0015-a-second-look.md).
 set -u
 
 PATH="$(pwd)/.venv/bin:$PATH"
 export PATH
-most_again=4
+most_files=4
+most_tests=40
 
 if [ "$#" -gt 0 ]; then
     exec python -m pytest "$@"
@@ -28,6 +29,11 @@ failed() {
     python -c 'import json, sys; print("\n".join(json.load(open(sys.argv[1] + "/v/cache/lastfailed"))))' "$1"
 }
 
+few() {
+    files=$(echo "$1" | sed "s/::.*//" | sort -u | wc -l)
+    [ -n "$1" ] && [ "$files" -le "$most_files" ] && [ "$(echo "$1" | wc -l)" -le "$most_tests" ]
+}
+
 # look NAME ARGUMENTS: run these tests; what passed only the second time goes to a file. Exit status 1 if any failed.
 look() {
     cache="$work/$1"
@@ -38,7 +44,7 @@ look() {
     [ "$found" -eq 0 ] && return 0
     names=$(failed "$cache") || names=""
     # 1: tests failed. Anything else is no test's result: no second look.
-    if [ "$found" -eq 1 ] && [ -n "$names" ] && [ "$(echo "$names" | wc -l)" -le "$most_again" ]; then
+    if [ "$found" -eq 1 ] && few "$names"; then
         echo "── once more, alone: $names"
         # Whatever the time is: a test that failed is not passed by being too late.
         if LADDER_TESTS_UNTIL="" python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then

@@ -123,8 +123,7 @@ class _Accept:
         try:
             (judge.kill if self._interrupted else judge.close)()
         except KeyboardInterrupt:
-            self._interrupted = True
-            self._problems.append("the judge: interrupted while it ended; the red team was not tried")
+            self._note_interruption("the judge")
             judge.kill()
 
     def after(self) -> None:
@@ -140,8 +139,7 @@ class _Accept:
             self.document[name] = part()
         except KeyboardInterrupt:
             # It can take an hour: who ends it has what was found so far, signed as what it is.
-            self._interrupted = True
-            self._problems.append(f"{told}: interrupted; what is not here was not tried")
+            self._note_interruption(told)
             self.document.setdefault(name, None)
         except Exception as error:  # noqa: BLE001  (around the job: one part that breaks must not cost the others)
             self._problems.append(f"{told}: {error!r}")
@@ -151,6 +149,10 @@ class _Accept:
         new = "; ".join(one.removeprefix(f"{told}: ") for one in self._problems[before:])
         new = new or (f"not tried: {skipped}" if skipped else "as it must be")
         self._say(f"{told}: {new} ({time.monotonic() - began:.1f} s)")
+
+    def _note_interruption(self, told: str) -> None:
+        self._interrupted = True
+        self._problems.append(f"{told}: interrupted; what is not here was not tried")
 
     # --- parts --------------------------------------------------------------------------------------------------------
 

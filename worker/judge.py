@@ -152,6 +152,14 @@ class JudgeProcess:
         self._buffer.clear()
         if process is None:
             return
+        try:
+            self._end(process)
+        except KeyboardInterrupt:
+            # Who kills it once more must find what has not ended yet.
+            self._process = process
+            raise
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is None:
             kill_tree(process.pid)
         try:
@@ -159,7 +167,9 @@ class JudgeProcess:
         except subprocess.TimeoutExpired:
             # A call into a driver may hang. Who has the judge killed goes on to ask whether the node is ill.
             logger.error("the judge, process %d, was killed and is still there", process.pid)  # noqa: TRY400
-        os.close(self._pidfd)
+        pidfd, self._pidfd = self._pidfd, -1
+        if pidfd >= 0:
+            os.close(pidfd)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()

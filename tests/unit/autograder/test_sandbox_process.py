@@ -297,7 +297,8 @@ def test_a_daemon_dies_when_its_runner_exits_by_itself(sandbox: ProcessSandbox) 
     need(sandbox, Promise.whole_tree)
     with talking(sandbox) as talk:
         counter = Tensor("out", np.zeros(8, "i8"), writable=True)
-        talk.load(SPINNING_DAEMON + "    import time; time.sleep(0.2); os._exit(7)\n", "run", ("out",))
+        exits = "    import time\n    while not out.numpy()[0]:\n        time.sleep(0.001)\n    os._exit(7)\n"
+        talk.load(SPINNING_DAEMON + exits, "run", ("out",))
         ended = talk.call(counter, record=False)
         assert ended == Exit(code=7)
         wait_for(lambda: stands_still(counter) or None)
@@ -550,7 +551,7 @@ def run(out):
     if os.fork() == 0:
         os.setsid()
         os.close(3)
-        for _ in range(2000):
+        while not out.numpy()[1]:
             out.numpy()[0] += 1
             time.sleep(0.001)
         os._exit(0)
@@ -560,7 +561,8 @@ def run(out):
             )
             counter = Tensor("out", np.zeros(8, "i8"), writable=True)
             talk.call(counter, record=False)
-        assert not stands_still(counter)
+        wait_for(lambda: None if stands_still(counter) else True)
+        counter.view[1] = 1
         wait_for(lambda: stands_still(counter) or None)
     finally:
         sandbox.close()

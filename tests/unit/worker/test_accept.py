@@ -162,5 +162,5 @@ def test_who_interrupts_while_the_judge_ends_has_what_was_found(monkeypatch):
     made.end_judge()
     made.after()
     assert killed == [True]
-    assert made.document["problems"] == ["the judge: interrupted while it ended; the red team was not tried"]
+    assert made.document["problems"] == ["the judge: interrupted; what is not here was not tried"]
     assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})

@@ -203,6 +203,36 @@ def test_when_a_judge_has_ended_what_it_left_elsewhere_is_swept(tmp_path):
     assert alive == [False, False]
 
 
+@pytest.mark.parametrize("where", ["kill_tree", "end_orphans", "sweep"])
+def test_who_is_interrupted_while_a_judge_is_killed_kills_it_once_more(tmp_path, monkeypatch, where):
+    interrupts, swept = [KeyboardInterrupt], []
+
+    def interrupted(done):
+        def once(*args):
+            if interrupts:
+                raise interrupts.pop()
+            return done(*args)
+
+        return once
+
+    def sweep():
+        swept.append(True)
+
+    # The orphans of this process are other tests' processes.
+    steps = {"kill_tree": kill_tree, "end_orphans": lambda: None, "sweep": sweep}
+    steps[where] = interrupted(steps[where])
+    monkeypatch.setattr("worker.judge.kill_tree", steps["kill_tree"])
+    monkeypatch.setattr("worker.judge.end_orphans", steps["end_orphans"])
+    made = JudgeProcess(DOUBLE, tmp_path / "judge.log", adopt=True, sweep=steps["sweep"])
+    made.start()
+    pid = made.pid
+    with pytest.raises(KeyboardInterrupt):
+        made.kill()
+    assert swept == []
+    made.kill()
+    assert (gone(pid), swept, made.pid) == (True, [True], None)
+
+
 def test_a_log_that_has_grown_too_long_is_begun_anew(judge, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.judge.MAX_LOG_BYTES", 10)
     log = tmp_path / "judge.log"
