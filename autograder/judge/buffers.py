@@ -70,7 +70,7 @@ class SharedTensor:
             self.memory.view.copy_(self.image)
         else:
             view = typed(self.memory.view, self.spec)
-            view.fill_(self.filling.guard)
+            _guard(view, self.spec, self.filling)
             elements(view, self.spec).fill_(self.filling.poison)
 
     def seal(self, *, size: bool, writing: bool) -> None:
@@ -94,10 +94,9 @@ class Snapshot:
     memory: torch.Tensor
 
     def values(self) -> torch.Tensor:
-        """The tensor itself, contiguous."""
+        """The tensor itself, contiguous: where its rows are not padded, in this memory."""
         spec = self.source.spec
-        whole = self.memory.view(dtype_of(spec.dtype))
-        return elements(whole, spec).clone(memory_format=torch.contiguous_format)
+        return elements(self.memory.view(dtype_of(spec.dtype)), spec).contiguous()
 
     def untouched(self) -> torch.Tensor:
         """Which elements still have the poison's bits, bool, contiguous."""
@@ -200,9 +199,20 @@ def image_of(values: torch.Tensor, spec: TensorSpec, filling: Filling) -> torch.
     """An input's whole memory as bytes: guards, padding and values."""
     image = torch.empty(spec.bytes, dtype=torch.uint8, device=values.device)
     view = typed(image, spec)
-    view.fill_(filling.guard)
+    _guard(view, spec, filling)
     elements(view, spec).copy_(bits(values))
     return image
+
+
+def _guard(view: torch.Tensor, spec: TensorSpec, filling: Filling) -> None:
+    """Write all that is not an element; elements too where rows are padded, as they are written next."""
+    first = spec.offset // DTYPE_BYTES[spec.dtype]
+    last = first + _span(spec.shape, spec.stride)
+    if last - first > math.prod(spec.shape):
+        view.fill_(filling.guard)
+    else:
+        view[:first].fill_(filling.guard)
+        view[last:].fill_(filling.guard)
 
 
 def draw_filling(spec: TensorSpec, *, poison: bool) -> Filling:

@@ -21,8 +21,9 @@ from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
+from autograder.judge.inputs import Inputs, Kept
 from autograder.judge.problem import Problem, Tensors, Truth
-from autograder.judge.slabs import BatchMemory, Given, bytes_of
+from autograder.judge.slabs import BatchMemory, bytes_of
 from autograder.protocol import TensorSpec
 
 NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
@@ -78,9 +79,14 @@ class Taken:
 
 @dataclass(frozen=True)
 class TakenBatch:
-    """A batch that came back, call by call; the times are those of all calls together, and of all copies."""
+    """A batch that came back, call by call; the times are those of all calls together, and of all copies.
+
+    Attributes:
+        inputs: by call, to call the other side with.
+    """
 
     calls: tuple[Taken, ...]
+    inputs: tuple[Kept, ...]
     sealed_us: float
     copy_us: float
     event_us: float
@@ -160,8 +166,7 @@ class Checker:
         self,
         runner: Conversation,
         case: Case,
-        inputs: Sequence[Tensors],
-        images: Sequence[Sequence[Given]],
+        inputs: Sequence[Inputs],
         *,
         together: int = 1,
         cold: bool = True,
@@ -177,17 +182,16 @@ class Checker:
         if cold:
             self._in_the_same_place()
         try:
-            memory = BatchMemory(self._assignment, case, self._device, images, self._defences, together=together)
+            memory = BatchMemory(self._assignment, case, self._device, inputs, self._defences, together=together)
         except NO_MEMORY as error:
             # Nothing of it was lent to anybody.
             return self.no_memory(suspect or runner, 0, error)
         try:
             strides = {spec.name: spec.stride for spec in memory.specs}
-            drawn = [self._drawn(one) for one in inputs] if self._assignment.scalars else []
-            called = runner.batch(memory, self._scalars(case, strides), drawn, cold=cold)
+            called = runner.batch(memory, self._scalars(case, strides), cold=cold)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
-            return self._taken_batch(case, inputs, called, memory)
+            return self._taken_batch(case, called, memory)
         except NO_MEMORY as error:
             return self.no_memory(suspect or runner, size if suspect in {None, runner} else 0, error)
         finally:
@@ -293,21 +297,19 @@ class Checker:
         outputs = {argument.name: by_name[argument.name] for argument in self._assignment.outputs}
         return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
 
-    def _taken_batch(
-        self, case: Case, inputs: Sequence[Tensors], called: FinishedBatch, memory: BatchMemory
-    ) -> TakenBatch | Checked:
+    def _taken_batch(self, case: Case, called: FinishedBatch, memory: BatchMemory) -> TakenBatch | Checked:
         """The calls of a batch, one by one."""
-        taken = []
-        for number, (own, snapshots) in enumerate(zip(inputs, called.snapshots, strict=True)):
-            written = tuple(memory.rewritten(number)) if self._defences.private_inputs else ()
-            one = Finished(snapshots, called.sealed_us / len(inputs), called.event_us / len(inputs), (), {}, ())
-            if written:
+        calls, inputs = [], []
+        for (own, written), snapshots in zip(memory.taken_back(), called.snapshots, strict=True):
+            one = Finished(snapshots, called.sealed_us / memory.calls, called.event_us / memory.calls, (), {}, ())
+            if written and self._defences.private_inputs:
                 return Checked(Verdict.rule_violation, _WRITTEN.format(written[0]), finished=one)
-            found = self._taken(case, own, one, 0)
+            found = self._taken(case, own.tensors(), one, 0)
             if isinstance(found, Checked):
                 return found
-            taken.append(found)
-        return TakenBatch(tuple(taken), called.sealed_us, called.copy_us, called.event_us)
+            calls.append(found)
+            inputs.append(own)
+        return TakenBatch(tuple(calls), tuple(inputs), called.sealed_us, called.copy_us, called.event_us)
 
     def _agree(self, outputs: Tensors, expected: Tensors) -> bool:
         """Whether all outputs are as right as the reference's, and the problem has no check of its own."""

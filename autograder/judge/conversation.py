@@ -323,7 +323,6 @@ class Conversation:
         self,
         memory: BatchMemory,
         scalars: dict[str, int | float],
-        drawn: Sequence[dict[str, int | float]] = (),
         *,
         cold: bool = True,
     ) -> FinishedBatch | Failure:
@@ -333,9 +332,8 @@ class Conversation:
         takes time that is counted.
 
         Args:
-            memory: of all calls.
+            memory: of all calls; what was drawn for each is revealed with its inputs.
             scalars: the same for all calls.
-            drawn: by call, those that are its own; revealed with the inputs.
             cold: with nothing in the caches, on a quiet device; a batch whose time nobody reads needs neither.
         """
         if self._broken:
@@ -348,7 +346,7 @@ class Conversation:
         if failed is not None:
             return failed
         self._settle(cold=cold)
-        reveal, descriptors = encode(Reveal(nonce, tuple(drawn))), [slab.memory.descriptor for slab in memory.inputs]
+        reveal, descriptors = encode(Reveal(nonce, memory.drawn)), [slab.memory.descriptor for slab in memory.inputs]
         self._runner.thaw()
         time.sleep(_AWAKE_S)
         start = time.monotonic()

@@ -26,8 +26,9 @@ from autograder.judge.conversation import Budget, Conversation, FinishedBatch
 from autograder.judge.defences import ALL_ON
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
+from autograder.judge.inputs import Kept, kept
 from autograder.judge.problem import Tensors
-from autograder.judge.slabs import BatchMemory, Given, bytes_of, given
+from autograder.judge.slabs import BatchMemory, bytes_of
 from autograder.protocol import Load
 from autograder.sandbox import Exit
 
@@ -118,8 +119,9 @@ class NullExchanges:
         """
         key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
-            images = [given(assignment, case, dict(inputs))] * calls
-            found = [self._exchanges(assignment, case, images, way, together) for way in WAYS]
+            tensors = {argument.name: inputs[argument.name] for argument in assignment.inputs}
+            given = [kept(assignment, case, tensors)] * calls
+            found = [self._exchanges(assignment, case, given, way, together) for way in WAYS]
             null = null_of(found, self._device.rules.most_null_us)
             if not null.quiet:
                 shortest_us = min(one.sealed_us for taken in found for one in taken)
@@ -131,14 +133,14 @@ class NullExchanges:
         return self._taken[key]
 
     def _exchanges(
-        self, assignment: Assignment, case: Case, images: Sequence[Sequence[Given]], way: str, together: int
+        self, assignment: Assignment, case: Case, inputs: Sequence[Kept], way: str, together: int
     ) -> list[FinishedBatch]:
         runner = NullRunner(self.built(), self._kind, way)
         talk = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
         taken: list[FinishedBatch] = []
         # The same memory for all of them: it is shared with nobody but a program of ours, and the device is not busy
         # with clearing what was given back while the next exchange is timed.
-        memory = BatchMemory(assignment, case, self._device, images, ALL_ON, together=together)
+        memory = BatchMemory(assignment, case, self._device, inputs, ALL_ON, together=together)
         try:
             talk.hello()
             talk.load(Load("", "null", Language.triton, assignment.entry, ()))

@@ -21,7 +21,7 @@ from autograder.judge.devices import Device
 from autograder.judge.null import NullExchanges
 from autograder.judge.rules import Rules
 from autograder.judge.slabs import bytes_of
-from autograder.judge.turns import Turns
+from autograder.judge.turns import PARTS, Turns
 
 WARM_CALLS = 6
 """Of the reference, of which the fastest says how many fit a batch; the first compiles and says nothing."""
@@ -111,12 +111,14 @@ class Preparing:
 def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: int, rules: Rules) -> tuple[int, int]:
     """How many calls a batch has: enough work, not too many, and room for all of it; and how many share a slab."""
     inputs, outputs = bytes_of(assignment, case)
-    work_us = rules.work_us(rules.light_bytes / (inputs + outputs) * call_us)
+    work_us = rules.work_us(call_us, rules.light_bytes / (inputs + outputs) * call_us)
     wanted = STEP * math.ceil(work_us / max(call_us, 0.1) / STEP)
     if rules.least_calls * call_us <= MOST_BATCHES_WORTH * rules.batch_us:
         wanted = max(rules.least_calls, wanted)
-    # Of both there are shared ones and the judge's own; when the reference is called, the submission's are given back.
-    room = int(rules.memory_share * memory_bytes / (2 * inputs + 2 * outputs)) if memory_bytes else wanted
+    # While the submission is called there are shared inputs and outputs, and copies of these. When the reference is,
+    # for a part of the calls, what the submission shared is given back, and the judge has copies of both.
+    held = max(inputs + 2 * outputs, (1 + 1 / PARTS) * inputs + (1 + 2 / PARTS) * outputs)
+    room = int(rules.memory_share * memory_bytes / held) if memory_bytes else wanted
     calls = max(1, min(wanted, room, rules.most_calls))
     together = min(calls, max(1, int(rules.together_us / max(call_us, 0.1))))
     return min(calls - calls % together, rules.most_slabs * together), together

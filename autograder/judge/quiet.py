@@ -31,7 +31,8 @@ class Quiet:
             spread: the node's noise; where it is larger than the lane's tolerance, it is what is allowed.
         """
         call = self._turns(timed).reference
-        _, pairs = timed_pairs(call, call, self._rules.control_pairs)
+        call_us = timed.prepared.reference_us if timed.prepared else 0.0
+        _, pairs = timed_pairs(call, call, self._rules.controls(call_us))
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:

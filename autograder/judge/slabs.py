@@ -10,16 +10,16 @@ before it starts; inputs are revealed when it does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from autograder.assignment import Argument, Assignment, Case
-from autograder.judge.buffers import GUARD_BYTES, Filling, SharedTensor, Snapshot, draw_filling, image_of, layout_of
+from autograder.judge.buffers import GUARD_BYTES, Filling, SharedTensor, Snapshot, draw_filling, layout_of
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device, Memory
-from autograder.judge.problem import Tensors
+from autograder.judge.inputs import Inputs, Kept
 from autograder.protocol import TensorSpec
 
 
@@ -37,17 +37,8 @@ class Part:
         """The slab is closed."""
 
 
-@dataclass(frozen=True)
-class Given:
-    """One input of one call: how it lies in its piece of the slab, and what stands there byte for byte."""
-
-    spec: TensorSpec
-    filling: Filling
-    image: torch.Tensor
-
-
-Wanted = tuple[TensorSpec, Filling, torch.Tensor | None]
-"""A tensor's layout in its own piece, what stands around it, and an input's image."""
+Wanted = tuple[TensorSpec, Filling]
+"""A tensor's layout in its own piece, and what stands around it."""
 
 
 class Slab:
@@ -62,7 +53,7 @@ class Slab:
     """
 
     def __init__(self, device: Device, calls: Sequence[Sequence[Wanted]]) -> None:
-        used = sum(spec.bytes for spec, _, _ in calls[0])
+        used = sum(spec.bytes for spec, _ in calls[0])
         self._call_bytes = -(-used // device.granularity) * device.granularity
         self.bytes = self._call_bytes * len(calls)
         self.memory: Memory = device.memory(self.bytes)
@@ -77,18 +68,21 @@ class Slab:
         """The tensors of one call, each in its piece."""
         start, end = number * self._call_bytes, (number + 1) * self._call_bytes
         placed: list[SharedTensor] = []
-        for wanted, filling, image in parts:
-            to_the_end = image is None and len(placed) == len(parts) - 1
+        for wanted, filling in parts:
+            to_the_end = wanted.writable and len(placed) == len(parts) - 1
             spec = dataclasses.replace(wanted, bytes=end - start) if to_the_end else wanted
-            placed.append(SharedTensor(spec, Part(self.memory.view[start : start + spec.bytes]), filling, image))
+            placed.append(SharedTensor(spec, Part(self.memory.view[start : start + spec.bytes]), filling, None))
             start += spec.bytes
         return placed
 
     def fill(self) -> None:
-        """Write inputs, or guards and poison."""
-        for call in self.calls:
-            for tensor in call:
-                tensor.fill()
+        """Write an output's guards and poison."""
+        for tensor in (tensor for call in self.calls for tensor in call):
+            tensor.fill()
+
+    def pieces(self, number: int) -> list[torch.Tensor]:
+        """Memory of the tensors of one call, in their order."""
+        return [tensor.memory.view for tensor in self.calls[number]]
 
     def snapshots(self, memory: torch.Tensor) -> tuple[tuple[Snapshot, ...], ...]:
         """By call, the tensors in a private copy of the slab."""
@@ -112,7 +106,7 @@ class BatchMemory:
     """Memory of one batch on one side; nothing of it is used again.
 
     Args:
-        given: the inputs by call; their images are the judge's own and may serve the other side as well.
+        inputs: by call.
         together: calls of one slab, a divisor of their number.
 
     Attributes:
@@ -120,24 +114,23 @@ class BatchMemory:
     """
 
     def __init__(
-        self, assignment: Assignment, case: Case, device: Device, given: Sequence[Sequence[Given]], defences: Defences,
+        self, assignment: Assignment, case: Case, device: Device, inputs: Sequence[Inputs], defences: Defences,
         *, together: int = 1,
     ) -> None:  # fmt: skip
-        if len(given) % together:
-            raise ValueError(f"{len(given)} calls are no slabs of {together}")
-        self.calls = len(given)
+        if len(inputs) % together:
+            raise ValueError(f"{len(inputs)} calls are no slabs of {together}")
+        self.calls = len(inputs)
         self.together = together
+        self._given = inputs
         self._device = device
         self._defences = defences
         self.inputs: list[Slab] = []
         self.outputs: list[Slab] = []
         self._taken: list[torch.Tensor] = []
         try:
-            for first in range(0, len(given), together):
-                calls = given[first : first + together]
-                self.inputs.append(
-                    Slab(device, [[(one.spec, one.filling, one.image) for one in call] for call in calls])
-                )
+            for first in range(0, len(inputs), together):
+                calls = inputs[first : first + together]
+                self.inputs.append(Slab(device, [call.layout for call in calls]))
                 self.outputs.append(Slab(device, [_outputs(assignment, case, defences) for _ in calls]))
                 self._taken.append(torch.empty(self.outputs[-1].bytes, dtype=torch.uint8, device=device.where))
         except BaseException:
@@ -151,7 +144,9 @@ class BatchMemory:
 
     def fill(self) -> None:
         """Write all of it, and seal it."""
-        for slab in (*self.inputs, *self.outputs):
+        for number, call in enumerate(self._given):
+            call.write(self._pieces(number))
+        for slab in self.outputs:
             slab.fill()
         for slab in self.inputs:
             slab.memory.seal(size=self._defences.seals, writing=self._defences.private_inputs)
@@ -169,29 +164,33 @@ class BatchMemory:
         slabs = zip(self.outputs, self._taken, strict=True)
         return tuple(call for slab, private in slabs for call in slab.snapshots(private))
 
-    def rewritten(self, number: int) -> list[str]:
-        """Names of the inputs of a call that are not what the judge wrote, read where they lie."""
-        tensors = self.inputs[number // self.together].calls[number % self.together]
-        return [tensor.spec.name for tensor in tensors if Snapshot(tensor, tensor.memory.view).rewritten()]
+    @property
+    def drawn(self) -> tuple[dict[str, int | float], ...]:
+        """By call, what was drawn for it beside tensors; nothing where no call has any."""
+        drawn = tuple(call.drawn for call in self._given)
+        return drawn if any(drawn) else ()
+
+    def taken_back(self) -> Iterator[tuple[Kept, list[str]]]:
+        """By call, its inputs in private memory, and the names of those that are not what the judge wrote.
+
+        They are copied first and looked at then: a runner may have them mapped. One slab after the other is let go for
+        it, and those of the outputs before.
+        """
+        for slab in self.outputs:
+            slab.close()
+        for number, call in enumerate(self._given):
+            yield call.taken_back(self._pieces(number))
+            if (number + 1) % self.together == 0:
+                self.inputs[number // self.together].close()
+
+    def _pieces(self, number: int) -> list[torch.Tensor]:
+        return self.inputs[number // self.together].pieces(number % self.together)
 
     def close(self) -> None:
         """Let it go; what was taken stays as long as somebody has it."""
         for slab in (*self.inputs, *self.outputs):
             slab.close()
         self._taken = []
-
-
-def given(assignment: Assignment, case: Case, inputs: Tensors) -> tuple[Given, ...]:
-    """The inputs of one call with their images; `inputs` themselves become views of the images, to save memory."""
-    found = []
-    for argument in assignment.inputs:
-        spec = layout_of(argument, assignment, case, GUARD_BYTES)
-        filling = draw_filling(spec, poison=True)
-        image = image_of(inputs[argument.name], spec, filling)
-        whole = image.view(inputs[argument.name].dtype)
-        inputs[argument.name] = whole.as_strided(spec.shape, spec.stride, spec.offset // whole.element_size())
-        found.append(Given(spec, filling, image))
-    return tuple(found)
 
 
 def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:
@@ -205,4 +204,4 @@ def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:
 
 def _outputs(assignment: Assignment, case: Case, defences: Defences) -> list[Wanted]:
     specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.outputs]
-    return [(spec, draw_filling(spec, poison=defences.poison), None) for spec in specs]
+    return [(spec, draw_filling(spec, poison=defences.poison)) for spec in specs]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from autograder.assignment import Case
 from autograder.contract import Batch, Verdict
@@ -17,10 +18,10 @@ from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
+from autograder.judge.inputs import Inputs, Kept, kept
 from autograder.judge.problem import Tensors
-from autograder.judge.slabs import Given, given
 
-PARTS = 2
+PARTS = 4
 """In so many of about the same length the reference is called on a batch's inputs: only its outputs are wanted, and for
 all of those at once a batch would have to be shorter."""
 
@@ -117,28 +118,23 @@ class Turns:
         """
         if self._ours is None:
             raise HarnessError("there is no submission to call")
-        inputs: list[Tensors] = []
-        images: list[tuple[Given, ...]] = []
-        for _ in range(calls):
-            # One after the other: what was drawn is memory for the next, once it lies in its image.
-            inputs.append(self._checker.draw(self._case))
-            images.append(given(self._checker.assignment, self._case, inputs[-1]))
+        draw = partial(self._checker.draw, self._case)
+        inputs = [Inputs(self._checker.assignment, self._case, draw) for _ in range(calls)]
         self._ours.move(turn)
-        ours = self._checker.batch(self._ours, self._case, inputs, images, together=together)
+        ours = self._checker.batch(self._ours, self._case, inputs, together=together)
         if isinstance(ours, Checked):
             raise FailedError(ours)
         part = together * math.ceil(calls / together / PARTS)
         for first in range(0, calls, part):
             some = slice(first, first + part)
-            self._agreed(ours.calls[some], images[some], together)
+            self._agreed(ours.calls[some], ours.inputs[some], together)
         return _batch(ours, most_copy_us)
 
-    def _agreed(self, ours: Sequence[Taken], images: Sequence[Sequence[Given]], together: int) -> None:
+    def _agreed(self, ours: Sequence[Taken], inputs: Sequence[Kept], together: int) -> None:
         """Compare some calls of a batch with the reference's, of which nobody asks how long they take."""
         theirs = self._checker.batch(
-            self._theirs, self._case, [one.inputs for one in ours], images, together=together, cold=False,
-            suspect=self._ours,
-        )  # fmt: skip
+            self._theirs, self._case, inputs, together=together, cold=False, suspect=self._ours
+        )
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
         for one, other in zip(ours, theirs.calls, strict=True):
@@ -168,9 +164,9 @@ class Turns:
 
     def _reference_batch(self, calls: int, together: int, most_copy_us: float) -> Batch:
         """On the inputs of its last call, in memory as fresh as a submission's."""
-        inputs = [dict(self.inputs or self._checker.draw(self._case))] * calls
-        images = [given(self._checker.assignment, self._case, inputs[0])] * calls
-        theirs = self._checker.batch(self._theirs, self._case, inputs, images, together=together)
+        tensors = self.inputs or self._checker.draw(self._case)
+        inputs = [kept(self._checker.assignment, self._case, tensors)] * calls
+        theirs = self._checker.batch(self._theirs, self._case, inputs, together=together)
         if isinstance(theirs, Checked):
             raise self._failed(theirs)
         return _batch(theirs, most_copy_us)

@@ -28,9 +28,10 @@ from autograder.judge.conversation import COPIES, Budget, Conversation, Finished
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
+from autograder.judge.inputs import Inputs
 from autograder.judge.references import load_of
 from autograder.judge.runners import Runners
-from autograder.judge.slabs import BatchMemory, given
+from autograder.judge.slabs import BatchMemory
 from autograder.protocol import MAX_PACKET, WORD
 from autograder.sandbox import Exit, Promise
 
@@ -367,8 +368,8 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
 
 
 def batched(conversation: Conversation, calls: int = 3, *, cold: bool = True) -> FinishedBatch | Failure:
-    images = [given(DOUBLE, CASE, {"a": torch.ones(2, 3)}) for _ in range(calls)]
-    memory = BatchMemory(DOUBLE, CASE, HOST, images, ALL_ON)
+    inputs = [Inputs(DOUBLE, CASE, lambda: {"a": torch.ones(2, 3)}) for _ in range(calls)]
+    memory = BatchMemory(DOUBLE, CASE, HOST, inputs, ALL_ON)
     try:
         return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3}, cold=cold)
     finally:

@@ -17,10 +17,13 @@ from autograder.judge.floor import MARGIN, floor_us
 from autograder.judge.preparing import calls_of
 from autograder.judge.rules import GPU
 from autograder.judge.slabs import bytes_of
+from autograder.judge.turns import PARTS
 from autograder.protocol import MAX_DESCRIPTORS
 
 ROOT = Path(__file__).parents[3] / "assignments"
 ADD, MATMUL = load_assignment(ROOT / "vector_add"), load_assignment(ROOT / "matmul_tiled")
+SOFTMAX, SUM = load_assignment(ROOT / "softmax"), load_assignment(ROOT / "reduction")
+SUMMED = Case("summed", {"n": 2**30}, "float32")
 HALF = Case("half", {"m": 4096, "n": 4096, "k": 4096}, "float16")
 LARGE = Case("large", {"n": 2**27}, "float32")
 
@@ -49,9 +52,9 @@ def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
 @pytest.mark.parametrize(
     ("call_us", "memory_gib", "calls", "together"),
     [
-        (376.0, 1000, 28, 2), (376.0, 140, 28, 2), (376.0, 80, 16, 2), (3200.0, 1000, 8, 1), (1e6, 140, 4, 1),
-        (180.0, 1000, 55, 5), (124.0, 1000, 80, 8), (50.0, 4000, 200, 20), (28.0, 4000, 245, 35), (0.5, 4000, 256, 256),
-        (28.0, 140, 28, 28), (0.5, 140, 28, 28),
+        (376.0, 1000, 40, 2), (376.0, 140, 40, 2), (376.0, 80, 24, 2), (3200.0, 1000, 8, 1), (1e6, 140, 4, 1),
+        (180.0, 1000, 80, 5), (124.0, 1000, 80, 8), (50.0, 4000, 200, 20), (28.0, 4000, 245, 35), (0.5, 4000, 256, 256),
+        (28.0, 140, 35, 35), (0.5, 140, 43, 43),
     ],
 )  # fmt: skip
 def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int, together: int) -> None:
@@ -67,6 +70,22 @@ def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, ca
 def test_a_batch_that_moves_little_memory_holds_twice_the_work(call_us: float, calls: int, together: int) -> None:
     """A product moves 0.1 GB a call: of brief ones 12 GB or 10 ms, of others 20 ms."""
     assert calls_of(MATMUL, HALF, call_us, 140 * 2**30, GPU) == (calls, together)
+
+
+@pytest.mark.parametrize(("call_us", "memory_mib", "calls"), [(540.0, 143155, 28), (720.0, 81559, 16)])
+def test_a_batch_holds_each_input_once_and_each_output_twice(call_us: float, memory_mib: int, calls: int) -> None:
+    """A softmax of which a call has a gigabyte of either, on an H200 and on an H100."""
+    long = Case("long", {"rows": 4096, "cols": 131072}, "bfloat16")
+    assert calls_of(SOFTMAX, long, call_us, memory_mib * 2**20, GPU) == (calls, 1)
+
+
+def test_when_the_reference_is_called_a_batch_takes_no_more_memory() -> None:
+    """What is nearly all inputs has them shared for a part of the calls while the judge keeps all of them."""
+    room = 100 * 2**30
+    held = room * GPU.memory_share
+    inputs, _ = bytes_of(SUM, SUMMED)
+    calls, _ = calls_of(SUM, SUMMED, 1e3, room, dataclasses.replace(GPU, batch_us=1e9))
+    assert calls * inputs * (1 + 1 / PARTS) <= held < (calls + 1) * inputs * (1 + 1 / PARTS) * 1.01
 
 
 def test_a_batch_has_one_call_at_least() -> None:

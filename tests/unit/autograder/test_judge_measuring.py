@@ -52,7 +52,7 @@ NEVER = always(-2.0, -2.0)
 
 LENIENT = Rules(
     limits=always(50.0, 0.07), tolerance=50.0, widest=1e9, batch_us=1.0, most_calls=3, most_batches=2,
-    reference_batches=2, control_pairs=2, null_exchanges=2, most_null_us=math.inf, brief=(),
+    reference_batches=2, control_pairs=2, long_control_pairs=2, null_exchanges=2, most_null_us=math.inf, brief=(),
 )  # fmt: skip
 
 
@@ -104,6 +104,11 @@ def test_brief_calls_have_more_pairs_by_the_references_time(
 )
 def test_how_many_pairs_a_call_of_that_time_has(call_us: float, expected: int) -> None:
     assert GPU_RULES.first_stage(25, call_us) == expected
+
+
+@pytest.mark.parametrize(("call_us", "expected"), [(0.0, 12), (149.9, 12), (150.0, 8), (3200.0, 8)])
+def test_how_many_pairs_the_control_has(call_us: float, expected: int) -> None:
+    assert GPU_RULES.controls(call_us) == expected
 
 
 @pytest.mark.parametrize("asked", range(1, 60))
@@ -763,7 +768,7 @@ def test_of_a_batch_no_more_is_taken_off_for_its_copies_than_they_took_beside_th
     copy_us: float, expected: float
 ) -> None:
     """Who has the device slow down the judge's copies while nothing is timed would seem faster by as much."""
-    assert turns._batch(TakenBatch((), 1000.0, copy_us, 500.0), 400.0) == Batch(expected, 500.0, 1000.0 - expected)
+    assert turns._batch(TakenBatch((), (), 1000.0, copy_us, 500.0), 400.0) == Batch(expected, 500.0, 1000.0 - expected)
 
 
 def test_a_copy_that_the_host_stopped_makes_no_null_shorter_and_takes_nothing_off_later_batches() -> None:
@@ -798,7 +803,7 @@ def test_beside_a_neighbour_nothing_is_taken_off_a_batch(nulls: list[float], cop
     """By a null of 12.9 ms and copies of 27.1, a call of 374 µs seemed to take 287 in the batch that was luckiest."""
     disturbed = null_of(exchanges(nulls, copies), Rules().most_null_us)
     assert disturbed == Null((0.0,), 0.0, quiet=False)
-    luckiest = turns._batch(TakenBatch((), 20899.9 + 27135.5, 27135.5, 10835.9), disturbed.copy_us)
+    luckiest = turns._batch(TakenBatch((), (), 20899.9 + 27135.5, 27135.5, 10835.9), disturbed.copy_us)
     assert clocks.sealed_call_us((luckiest,), disturbed.us, 28) > 374.0
 
 

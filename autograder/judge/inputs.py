@@ -1,0 +1,120 @@
+"""The inputs of one call of a batch: how they lie in what is shared, and what has to stand there byte for byte.
+
+A batch has twenty calls or more, and a call's inputs may take a gigabyte. So those that are drawn for it are written
+into the shared memory at once and not kept; what is kept is a print of theirs, by which they are known again when they
+are copied back. A call then takes its inputs once and its outputs twice, and a batch holds a third more calls of a
+softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
+
+The print of 4096 32-bit words is their product with a secret key, Σ key_i · word_i mod 2^64. Where words differ, so do
+prints, but for one key in 2^33 at most: of the first difference d = 2^s · odd, s < 32, key · d takes every multiple of
+2^s equally often. (Carter and Wegman's multilinear hashing: Lemire and Kaser, Strongly Universal String Hashing is
+Fast, 2014, section 2.) Nobody outside this process learns the key, or a print.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+
+import torch
+
+from autograder.assignment import Assignment, Case
+from autograder.judge.buffers import GUARD_BYTES, Filling, draw_filling, image_of, layout_of
+from autograder.judge.compare import same_words
+from autograder.judge.problem import Tensors, dtype_of
+from autograder.protocol import TensorSpec
+
+Layout = tuple[tuple[TensorSpec, Filling], ...]
+
+_WORDS = GUARD_BYTES // 4
+"""Of one print; a piece of a slab is a multiple of as many."""
+_AT_ONCE = 4096
+"""So many prints: their products take 128 MiB."""
+
+
+class Inputs:
+    """Inputs that are drawn when they are written; may be written once.
+
+    Args:
+        draw: makes them, scalars among them.
+
+    Attributes:
+        layout: of each tensor in a piece of its own, and what stands around it.
+    """
+
+    def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors]) -> None:
+        specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.inputs]
+        self.layout: Layout = tuple((spec, draw_filling(spec, poison=True)) for spec in specs)
+        self._draw = draw
+        self._scalars: Tensors = {}
+        self._prints: list[torch.Tensor] = []
+
+    @property
+    def drawn(self) -> dict[str, int | float]:
+        """Scalars by argument; known when it was written."""
+        return {name: value.item() for name, value in self._scalars.items()}
+
+    def write(self, pieces: Sequence[torch.Tensor]) -> None:
+        """Write every tensor into its piece, uint8, guards and padding too."""
+        made = self._draw()
+        self._prints = []
+        for (spec, filling), piece in zip(self.layout, pieces, strict=True):
+            image = image_of(made.pop(spec.name), spec, filling)
+            piece.copy_(image)
+            self._prints.append(print_of(image))
+        self._scalars = made
+
+    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[str]]:
+        """Private copies, and the names of those whose print is another."""
+        images = [piece.clone() for piece in pieces]
+        written = zip(self.layout, images, self._prints, strict=True)
+        changed = [spec.name for (spec, _), image, known in written if not torch.equal(print_of(image), known)]
+        return Kept(self.layout, images, self._scalars), changed
+
+
+class Kept(Inputs):
+    """Inputs whose images, the judge's own, are kept: they serve the other side as well, and any number of calls."""
+
+    def __init__(self, layout: Layout, images: Sequence[torch.Tensor], scalars: Tensors) -> None:
+        self.layout = layout
+        self._images = images
+        self._scalars = scalars
+
+    def write(self, pieces: Sequence[torch.Tensor]) -> None:
+        """Write every image into its piece."""
+        for piece, image in zip(pieces, self._images, strict=True):
+            piece.copy_(image)
+
+    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[str]]:
+        """Itself, and the names of those that are not what was written, read where they lie."""
+        written = zip(self.layout, self._images, pieces, strict=True)
+        return self, [spec.name for (spec, _), image, piece in written if not same_words(piece, image)]
+
+    def tensors(self) -> Tensors:
+        """The inputs by name: views of the images, of the case's shapes and strides; and scalars."""
+        found = dict(self._scalars)
+        for (spec, _), image in zip(self.layout, self._images, strict=True):
+            whole = image.view(dtype_of(spec.dtype))
+            found[spec.name] = whole.as_strided(spec.shape, spec.stride, spec.offset // whole.element_size())
+        return found
+
+
+def kept(assignment: Assignment, case: Case, tensors: Tensors) -> Kept:
+    """Images of tensors that there are, with guards and padding drawn anew."""
+    made = dict(tensors)
+    layout = Inputs(assignment, case, dict).layout
+    images = [image_of(made.pop(spec.name), spec, filling) for spec, filling in layout]
+    return Kept(layout, images, made)
+
+
+def print_of(image: torch.Tensor) -> torch.Tensor:
+    """Prints of `image`, uint8 of a multiple of 16 KiB: int64, one of every 16 KiB."""
+    words, key = image.view(torch.int32).view(-1, _WORDS), _key(image.device)
+    return torch.cat([(some * key).sum(dim=1) for some in torch.split(words, _AT_ONCE)])
+
+
+@functools.cache
+def _key(where: torch.device) -> torch.Tensor:
+    """64 bits from the system for every word: int64, the same as long as the process lives."""
+    return torch.frombuffer(bytearray(os.urandom(8 * _WORDS)), dtype=torch.int64).to(where)
