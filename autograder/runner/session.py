@@ -136,7 +136,7 @@ class Session:
 
     def _revealed(self, entry: Entry, words: Words, arm: Arm, prepared: Prepared) -> None:
         self._line.send("Armed", {"nonce": arm.nonce})
-        received = self._line.receive(meanwhile=self._loader.awake)
+        received = self._line.receive(meanwhile=self._awake)
         if received is None:
             return
         reveal, inputs = wire.to_reveal(received[0]), received[1]
@@ -152,6 +152,11 @@ class Session:
         wire.close(inputs)
         prepared.close()
         self._line.send("Released", {"nonce": reveal.nonce})
+
+    def _awake(self) -> None:
+        """It is a rehearsal: what stops it, as too little memory does, stops the call too, which can be told of."""
+        with suppress(Exception):
+            self._loader.awake()
 
     def _let_go(self, mapped: list[Mapped], descriptors: list[int]) -> None:
         """The judge has its answer; it waits until the memory is free, for then no later call pays for it."""
