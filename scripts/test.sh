@@ -30,8 +30,8 @@ failed() {
 }
 
 few() {
-    files=$(echo "$1" | sed "s/::.*//" | sort -u | wc -l)
-    [ -n "$1" ] && [ "$files" -le "$most_files" ] && [ "$(echo "$1" | wc -l)" -le "$most_tests" ]
+    files=$(printf '%s\n' "$1" | sed "s/::.*//" | sort -u | wc -l)
+    [ -n "$1" ] && [ "$files" -le "$most_files" ] && [ "$(printf '%s\n' "$1" | wc -l)" -le "$most_tests" ]
 }
 
 # look NAME ARGUMENTS: run these tests; what passed only the second time goes to a file. Exit status 1 if any failed.
@@ -45,10 +45,10 @@ look() {
     names=$(failed "$cache") || names=""
     # 1: tests failed. Anything else is no test's result: no second look.
     if [ "$found" -eq 1 ] && few "$names"; then
-        echo "── once more, alone: $names"
+        printf '── once more, alone: %s\n' "$names"
         # Whatever the time is: a test that failed is not passed by being too late.
         if LADDER_TESTS_UNTIL="" python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then
-            echo "$names" >"$unsure"
+            printf '%s\n' "$names" >"$unsure"
             return 0
         fi
     fi

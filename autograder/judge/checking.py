@@ -23,7 +23,7 @@ from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.inputs import Inputs, Kept
 from autograder.judge.problem import Problem, Tensors, Truth
-from autograder.judge.slabs import BatchMemory, bytes_of
+from autograder.judge.slabs import BatchMemory
 from autograder.protocol import TensorSpec
 
 NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
@@ -178,7 +178,6 @@ class Checker:
             together: calls whose inputs lie in one slab, and their outputs in another.
             cold: it is timed.
         """
-        size = sum(bytes_of(self._assignment, case)) * len(inputs)
         if cold:
             self._in_the_same_place()
         try:
@@ -193,7 +192,8 @@ class Checker:
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken_batch(case, called, memory)
         except NO_MEMORY as error:
-            return self.no_memory(suspect or runner, size if suspect in {None, runner} else 0, error)
+            # Nothing was lent yet, or what was is mapped by us still: none of it comes back with whoever has it.
+            return self.no_memory(suspect or runner, 0, error)
         finally:
             memory.close()
 
@@ -293,7 +293,9 @@ class Checker:
             return dataclasses.replace(broken, finished=dataclasses.replace(called, snapshots=()))
         by_name = {snapshot.source.spec.name: snapshot for snapshot in called.snapshots}
         if not self._defences.private_inputs:
-            inputs = inputs | {argument.name: by_name[argument.name].values() for argument in self._assignment.inputs}
+            inputs = inputs | {
+                spec.name: by_name[spec.name].values() for spec in self._assignment.inputs if spec.name in by_name
+            }
         outputs = {argument.name: by_name[argument.name] for argument in self._assignment.outputs}
         return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
 

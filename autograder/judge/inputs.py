@@ -6,14 +6,13 @@ are copied back. A call then takes its inputs once and its outputs twice, and a 
 softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
 
 The print of 4096 32-bit words is their product with a secret key, Σ key_i · word_i mod 2^64. Where words differ, so do
-prints, but for one key in 2^33 at most: of the first difference d = 2^s · odd, s < 32, key · d takes every multiple of
-2^s equally often. (Carter and Wegman's multilinear hashing: Lemire and Kaser, Strongly Universal String Hashing is
-Fast, 2014, section 2.) Nobody outside this process learns the key, or a print.
+prints, but for one key in 2^33 at most: of any difference d = 2^s · odd, s < 32, key · d takes every multiple of 2^s
+equally often. (Carter and Wegman's multilinear hashing: Lemire and Kaser, Strongly Universal String Hashing is Fast,
+2014, section 2.) Every batch has a key of its own; nobody outside this process learns one, or a print.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Sequence
 
@@ -26,11 +25,12 @@ from autograder.judge.problem import Tensors, dtype_of
 from autograder.protocol import TensorSpec
 
 Layout = tuple[tuple[TensorSpec, Filling], ...]
+Scalars = dict[str, int | float]
 
 _WORDS = GUARD_BYTES // 4
 """Of one print; a piece of a slab is a multiple of as many."""
-_AT_ONCE = 4096
-"""So many prints: their products take 128 MiB."""
+_AT_ONCE = 1024
+"""So many prints: their products, 32 MiB, are added up while they are in a GPU's cache."""
 
 
 class Inputs:
@@ -38,22 +38,20 @@ class Inputs:
 
     Args:
         draw: makes them, scalars among them.
+        key: of their prints, where they are drawn.
 
     Attributes:
         layout: of each tensor in a piece of its own, and what stands around it.
+        drawn: scalars by argument; known when it was written.
     """
 
-    def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors]) -> None:
-        specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.inputs]
-        self.layout: Layout = tuple((spec, draw_filling(spec, poison=True)) for spec in specs)
+    def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors], key: torch.Tensor) -> None:
+        self.layout = _layout(assignment, case)
+        self.drawn: Scalars = {}
         self._draw = draw
+        self._key = key
         self._scalars: Tensors = {}
         self._prints: list[torch.Tensor] = []
-
-    @property
-    def drawn(self) -> dict[str, int | float]:
-        """Scalars by argument; known when it was written."""
-        return {name: value.item() for name, value in self._scalars.items()}
 
     def write(self, pieces: Sequence[torch.Tensor]) -> None:
         """Write every tensor into its piece, uint8, guards and padding too."""
@@ -62,14 +60,16 @@ class Inputs:
         for (spec, filling), piece in zip(self.layout, pieces, strict=True):
             image = image_of(made.pop(spec.name), spec, filling)
             piece.copy_(image)
-            self._prints.append(print_of(image))
-        self._scalars = made
+            self._prints.append(print_of(image, self._key))
+        self._scalars, self.drawn = made, _numbers(made)
 
     def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[str]]:
         """Private copies, and the names of those whose print is another."""
         images = [piece.clone() for piece in pieces]
-        written = zip(self.layout, images, self._prints, strict=True)
-        changed = [spec.name for (spec, _), image, known in written if not torch.equal(print_of(image), known)]
+        known_by = zip(self.layout, images, self._prints, strict=True)
+        changed = [
+            spec.name for (spec, _), image, known in known_by if not torch.equal(print_of(image, self._key), known)
+        ]
         return Kept(self.layout, images, self._scalars), changed
 
 
@@ -78,6 +78,7 @@ class Kept(Inputs):
 
     def __init__(self, layout: Layout, images: Sequence[torch.Tensor], scalars: Tensors) -> None:
         self.layout = layout
+        self.drawn = _numbers(scalars)
         self._images = images
         self._scalars = scalars
 
@@ -103,18 +104,26 @@ class Kept(Inputs):
 def kept(assignment: Assignment, case: Case, tensors: Tensors) -> Kept:
     """Images of tensors that there are, with guards and padding drawn anew."""
     made = dict(tensors)
-    layout = Inputs(assignment, case, dict).layout
+    layout = _layout(assignment, case)
     images = [image_of(made.pop(spec.name), spec, filling) for spec, filling in layout]
     return Kept(layout, images, made)
 
 
-def print_of(image: torch.Tensor) -> torch.Tensor:
+def draw_key(where: torch.device) -> torch.Tensor:
+    """64 bits from the system for every word of a print: int64, on the device `where`."""
+    return torch.frombuffer(bytearray(os.urandom(8 * _WORDS)), dtype=torch.int64).to(where)
+
+
+def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Prints of `image`, uint8 of a multiple of 16 KiB: int64, one of every 16 KiB."""
-    words, key = image.view(torch.int32).view(-1, _WORDS), _key(image.device)
+    words = image.view(torch.int32).view(-1, _WORDS)
     return torch.cat([(some * key).sum(dim=1) for some in torch.split(words, _AT_ONCE)])
 
 
-@functools.cache
-def _key(where: torch.device) -> torch.Tensor:
-    """64 bits from the system for every word: int64, the same as long as the process lives."""
-    return torch.frombuffer(bytearray(os.urandom(8 * _WORDS)), dtype=torch.int64).to(where)
+def _layout(assignment: Assignment, case: Case) -> Layout:
+    specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.inputs]
+    return tuple((spec, draw_filling(spec, poison=True)) for spec in specs)
+
+
+def _numbers(scalars: Tensors) -> Scalars:
+    return {name: value.item() for name, value in scalars.items()}

@@ -20,8 +20,8 @@ from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
 from autograder.judge.null import NullExchanges
 from autograder.judge.rules import Rules
-from autograder.judge.slabs import bytes_of
-from autograder.judge.turns import PARTS, Turns
+from autograder.judge.slabs import bytes_of, most_held
+from autograder.judge.turns import Turns
 
 WARM_CALLS = 6
 """Of the reference, of which the fastest says how many fit a batch; the first compiles and says nothing."""
@@ -115,10 +115,12 @@ def calls_of(assignment: Assignment, case: Case, call_us: float, memory_bytes: i
     wanted = STEP * math.ceil(work_us / max(call_us, 0.1) / STEP)
     if rules.least_calls * call_us <= MOST_BATCHES_WORTH * rules.batch_us:
         wanted = max(rules.least_calls, wanted)
-    # While the submission is called there are shared inputs and outputs, and copies of these. When the reference is,
-    # for a part of the calls, what the submission shared is given back, and the judge has copies of both.
-    held = max(inputs + 2 * outputs, (1 + 1 / PARTS) * inputs + (1 + 2 / PARTS) * outputs)
-    room = int(rules.memory_share * memory_bytes / held) if memory_bytes else wanted
-    calls = max(1, min(wanted, room, rules.most_calls))
-    together = min(calls, max(1, int(rules.together_us / max(call_us, 0.1))))
-    return min(calls - calls % together, rules.most_slabs * together), together
+    together = max(1, int(rules.together_us / max(call_us, 0.1)))
+    calls = min(wanted, rules.most_calls, rules.most_slabs * together)
+    room = rules.memory_share * memory_bytes if memory_bytes else math.inf
+    while True:
+        together = min(together, calls)
+        calls -= calls % together
+        if calls == 1 or most_held(inputs, outputs, calls, together) <= room:
+            return calls, together
+        calls -= 1

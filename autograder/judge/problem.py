@@ -4,6 +4,8 @@ make_inputs(*, generator, dtype, distribution, **size)    tensors by name
 expected(**inputs)                                        float64 or integer tensors by output
 error_scale(**inputs)                                     optional: the oracle's own error bound, per element
 check(inputs, outputs)                                    optional: wrong elements by output, as bool tensors
+
+What they are given they only read: it is the judge's own memory, of which the other side's inputs are made as well.
 """
 
 from __future__ import annotations

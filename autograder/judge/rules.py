@@ -52,7 +52,7 @@ class Rules:
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
         long: where a call of the reference takes `brief_us` or more, so many times that: its calls are few, and what a
-            runner's host does before the first of them, 0.3 to 0.7 ms for a wrapper in Python, is a part of all.
+            runner's host does before the first of them, 0.4 to 0.7 ms for a wrapper in Python, is a part of all.
         light_bytes, light: a batch of calls that move little memory costs little to fill and to compare, so it holds
             up to `light` times that work, as far as its calls' inputs and outputs take no more than so many bytes.
         least_calls, most_calls: of one batch.
@@ -70,8 +70,8 @@ class Rules:
         reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
             submission's.
         control_pairs, long_control_pairs: of the A/A block, the second where a call of the reference takes `brief_us`
-            or more. Eight say there what twelve do: in 1 444 blocks of readings 1 to 18 the drift differs by 0.3 % at
-            most, and is 0.7 % at most.
+            or more. Eight say there what twelve do: in 1 461 recorded blocks the drift differs by 0.3 % at most, and is
+            0.7 % at most (docs/decisions/0035).
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
         most_null_us: what the shortest of a quiet node takes at most. 0.26 to 1 ms were seen, the longest of a

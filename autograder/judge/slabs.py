@@ -10,6 +10,7 @@ before it starts; inputs are revealed when it does.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -179,9 +180,17 @@ class BatchMemory:
         for slab in self.outputs:
             slab.close()
         for number, call in enumerate(self._given):
-            yield call.taken_back(self._pieces(number))
+            yield self._one_back(call, self._pieces(number))
             if (number + 1) % self.together == 0:
                 self.inputs[number // self.together].close()
+
+    def _one_back(self, call: Inputs, pieces: list[torch.Tensor]) -> tuple[Kept, list[str]]:
+        try:
+            return call.taken_back(pieces)
+        except torch.OutOfMemoryError:
+            # What was just given back is there when it is cleared.
+            self._device.quiet()
+            return call.taken_back(pieces)
 
     def _pieces(self, number: int) -> list[torch.Tensor]:
         return self.inputs[number // self.together].pieces(number % self.together)
@@ -191,6 +200,28 @@ class BatchMemory:
         for slab in (*self.inputs, *self.outputs):
             slab.close()
         self._taken = []
+
+
+PARTS = 4
+"""In so many of about the same length the reference is called on a batch's inputs: only its outputs are wanted, and for
+all of those at once a batch would have to be shorter."""
+
+
+def part_of(calls: int, together: int) -> int:
+    """How many calls a part has: whole slabs."""
+    return together * math.ceil(calls / together / PARTS)
+
+
+def most_held(inputs: int, outputs: int, calls: int, together: int) -> int:
+    """Bytes of a batch when it takes most, with so many bytes of one call's `inputs` and `outputs`.
+
+    While the submission has it, there are shared inputs and outputs, and copies of these; then come copies of the
+    inputs, slab by slab; and while the reference has a part of it, its own beside all copies.
+    """
+    shared = calls * (inputs + 2 * outputs)
+    copied = calls * (inputs + outputs) + together * inputs
+    parted = calls * (inputs + outputs) + part_of(calls, together) * (inputs + 2 * outputs)
+    return max(shared, copied, parted)
 
 
 def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:

@@ -7,7 +7,6 @@ is held against the oracle in its first call of a case, and whenever the two do 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,12 +17,9 @@ from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
-from autograder.judge.inputs import Inputs, Kept, kept
+from autograder.judge.inputs import Inputs, Kept, draw_key, kept
 from autograder.judge.problem import Tensors
-
-PARTS = 4
-"""In so many of about the same length the reference is called on a batch's inputs: only its outputs are wanted, and for
-all of those at once a batch would have to be shorter."""
+from autograder.judge.slabs import part_of
 
 
 class FailedError(Exception):
@@ -118,13 +114,13 @@ class Turns:
         """
         if self._ours is None:
             raise HarnessError("there is no submission to call")
-        draw = partial(self._checker.draw, self._case)
-        inputs = [Inputs(self._checker.assignment, self._case, draw) for _ in range(calls)]
+        draw, key = partial(self._checker.draw, self._case), draw_key(self._device.where)
+        inputs = [Inputs(self._checker.assignment, self._case, draw, key) for _ in range(calls)]
         self._ours.move(turn)
         ours = self._checker.batch(self._ours, self._case, inputs, together=together)
         if isinstance(ours, Checked):
             raise FailedError(ours)
-        part = together * math.ceil(calls / together / PARTS)
+        part = part_of(calls, together)
         for first in range(0, calls, part):
             some = slice(first, first + part)
             self._agreed(ours.calls[some], ours.inputs[some], together)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
+import gc
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from autograder.assignment import Case, load_assignment
+from autograder.judge import inputs as batch_inputs
 from autograder.judge.buffers import GUARD_BYTES
-from autograder.judge.host import HOST
-from autograder.judge.inputs import Inputs, Kept, kept, print_of
+from autograder.judge.defences import ALL_ON
+from autograder.judge.host import HOST, HostDevice, HostMemory
+from autograder.judge.inputs import Inputs, Kept, draw_key, kept, print_of
+from autograder.judge.slabs import BatchMemory, bytes_of, most_held
 
 ADD = load_assignment(Path(__file__).parents[3] / "assignments" / "vector_add")
 CASE = Case("odd", {"n": 5000}, "float32")
 PAGE = GUARD_BYTES
+KEY = draw_key(HOST.where)
 
 
 def draw() -> dict[str, torch.Tensor]:
@@ -33,7 +38,7 @@ def written(inputs: Inputs) -> list[torch.Tensor]:
 
 @pytest.fixture
 def inputs() -> Inputs:
-    return Inputs(ADD, CASE, draw)
+    return Inputs(ADD, CASE, draw, KEY)
 
 
 def test_what_is_copied_back_is_what_was_drawn(inputs: Inputs) -> None:
@@ -51,12 +56,22 @@ def test_what_is_copied_back_is_what_was_drawn(inputs: Inputs) -> None:
     assert back.tensors()["x"].equal(made["x"]), "the copies are the judge's own"
 
 
-def test_what_was_drawn_is_not_kept(inputs: Inputs) -> None:
-    pieces = written(inputs)
-    held = [value for one in vars(inputs).values() for value in (one if isinstance(one, list) else [one])]
-    tensors = [value for value in held if isinstance(value, torch.Tensor)]
-    assert tensors
-    assert sum(one.numel() for one in tensors) * 1000 < sum(one.numel() for one in pieces)
+def test_what_was_drawn_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither it nor its image: of a call of gigabytes there would be no room for a batch."""
+    alive: list[weakref.ref[torch.Tensor]] = []
+    image_of = batch_inputs.image_of
+
+    def watched(*given: Any) -> torch.Tensor:
+        image = image_of(*given)
+        alive.extend(weakref.ref(one) for one in (given[0], image))
+        return image
+
+    monkeypatch.setattr(batch_inputs, "image_of", watched)
+    inputs = Inputs(ADD, CASE, draw, KEY)
+    written(inputs)
+    gc.collect()
+    assert len(alive) == 4
+    assert [one() for one in alive] == [None] * 4
 
 
 @pytest.mark.parametrize("bit", range(8))
@@ -74,10 +89,10 @@ def test_what_changes_while_it_is_looked_at_changes_nothing(inputs: Inputs, monk
     pieces = written(inputs)
     before = [piece.clone() for piece in pieces]
 
-    def late(image: torch.Tensor) -> torch.Tensor:
+    def late(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         for piece in pieces:
             piece.zero_()
-        return print_of(image)
+        return print_of(image, key)
 
     monkeypatch.setattr("autograder.judge.inputs.print_of", late)
     back, changed = inputs.taken_back(pieces)
@@ -88,7 +103,7 @@ def test_what_changes_while_it_is_looked_at_changes_nothing(inputs: Inputs, monk
 def test_pages_that_change_places_are_seen() -> None:
     image = torch.randint(256, (8 * PAGE,), dtype=torch.uint8)
     swapped = torch.cat([image[PAGE : 2 * PAGE], image[:PAGE], image[2 * PAGE :]])
-    assert not torch.equal(print_of(image), print_of(swapped))
+    assert not torch.equal(print_of(image, KEY), print_of(swapped, KEY))
 
 
 def test_words_whose_sum_stays_the_same_are_seen() -> None:
@@ -96,28 +111,33 @@ def test_words_whose_sum_stays_the_same_are_seen() -> None:
     image[7], image[9] = 5, -5
     other = image.roll(1)
     assert int(image.sum()) == int(other.sum())
-    assert not torch.equal(print_of(image.view(torch.uint8)), print_of(other.view(torch.uint8)))
+    assert not torch.equal(print_of(image.view(torch.uint8), KEY), print_of(other.view(torch.uint8), KEY))
 
 
 def test_there_is_a_print_of_every_page_however_many_there_are() -> None:
-    image = torch.randint(256, (4099 * PAGE,), dtype=torch.uint8)
-    whole = print_of(image)
-    assert whole.shape == (4099,)
-    for page in (0, 4095, 4096, 4098):
-        assert print_of(image[page * PAGE : (page + 1) * PAGE]).equal(whole[page : page + 1])
+    image = torch.randint(256, (2051 * PAGE,), dtype=torch.uint8)
+    whole = print_of(image, KEY)
+    assert whole.shape == (2051,)
+    for page in (0, 1023, 1024, 2050):
+        assert print_of(image[page * PAGE : (page + 1) * PAGE], KEY).equal(whole[page : page + 1])
 
 
-def test_every_process_has_a_key_of_its_own() -> None:
-    program = (
-        "import torch\nfrom autograder.judge.inputs import print_of\n"
-        f"print(int(print_of(torch.ones({PAGE}, dtype=torch.uint8))[0]))"
-    )
-    root = Path(__file__).parents[3]
-    found = {
-        subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True).stdout
-        for _ in range(2)
-    }
-    assert len(found) == 2
+def test_a_print_is_the_sum_of_products_modulo_two_to_the_64() -> None:
+    """And not one that saturates, or goes by way of floats: the claim of one key in 2^33 is about this number."""
+    words = torch.randint(-(2**31), 2**31, (PAGE // 4,), dtype=torch.int64)
+    words[:4] = torch.tensor([-(2**31), 2**31 - 1, -1, 0])
+    image = words.to(torch.int32).view(torch.uint8)
+    expected = sum(k * w for k, w in zip(KEY.tolist(), words.tolist(), strict=True)) % 2**64
+    assert int(print_of(image, KEY)[0]) % 2**64 == expected
+
+
+def test_every_batch_has_a_key_of_its_own() -> None:
+    keys = [draw_key(HOST.where) for _ in range(2)]
+    assert keys[0].shape == (PAGE // 4,)
+    assert int((keys[0] == keys[1]).sum()) == 0
+    assert all(len(key.unique()) == len(key) for key in keys)
+    high = sum(int((key >> 32 != 0).sum()) for key in keys)
+    assert high > 8000, "all 64 bits are drawn"
 
 
 def test_images_that_are_kept_serve_any_number_of_calls() -> None:
@@ -139,9 +159,72 @@ def test_rows_that_are_padded_come_back_with_their_strides() -> None:
     padded = next(case for case in softmax.cases if case.layout and case.layout["x"].pad)
     case = dataclasses.replace(padded, size={"rows": 3, "cols": 5}, dtype="float32")
     made = torch.randn(3, 5)
-    inputs = Inputs(softmax, case, lambda: {"x": made.clone()})
+    inputs = Inputs(softmax, case, lambda: {"x": made.clone()}, KEY)
     back, changed = inputs.taken_back(written(inputs))
     assert changed == []
     assert back.tensors()["x"].stride(0) > 5
     assert back.tensors()["x"].equal(made)
     assert HOST.granularity <= GUARD_BYTES
+
+
+class CountingHost(HostDevice):
+    """Counts what is shared."""
+
+    granularity = 1
+
+    def __init__(self) -> None:
+        self.made: list[HostMemory] = []
+        self.waited = 0
+
+    def memory(self, size: int) -> HostMemory:
+        self.made.append(super().memory(size))
+        return self.made[-1]
+
+    def quiet(self) -> None:
+        self.waited += 1
+
+    def shared_bytes(self) -> int:
+        return sum(one.view.numel() for one in self.made if one.descriptor >= 0)
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 6])
+def test_while_inputs_are_copied_back_a_batch_takes_no_more_than_is_counted_on(together: int) -> None:
+    """One slab after the other is let go, and the outputs before: or there would be no room for the copies."""
+    device, calls = CountingHost(), 6
+    inputs, outputs = bytes_of(ADD, CASE)
+    memory = BatchMemory(
+        ADD, CASE, device, [Inputs(ADD, CASE, draw, KEY) for _ in range(calls)], ALL_ON, together=together
+    )
+    try:
+        memory.fill()
+        assert device.shared_bytes() == calls * (inputs + outputs)
+        held = []
+        for number, (back, changed) in enumerate(memory.taken_back(), 1):
+            assert changed == []
+            assert back.drawn == {"alpha": 0.5}
+            # The judge's copies: of all outputs, and of the inputs so far.
+            held.append(device.shared_bytes() + calls * outputs + number * inputs)
+        assert device.shared_bytes() == 0
+        assert (
+            max(held) == calls * (inputs + outputs) + together * inputs <= most_held(inputs, outputs, calls, together)
+        )
+        assert memory.drawn == ({"alpha": 0.5},) * calls
+    finally:
+        memory.close()
+
+
+def test_copies_wait_for_memory_that_is_being_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, taken_back = CountingHost(), Inputs.taken_back
+
+    def full(self: Inputs, pieces: list[torch.Tensor]) -> Any:
+        if not device.waited:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return taken_back(self, pieces)
+
+    monkeypatch.setattr(Inputs, "taken_back", full)
+    memory = BatchMemory(ADD, CASE, device, [Inputs(ADD, CASE, draw, KEY)], ALL_ON)
+    try:
+        memory.fill()
+        assert [changed for _, changed in memory.taken_back()] == [[]]
+    finally:
+        memory.close()

@@ -12,18 +12,20 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
+import torch
 from grading_bench import GOOD, Bench, kernel
 
 from autograder import samples
 from autograder.contract import Batch, FindingKind, GradeResult, Lane, Pair, Verdict, Work
 from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
-from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor, turns
+from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor, slabs, turns
 from autograder.judge.buffers import Buffers, SharedTensor
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
+from autograder.judge.inputs import Inputs
 from autograder.judge.measure import by_samples
 from autograder.judge.measuring import Measuring
 from autograder.judge.null import Null, NullExchanges, null_of
@@ -234,10 +236,12 @@ class FullHost(EventHost):
         return 0 if self._looks == 1 else self._comes_back
 
 
-def hogged(monkeypatch: pytest.MonkeyPatch, bench: Bench, device: FullHost, **more: object) -> GradeResult:
+def hogged(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, device: FullHost, *, rules: Rules = HOST_RULES, **more: object
+) -> GradeResult:
     monkeypatch.setattr(devices, "of", lambda _: device)
     monkeypatch.setattr(blame, "_GONE_S", 0.2)
-    monkeypatch.setattr(type(device), "rules", HOST_RULES)
+    monkeypatch.setattr(type(device), "rules", rules)
     bench.references.close()
     try:
         return measure(bench, **more)
@@ -375,6 +379,57 @@ def test_an_input_that_is_rewritten_in_a_batch_is_not_believed(bench: Bench, hos
     lines = "calls.append(n)\nif len(calls) > 5: a.zero_()"
     result = measure(bench, kernel(top="calls = []\n", before=lines))
     assert result.verdict is Verdict.wrong_answer, result.explanation
+
+
+class Unsealed(HostMemory):
+    """As a GPU's: a descriptor carries no rights."""
+
+    def seal(self, *, size: bool, writing: bool) -> None:
+        del writing
+        super().seal(size=size, writing=False)
+
+
+ZEROS_ITS_INPUT = kernel(top="calls = []\n", before="calls.append(n)\nif len(calls) > 5: a.zero_()")
+
+
+def test_whoever_writes_to_an_input_of_a_batch_breaks_a_rule(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """Zeros are the right answer for zeros; that they were no zeros is known by a print alone."""
+    monkeypatch.setattr(EventHost, "memory", lambda _, size: Unsealed(size))
+    result = measure(bench, ZEROS_ITS_INPUT)
+    assert result.verdict is Verdict.rule_violation, result.explanation
+    assert "The input `a` was written to" in result.explanation
+
+
+def test_without_private_inputs_whoever_zeroes_them_in_a_batch_is_right(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    off = dataclasses.replace(ALL_ON, private_inputs=False)
+    assert measure(bench, ZEROS_ITS_INPUT, defences=off).verdict is Verdict.passed
+
+
+@pytest.mark.parametrize(
+    ("comes_back", "verdict"),
+    [
+        (FullHost.memory_bytes // 8 + 1, Verdict.out_of_memory),
+        (FullHost.memory_bytes // 8, Verdict.grader_error),
+    ],
+    ids=["more than an eighth comes back", "an eighth"],
+)
+@pytest.mark.parametrize("where", ["write", "taken_back"])
+def test_who_leaves_no_room_for_a_batchs_inputs_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, where: str, comes_back: int, verdict: Verdict
+) -> None:
+    """What is shared is mapped by the judge too, and does not come back with whoever else has it: or a submission that
+    takes the memory at that moment, or keeps what it was lent, is graded again for free."""
+
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Inputs, where, full)
+    device = FullHost(fails_at=10**6, comes_back=comes_back)
+    assert hogged(monkeypatch, bench, device, rules=LENIENT).verdict is verdict
 
 
 def test_nulls_and_calls_are_kept_with_the_reference(bench: Bench, host: EventHost) -> None:
@@ -760,7 +815,8 @@ def test_on_a_batchs_inputs_the_reference_is_called_in_parts_whose_time_nobody_t
     parts = [calls for calls, cold in asked if not cold]
     assert parts
     assert sum(parts) == 8
-    assert len(parts) in {1, turns.PARTS}  # Calls that share one slab stay together.
+    # Calls that share one slab stay together.
+    assert parts == ([2] * slabs.PARTS if host.rules.together_us == 0 else [8])
 
 
 @pytest.mark.parametrize(("copy_us", "expected"), [(300.0, 700.0), (400.0, 600.0), (900.0, 600.0)])
