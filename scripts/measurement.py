@@ -10,6 +10,7 @@ short    the same for vector adds of tens of microseconds
 cold     the same with a new judge for every grading: its first of the rung, its native null, its reference's compiling
 bench    the same kernels by triton.testing.do_bench, in a process of their own
 warm     a check and a measurement by a warm judge: what a student waits for
+steps    a measurement with a clock around each of the judge's steps, which takes longer than it does without
 
 Each part appends one JSON object per grading to DIR/<part>.jsonl; started again, it goes on where it stopped.
 """
@@ -36,6 +37,7 @@ sys.path.insert(0, str(ROOT))
 from autograder import codec  # noqa: E402
 from autograder.assignment import Case, load_assignment  # noqa: E402
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
+from measurement_steps import Clock, clocked, shown  # noqa: E402
 from measurement_tables import entries_of, tables  # noqa: E402
 
 RUNGS = ("vector_add", "softmax", "matmul_tiled")
@@ -69,7 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("command", choices=["read", "tables"])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lane", type=Lane, default=Lane.h200)
-    parser.add_argument("--part", choices=["self", "short", "cold", "bench", "warm"], default="self")
+    parser.add_argument("--part", choices=["self", "short", "cold", "bench", "warm", "steps"], default="self")
     parser.add_argument("--times", type=int, default=20, help="gradings of each rung in all, those before counted")
     parser.add_argument("--rungs", nargs="+", default=list(RUNGS))
     parser.add_argument("--limit-s", type=float, default=600.0, help="begin no grading after so many seconds")
@@ -135,7 +137,8 @@ def _gradings(options: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     began = time.monotonic()
     works = (Work.check, Work.measure) if options.part == "warm" else (Work.measure,)
-    with ExitStack() as judges:
+    with ExitStack() as around, ExitStack() as judges:
+        clock = around.enter_context(clocked(options.lane)) if options.part == "steps" else None
         judge: Judge | None = None
         for slug, work in _left(options, works):
             if time.monotonic() - began > options.limit_s:
@@ -145,14 +148,17 @@ def _gradings(options: argparse.Namespace) -> None:
                 judges.close()
                 judge = Judge(options)
                 judges.callback(judge.close)
-            _attempts(judge, slug, work, options)
+            _attempts(judge, slug, work, options, clock)
 
 
-def _attempts(judge: Judge, slug: str, work: Work, options: argparse.Namespace) -> None:
+def _attempts(judge: Judge, slug: str, work: Work, options: argparse.Namespace, clock: Clock | None) -> None:
     """One attempt, and those that the judge asks for."""
     remeasured = 0
     while True:
         entry = judge.graded(slug, work, remeasured)
+        if clock is not None:
+            entry["steps"] = clock.taken()
+            print(shown(entry["steps"]), flush=True)
         _append(options, entry)
         if not entry["result"]["remeasure"] or entry["result"]["held"]:
             return
