@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
 
@@ -38,6 +40,7 @@ class Part:
         """The slab is closed."""
 
 
+Made = TypeVar("Made")
 Wanted = tuple[TensorSpec, Filling]
 """A tensor's layout in its own piece, and what stands around it."""
 
@@ -133,7 +136,8 @@ class BatchMemory:
                 calls = inputs[first : first + together]
                 self.inputs.append(Slab(device, [call.layout for call in calls]))
                 self.outputs.append(Slab(device, [_outputs(assignment, case, defences) for _ in calls]))
-                self._taken.append(torch.empty(self.outputs[-1].bytes, dtype=torch.uint8, device=device.where))
+                private = partial(torch.empty, self.outputs[-1].bytes, dtype=torch.uint8, device=device.where)
+                self._taken.append(self._patiently(private))
         except BaseException:
             self.close()
             raise
@@ -180,17 +184,17 @@ class BatchMemory:
         for slab in self.outputs:
             slab.close()
         for number, call in enumerate(self._given):
-            yield self._one_back(call, self._pieces(number))
+            yield self._patiently(partial(call.taken_back, self._pieces(number)))
             if (number + 1) % self.together == 0:
                 self.inputs[number // self.together].close()
 
-    def _one_back(self, call: Inputs, pieces: list[torch.Tensor]) -> tuple[Kept, list[str]]:
+    def _patiently(self, made: Callable[[], Made]) -> Made:
+        """What takes memory of torch's; where there is none, once more when the device has cleared what it got back."""
         try:
-            return call.taken_back(pieces)
+            return made()
         except torch.OutOfMemoryError:
-            # What was just given back is there when it is cleared.
             self._device.quiet()
-            return call.taken_back(pieces)
+            return made()
 
     def _pieces(self, number: int) -> list[torch.Tensor]:
         return self.inputs[number // self.together].pieces(number % self.together)

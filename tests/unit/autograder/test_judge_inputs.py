@@ -214,17 +214,24 @@ def test_while_inputs_are_copied_back_a_batch_takes_no_more_than_is_counted_on(t
 
 
 def test_copies_wait_for_memory_that_is_being_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, taken_back = CountingHost(), Inputs.taken_back
+    device, taken_back, empty = CountingHost(), Inputs.taken_back, torch.empty
 
-    def full(self: Inputs, pieces: list[torch.Tensor]) -> Any:
-        if not device.waited:
+    def full_at_first(self: Inputs, pieces: list[torch.Tensor]) -> Any:
+        if device.waited < 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return taken_back(self, pieces)
 
-    monkeypatch.setattr(Inputs, "taken_back", full)
+    def empty_at_first(*size: Any, **options: Any) -> torch.Tensor:
+        if device.waited < 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return empty(*size, **options)
+
+    monkeypatch.setattr(Inputs, "taken_back", full_at_first)
+    monkeypatch.setattr(torch, "empty", empty_at_first)
     memory = BatchMemory(ADD, CASE, device, [Inputs(ADD, CASE, draw, KEY)], ALL_ON)
     try:
         memory.fill()
         assert [changed for _, changed in memory.taken_back()] == [[]]
+        assert device.waited == 2
     finally:
         memory.close()
