@@ -21,16 +21,22 @@ Steps = dict[str, dict[str, float]]
 
 
 class Clock:
-    """What each step took by itself: what it called that is a step too is not in it."""
+    """What each step took by itself: what it called that is a step too is not in it. For one thread, as measuring is.
+
+    Attributes:
+        names: of all steps.
+    """
 
     def __init__(self, settle: Callable[[], None]) -> None:
         self._settle = settle
+        self.names: set[str] = set()
         self._inner: list[float] = []
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._times: defaultdict[str, int] = defaultdict(int)
 
     def around(self, name: str, done: Callable[..., Any]) -> Callable[..., Any]:
         """The same function, timed as the step `name`."""
+        self.names.add(name)
 
         @functools.wraps(done)
         def timed(*args: Any, **options: Any) -> Any:
@@ -70,7 +76,8 @@ def clocked(lane: Lane) -> Iterator[Clock]:
         ("make a call's memory", buffers.Buffers, "make"),
         ("make a batch's memory", slabs.BatchMemory, "__init__"),
         ("write a batch's memory", slabs.BatchMemory, "fill"),
-        ("a batch's inputs back", inputs.Inputs, "taken_back"),
+        ("a batch's inputs back", inputs.Fresh, "taken_back"),
+        ("a batch's inputs back", inputs.Kept, "taken_back"),
         ("let a batch's memory go", slabs.BatchMemory, "close"),
         ("let a call's memory go", buffers.Buffers, "release"),
         ("wait for a quiet device", type(device), "quiet"),

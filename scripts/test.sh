@@ -11,6 +11,7 @@ PATH="$(pwd)/.venv/bin:$PATH"
 export PATH
 most_files=4
 most_tests=40
+most_s=540
 
 if [ "$#" -gt 0 ]; then
     exec python -m pytest "$@"
@@ -47,7 +48,7 @@ look() {
     if [ "$found" -eq 1 ] && few "$names"; then
         printf '── once more, alone: %s\n' "$names"
         # Whatever the time is: a test that failed is not passed by being too late.
-        if LADDER_TESTS_UNTIL="" python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then
+        if LADDER_TESTS_UNTIL="" timeout "$most_s" python -m pytest -o cache_dir="$cache" --last-failed --last-failed-no-failures none "$@" --numprocesses 0; then
             printf '%s\n' "$names" >"$unsure"
             return 0
         fi

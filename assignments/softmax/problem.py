@@ -7,8 +7,8 @@ change of base in front of the exponential cost up to 1.5·d·eps, the exponenti
 of n positive numbers about √n·eps/2 in any order (Higham and Mary 2019), the rounding to the output's type eps/2 of
 that type.
 
-Inputs are drawn in their own type, and in place until rows change places: a case of 2^29 elements is drawn anew for
-every call that is timed, so that each pass over it is waited for several hundred times.
+Inputs are drawn in their own type, and in place until rows change places, but for a mask: a case of 2^29 elements is
+drawn anew for every call that is timed, so that each pass over it is waited for several hundred times.
 """
 
 from __future__ import annotations

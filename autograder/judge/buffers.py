@@ -47,6 +47,20 @@ class Filling:
 
 
 @dataclass
+class Part:
+    """One tensor's piece of something larger, which is what is shared, sealed and closed."""
+
+    view: torch.Tensor
+    descriptor: int = -1
+
+    def seal(self, *, size: bool, writing: bool) -> None:
+        """The whole is sealed."""
+
+    def close(self) -> None:
+        """The whole is closed."""
+
+
+@dataclass
 class SharedTensor:
     """One tensor in memory that a runner will map.
 
@@ -135,6 +149,11 @@ def overflows(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, int]]:
         return []
     counts = torch.stack([snapshot.overflow() for snapshot in snapshots]).tolist()
     return [(before, after, between) for before, after, between in counts]
+
+
+def overflow_of(memory: torch.Tensor, spec: TensorSpec, filling: Filling) -> tuple[int, int, int]:
+    """What `Snapshot.overflow` counts in memory of such a tensor, uint8."""
+    return overflows([Snapshot(SharedTensor(spec, Part(memory), filling, None), memory)])[0]
 
 
 class Buffers:

@@ -21,7 +21,7 @@ from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
-from autograder.judge.inputs import Inputs, Kept
+from autograder.judge.inputs import Changed, Inputs, Kept
 from autograder.judge.problem import Problem, Tensors, Truth
 from autograder.judge.slabs import BatchMemory
 from autograder.protocol import TensorSpec
@@ -178,9 +178,10 @@ class Checker:
             together: calls whose inputs lie in one slab, and their outputs in another.
             cold: it is timed.
         """
-        if cold:
-            self._in_the_same_place()
         try:
+            if cold:
+                self._device.give_back()
+                self._in_the_same_place()
             memory = BatchMemory(self._assignment, case, self._device, inputs, self._defences, together=together)
         except NO_MEMORY as error:
             # Nothing of it was lent to anybody.
@@ -192,7 +193,7 @@ class Checker:
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             return self._taken_batch(case, called, memory)
         except NO_MEMORY as error:
-            # Nothing was lent yet, or what was is mapped by us still: none of it comes back with whoever has it.
+            # Nothing was lent yet, or it was let go of: who has it still has kept it.
             return self.no_memory(suspect or runner, 0, error)
         finally:
             memory.close()
@@ -302,16 +303,23 @@ class Checker:
     def _taken_batch(self, case: Case, called: FinishedBatch, memory: BatchMemory) -> TakenBatch | Checked:
         """The calls of a batch, one by one."""
         calls, inputs = [], []
-        for (own, written), snapshots in zip(memory.taken_back(), called.snapshots, strict=True):
+        for (own, changed), snapshots in zip(memory.taken_back(), called.snapshots, strict=True):
             one = Finished(snapshots, called.sealed_us / memory.calls, called.event_us / memory.calls, (), {}, ())
-            if written and self._defences.private_inputs:
-                return Checked(Verdict.rule_violation, _WRITTEN.format(written[0]), finished=one)
+            if changed and (broken := self._broken_input(changed[0])):
+                return dataclasses.replace(broken, finished=one)
             found = self._taken(case, own.tensors(), one, 0)
             if isinstance(found, Checked):
                 return found
             calls.append(found)
             inputs.append(own)
         return TakenBatch(tuple(calls), tuple(inputs), called.sealed_us, called.copy_us, called.event_us)
+
+    def _broken_input(self, changed: Changed) -> Checked | None:
+        """What it means that an input of a batch is not as it was: around it first, as in a single call."""
+        if self._defences.guard_bands and any(changed.outside):
+            return _overflow(changed.name, *changed.outside)
+        written = Checked(Verdict.rule_violation, _WRITTEN.format(changed.name))
+        return written if self._defences.private_inputs else None
 
     def _agree(self, outputs: Tensors, expected: Tensors) -> bool:
         """Whether all outputs are as right as the reference's, and the problem has no check of its own."""

@@ -83,6 +83,9 @@ class Device(Protocol):
     def works(self) -> bool:
         """Whether the judge can still use it: after a fault of its own it never can again in the same process."""
 
+    def give_back(self) -> None:
+        """Let go of memory that the judge keeps for later, where that is more than its part of the device."""
+
     def reserve(self, size: int) -> None:
         """Take so many bytes for the judge's own tensors, before a submission is loaded."""
 

@@ -32,6 +32,9 @@ from autograder.judge.rules import GPU as GPU_RULES
 COOLING_L2S = 4
 """How many times the L2 cache is written over."""
 
+JUDGES = 4
+"""One part of the device's memory in so many is for the judge's own tensors, beside a batch's."""
+
 
 class GpuMemory:
     """One allocation, mapped for the judge, exported for one runner."""
@@ -94,6 +97,7 @@ class GpuDevice:
         self._cache = PersistingCache(driver or load_driver())
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
         self._pace = Pace(self._probe)
+        self._reserved = 0
         self.granularity = self._driver.granularity
         self.memory_bytes = int(self._properties.total_memory)
 
@@ -158,9 +162,27 @@ class GpuDevice:
             return False
         return True
 
+    def give_back(self) -> None:
+        """Keep no more than what was reserved, where torch keeps more than the judge's part.
+
+        After a batch it has all inputs and outputs for later; a runner that needs memory cannot have those.
+
+        Raises:
+            torch.OutOfMemoryError: meanwhile somebody took what was reserved.
+        """
+        kept = torch.cuda.memory_reserved(self.where) - torch.cuda.memory_allocated(self.where)
+        if kept > self.memory_bytes // JUDGES:
+            torch.cuda.empty_cache()
+            self.quiet()
+            self._take(self._reserved)
+
     def reserve(self, size: int) -> None:
-        """Have torch take it, or a quarter of the device, and keep it for later tensors."""
-        torch.empty(min(size, self.memory_bytes // 4), dtype=torch.uint8, device=self.where)
+        """Have torch take it, or the judge's part of the device, and keep it for later tensors."""
+        self._reserved = min(size, self.memory_bytes // JUDGES)
+        self._take(self._reserved)
+
+    def _take(self, size: int) -> None:
+        torch.empty(size, dtype=torch.uint8, device=self.where)
 
     def settle(self) -> None:
         """Wait for the device."""

@@ -74,6 +74,9 @@ class HostDevice:
         """It does."""
         return True
 
+    def give_back(self) -> None:
+        """Nothing is kept."""
+
     def reserve(self, size: int) -> None:
         """Nobody can take it all."""
 

@@ -14,12 +14,21 @@ equally often. (Carter and Wegman's multilinear hashing: Lemire and Kaser, Stron
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from autograder.assignment import Assignment, Case
-from autograder.judge.buffers import GUARD_BYTES, Filling, draw_filling, image_of, layout_of
+from autograder.judge.buffers import (
+    GUARD_BYTES,
+    Filling,
+    draw_filling,
+    image_of,
+    layout_of,
+    overflow_of,
+)
 from autograder.judge.compare import same_words
 from autograder.judge.problem import Tensors, dtype_of
 from autograder.protocol import TensorSpec
@@ -33,28 +42,56 @@ _AT_ONCE = 1024
 """So many prints: their products, 32 MiB, are added up while they are in a GPU's cache."""
 
 
-class Inputs:
-    """Inputs that are drawn when they are written; may be written once.
+@dataclass(frozen=True)
+class Changed:
+    """An input that is not what the judge wrote.
 
-    Args:
-        draw: makes them, scalars among them.
-        key: of their prints, where they are drawn.
+    Attributes:
+        outside: how many elements before the tensor, after it and between its rows; 0 each where only its own were.
+    """
+
+    name: str
+    outside: tuple[int, int, int]
+
+
+class Inputs(ABC):
+    """What one call is given.
 
     Attributes:
         layout: of each tensor in a piece of its own, and what stands around it.
         drawn: scalars by argument; known when it was written.
     """
 
+    layout: Layout
+    drawn: Scalars
+
+    @abstractmethod
+    def write(self, pieces: Sequence[torch.Tensor]) -> None:
+        """Write every tensor into its piece, uint8, guards and padding too."""
+
+    @abstractmethod
+    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
+        """The same in private memory, and what in the pieces is not as it was written."""
+
+
+class Fresh(Inputs):
+    """Inputs that are drawn when they are written, others each time, and of which nothing but prints is kept.
+
+    Args:
+        draw: makes them, scalars among them.
+        key: of their prints, where they are drawn.
+    """
+
     def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors], key: torch.Tensor) -> None:
         self.layout = _layout(assignment, case)
-        self.drawn: Scalars = {}
+        self.drawn = {}
         self._draw = draw
         self._key = key
         self._scalars: Tensors = {}
         self._prints: list[torch.Tensor] = []
 
     def write(self, pieces: Sequence[torch.Tensor]) -> None:
-        """Write every tensor into its piece, uint8, guards and padding too."""
+        """Draw, and write."""
         made = self._draw()
         self._prints = []
         for (spec, filling), piece in zip(self.layout, pieces, strict=True):
@@ -63,14 +100,11 @@ class Inputs:
             self._prints.append(print_of(image, self._key))
         self._scalars, self.drawn = made, _numbers(made)
 
-    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[str]]:
-        """Private copies, and the names of those whose print is another."""
+    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
+        """Private copies; what is not as it was written is what has another print."""
         images = [piece.clone() for piece in pieces]
-        known_by = zip(self.layout, images, self._prints, strict=True)
-        changed = [
-            spec.name for (spec, _), image, known in known_by if not torch.equal(print_of(image, self._key), known)
-        ]
-        return Kept(self.layout, images, self._scalars), changed
+        same = [torch.equal(print_of(image, self._key), one) for image, one in zip(images, self._prints, strict=True)]
+        return Kept(self.layout, images, self._scalars), _changed(self.layout, images, same)
 
 
 class Kept(Inputs):
@@ -83,14 +117,14 @@ class Kept(Inputs):
         self._scalars = scalars
 
     def write(self, pieces: Sequence[torch.Tensor]) -> None:
-        """Write every image into its piece."""
+        """Write every image."""
         for piece, image in zip(pieces, self._images, strict=True):
             piece.copy_(image)
 
-    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[str]]:
-        """Itself, and the names of those that are not what was written, read where they lie."""
-        written = zip(self.layout, self._images, pieces, strict=True)
-        return self, [spec.name for (spec, _), image, piece in written if not same_words(piece, image)]
+    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
+        """Itself; the pieces are read where they lie."""
+        same = [same_words(piece, image) for piece, image in zip(pieces, self._images, strict=True)]
+        return self, _changed(self.layout, pieces, same)
 
     def tensors(self) -> Tensors:
         """The inputs by name: views of the images, of the case's shapes and strides; and scalars."""
@@ -123,6 +157,15 @@ def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 def _layout(assignment: Assignment, case: Case) -> Layout:
     specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.inputs]
     return tuple((spec, draw_filling(spec, poison=True)) for spec in specs)
+
+
+def _changed(layout: Layout, memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:
+    """Those that are not the `same`; what stands around them is known without their image."""
+    return [
+        Changed(spec.name, overflow_of(one, spec, filling))
+        for (spec, filling), one, unchanged in zip(layout, memory, same, strict=True)
+        if not unchanged
+    ]
 
 
 def _numbers(scalars: Tensors) -> Scalars:

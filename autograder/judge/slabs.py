@@ -12,33 +12,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 import torch
 
 from autograder.assignment import Argument, Assignment, Case
-from autograder.judge.buffers import GUARD_BYTES, Filling, SharedTensor, Snapshot, draw_filling, layout_of
+from autograder.judge.buffers import GUARD_BYTES, Filling, Part, SharedTensor, Snapshot, draw_filling, layout_of
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device, Memory
-from autograder.judge.inputs import Inputs, Kept
+from autograder.judge.inputs import Changed, Inputs, Kept
 from autograder.protocol import TensorSpec
-
-
-@dataclass
-class Part:
-    """One tensor's piece of a slab; the slab is what is shared, sealed and closed."""
-
-    view: torch.Tensor
-    descriptor: int = -1
-
-    def seal(self, *, size: bool, writing: bool) -> None:
-        """The slab is sealed."""
-
-    def close(self) -> None:
-        """The slab is closed."""
-
 
 Made = TypeVar("Made")
 Wanted = tuple[TensorSpec, Filling]
@@ -150,7 +135,7 @@ class BatchMemory:
     def fill(self) -> None:
         """Write all of it, and seal it."""
         for number, call in enumerate(self._given):
-            call.write(self._pieces(number))
+            self._patiently(partial(call.write, self._pieces(number)))
         for slab in self.outputs:
             slab.fill()
         for slab in self.inputs:
@@ -175,8 +160,8 @@ class BatchMemory:
         drawn = tuple(call.drawn for call in self._given)
         return drawn if any(drawn) else ()
 
-    def taken_back(self) -> Iterator[tuple[Kept, list[str]]]:
-        """By call, its inputs in private memory, and the names of those that are not what the judge wrote.
+    def taken_back(self) -> Iterator[tuple[Kept, list[Changed]]]:
+        """By call, its inputs in private memory, and those that are not what the judge wrote.
 
         They are copied first and looked at then: a runner may have them mapped. One slab after the other is let go for
         it, and those of the outputs before.
@@ -190,11 +175,11 @@ class BatchMemory:
 
     def _patiently(self, made: Callable[[], Made]) -> Made:
         """What takes memory of torch's; where there is none, once more when the device has cleared what it got back."""
-        try:
+        with suppress(torch.OutOfMemoryError):
             return made()
-        except torch.OutOfMemoryError:
-            self._device.quiet()
-            return made()
+        # Out here, where the error no longer holds on to what was made before it.
+        self._device.quiet()
+        return made()
 
     def _pieces(self, number: int) -> list[torch.Tensor]:
         return self.inputs[number // self.together].pieces(number % self.together)
@@ -220,7 +205,8 @@ def most_held(inputs: int, outputs: int, calls: int, together: int) -> int:
     """Bytes of a batch when it takes most, with so many bytes of one call's `inputs` and `outputs`.
 
     While the submission has it, there are shared inputs and outputs, and copies of these; then come copies of the
-    inputs, slab by slab; and while the reference has a part of it, its own beside all copies.
+    inputs, slab by slab; and while the reference has a part of it, its own beside all copies. What is drawn, and what
+    is compared, takes memory for one call beside that, of the judge's own quarter.
     """
     shared = calls * (inputs + 2 * outputs)
     copied = calls * (inputs + outputs) + together * inputs

@@ -17,7 +17,7 @@ from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation
 from autograder.judge.devices import Device
-from autograder.judge.inputs import Inputs, Kept, draw_key, kept
+from autograder.judge.inputs import Fresh, Kept, draw_key, kept
 from autograder.judge.problem import Tensors
 from autograder.judge.slabs import part_of
 
@@ -115,7 +115,7 @@ class Turns:
         if self._ours is None:
             raise HarnessError("there is no submission to call")
         draw, key = partial(self._checker.draw, self._case), draw_key(self._device.where)
-        inputs = [Inputs(self._checker.assignment, self._case, draw, key) for _ in range(calls)]
+        inputs = [Fresh(self._checker.assignment, self._case, draw, key) for _ in range(calls)]
         self._ours.move(turn)
         ours = self._checker.batch(self._ours, self._case, inputs, together=together)
         if isinstance(ours, Checked):

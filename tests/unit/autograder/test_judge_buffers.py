@@ -17,6 +17,7 @@ from autograder.assignment import DTYPE_BYTES, Case, Layout, load_assignment
 from autograder.judge.buffers import (
     GUARD_BYTES,
     Buffers,
+    Part,
     SharedTensor,
     Snapshot,
     draw_filling,
@@ -27,7 +28,6 @@ from autograder.judge.buffers import (
 )
 from autograder.judge.defences import ALL_ON
 from autograder.judge.problem import dtype_of
-from autograder.judge.slabs import Part
 from autograder.protocol import TensorSpec
 
 DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" / "double")

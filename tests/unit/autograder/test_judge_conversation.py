@@ -28,7 +28,7 @@ from autograder.judge.conversation import COPIES, Budget, Conversation, Finished
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
-from autograder.judge.inputs import Inputs, draw_key
+from autograder.judge.inputs import Fresh, draw_key
 from autograder.judge.references import load_of
 from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
@@ -369,7 +369,7 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
 
 def batched(conversation: Conversation, calls: int = 3, *, cold: bool = True) -> FinishedBatch | Failure:
     key = draw_key(HOST.where)
-    inputs = [Inputs(DOUBLE, CASE, lambda: {"a": torch.ones(2, 3)}, key) for _ in range(calls)]
+    inputs = [Fresh(DOUBLE, CASE, lambda: {"a": torch.ones(2, 3)}, key) for _ in range(calls)]
     memory = BatchMemory(DOUBLE, CASE, HOST, inputs, ALL_ON)
     try:
         return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3}, cold=cold)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.assignment import Case, load_assignment
 from autograder.judge import inputs as batch_inputs
 from autograder.judge.buffers import GUARD_BYTES
 from autograder.judge.defences import ALL_ON
 from autograder.judge.host import HOST, HostDevice, HostMemory
-from autograder.judge.inputs import Inputs, Kept, draw_key, kept, print_of
+from autograder.judge.inputs import Changed, Fresh, Inputs, Kept, draw_key, kept, print_of
 from autograder.judge.slabs import BatchMemory, bytes_of, most_held
 
 ADD = load_assignment(Path(__file__).parents[3] / "assignments" / "vector_add")
@@ -38,7 +39,7 @@ def written(inputs: Inputs) -> list[torch.Tensor]:
 
 @pytest.fixture
 def inputs() -> Inputs:
-    return Inputs(ADD, CASE, draw, KEY)
+    return Fresh(ADD, CASE, draw, KEY)
 
 
 def test_what_is_copied_back_is_what_was_drawn(inputs: Inputs) -> None:
@@ -58,20 +59,19 @@ def test_what_is_copied_back_is_what_was_drawn(inputs: Inputs) -> None:
 
 def test_what_was_drawn_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither it nor its image: of a call of gigabytes there would be no room for a batch."""
-    alive: list[weakref.ref[torch.Tensor]] = []
+    alive: list[StorageWeakRef] = []
     image_of = batch_inputs.image_of
 
     def watched(*given: Any) -> torch.Tensor:
         image = image_of(*given)
-        alive.extend(weakref.ref(one) for one in (given[0], image))
+        alive.extend(StorageWeakRef(one.untyped_storage()) for one in (given[0], image))
         return image
 
     monkeypatch.setattr(batch_inputs, "image_of", watched)
-    inputs = Inputs(ADD, CASE, draw, KEY)
+    inputs = Fresh(ADD, CASE, draw, KEY)
     written(inputs)
     gc.collect()
-    assert len(alive) == 4
-    assert [one() for one in alive] == [None] * 4
+    assert [one.expired() for one in alive] == [True] * 4
 
 
 @pytest.mark.parametrize("bit", range(8))
@@ -81,7 +81,8 @@ def test_one_bit_anywhere_is_seen(inputs: Inputs, place: int, bit: int) -> None:
     pieces = written(inputs)
     pieces[1][place] ^= 1 << bit
     _, changed = inputs.taken_back(pieces)
-    assert changed == ["y"]
+    outside = {0: (1, 0, 0), -1: (0, 1, 0)}.get(place, (0, 0, 0))
+    assert changed == [Changed("y", outside)]
 
 
 def test_what_changes_while_it_is_looked_at_changes_nothing(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +151,7 @@ def test_images_that_are_kept_serve_any_number_of_calls() -> None:
     assert back is one
     assert changed == []
     second[0][GUARD_BYTES] ^= 1
-    assert one.taken_back(second)[1] == ["x"]
+    assert one.taken_back(second)[1] == [Changed("x", (0, 0, 0))]
     assert made.keys() == {"x", "y", "alpha"}, "whoever asks has his own still"
 
 
@@ -159,12 +160,22 @@ def test_rows_that_are_padded_come_back_with_their_strides() -> None:
     padded = next(case for case in softmax.cases if case.layout and case.layout["x"].pad)
     case = dataclasses.replace(padded, size={"rows": 3, "cols": 5}, dtype="float32")
     made = torch.randn(3, 5)
-    inputs = Inputs(softmax, case, lambda: {"x": made.clone()}, KEY)
+    inputs = Fresh(softmax, case, lambda: {"x": made.clone()}, KEY)
     back, changed = inputs.taken_back(written(inputs))
     assert changed == []
     assert back.tensors()["x"].stride(0) > 5
     assert back.tensors()["x"].equal(made)
-    assert HOST.granularity <= GUARD_BYTES
+
+
+def test_what_is_written_between_rows_is_told_apart() -> None:
+    softmax = load_assignment(Path(__file__).parents[3] / "assignments" / "softmax")
+    padded = next(case for case in softmax.cases if case.layout and case.layout["x"].pad)
+    padded = dataclasses.replace(padded, dtype="float32")
+    inputs = Fresh(softmax, padded, lambda: {"x": torch.randn(padded.size["rows"], padded.size["cols"])}, KEY)
+    pieces = written(inputs)
+    ((spec, _),) = inputs.layout
+    pieces[0].view(torch.float32)[spec.offset // 4 + spec.shape[1]] = 1.0
+    assert inputs.taken_back(pieces)[1] == [Changed("x", (0, 0, 1))]
 
 
 class CountingHost(HostDevice):
@@ -193,7 +204,7 @@ def test_while_inputs_are_copied_back_a_batch_takes_no_more_than_is_counted_on(t
     device, calls = CountingHost(), 6
     inputs, outputs = bytes_of(ADD, CASE)
     memory = BatchMemory(
-        ADD, CASE, device, [Inputs(ADD, CASE, draw, KEY) for _ in range(calls)], ALL_ON, together=together
+        ADD, CASE, device, [Fresh(ADD, CASE, draw, KEY) for _ in range(calls)], ALL_ON, together=together
     )
     try:
         memory.fill()
@@ -213,11 +224,20 @@ def test_while_inputs_are_copied_back_a_batch_takes_no_more_than_is_counted_on(t
         memory.close()
 
 
-def test_copies_wait_for_memory_that_is_being_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, taken_back, empty = CountingHost(), Inputs.taken_back, torch.empty
+def test_whatever_takes_memory_waits_once_until_what_was_given_back_is_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, write, taken_back, empty = CountingHost(), Fresh.write, Fresh.taken_back, torch.empty
+    failed: list[weakref.ref[torch.Tensor]] = []
+
+    def written_then(self: Fresh, pieces: list[torch.Tensor]) -> None:
+        if device.waited < 2:
+            some = torch.zeros(1)
+            failed.append(weakref.ref(some))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        assert failed[0]() is None, "what was made before it failed is let go before the next try"
+        write(self, pieces)
 
     def full_at_first(self: Inputs, pieces: list[torch.Tensor]) -> Any:
-        if device.waited < 2:
+        if device.waited < 3:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return taken_back(self, pieces)
 
@@ -226,12 +246,13 @@ def test_copies_wait_for_memory_that_is_being_cleared(monkeypatch: pytest.Monkey
             raise torch.OutOfMemoryError("CUDA out of memory")
         return empty(*size, **options)
 
-    monkeypatch.setattr(Inputs, "taken_back", full_at_first)
+    monkeypatch.setattr(Fresh, "taken_back", full_at_first)
+    monkeypatch.setattr(Fresh, "write", written_then)
     monkeypatch.setattr(torch, "empty", empty_at_first)
-    memory = BatchMemory(ADD, CASE, device, [Inputs(ADD, CASE, draw, KEY)], ALL_ON)
+    memory = BatchMemory(ADD, CASE, device, [Fresh(ADD, CASE, draw, KEY)], ALL_ON)
     try:
         memory.fill()
         assert [changed for _, changed in memory.taken_back()] == [[]]
-        assert device.waited == 2
+        assert device.waited == 3
     finally:
         memory.close()

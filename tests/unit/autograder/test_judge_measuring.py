@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import shutil
 import statistics
@@ -25,7 +26,7 @@ from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
 from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.host import HostDevice, HostMemory
-from autograder.judge.inputs import Inputs
+from autograder.judge.inputs import Fresh, draw_key
 from autograder.judge.measure import by_samples
 from autograder.judge.measuring import Measuring
 from autograder.judge.null import Null, NullExchanges, null_of
@@ -39,6 +40,7 @@ from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch
 from autograder.judge.turns import Turns
 from autograder.protocol import Load
+from scripts.measurement_steps import clocked
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
@@ -427,9 +429,57 @@ def test_who_leaves_no_room_for_a_batchs_inputs_is_told_so(
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Inputs, where, full)
+    monkeypatch.setattr(Fresh, where, full)
     device = FullHost(fails_at=10**6, comes_back=comes_back)
     assert hogged(monkeypatch, bench, device, rules=LENIENT).verdict is verdict
+
+
+def test_whoever_writes_around_an_input_of_a_batch_is_told_where(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    """As in a single call: a stray store is a bug, and no broken rule."""
+    monkeypatch.setattr(EventHost, "memory", lambda _, size: Unsealed(size))
+    lines = "calls.append(n)\nif len(calls) > 5: ctypes.memset(a.data_ptr() - 4, 0, 4)"
+    result = measure(bench, kernel(top="import ctypes\ncalls = []\n", before=lines))
+    assert result.verdict is Verdict.illegal_access, result.explanation
+    assert "outside `a`, before its start" in result.explanation
+
+
+def test_every_batch_has_a_key_of_its_own_and_memory_that_others_may_need_is_given_back_before(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
+) -> None:
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, limits=NEVER, most_batches=3))
+    keys: list[torch.Tensor] = []
+    done: list[str] = []
+
+    def drawn(where: torch.device) -> torch.Tensor:
+        keys.append(draw_key(where))
+        return keys[-1]
+
+    exchange = Checker.batch
+
+    def noted(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+        done.append("cold" if more.get("cold", True) else "part")
+        return exchange(self, *given, **more)
+
+    monkeypatch.setattr(turns, "draw_key", drawn)
+    monkeypatch.setattr(Checker, "batch", noted)
+    monkeypatch.setattr(EventHost, "give_back", lambda _: done.append("given back"))
+    result = measure(bench, kernel(before=LONG))
+    assert result.verdict is Verdict.passed, result.explanation
+    assert len({int(key[0]) for key in keys}) == 3
+    assert [then for first, then in itertools.pairwise(done) if first == "cold"] == ["given back"] * done.count("cold")
+    assert done.count("given back") == done.count("cold") > 3
+
+
+def test_every_step_of_a_measurement_has_a_clock(bench: Bench, host: EventHost) -> None:
+    """Of `measurement.py read --part steps`: a step that is called otherwise one day would be missed in silence."""
+    with clocked(Lane.cpu) as clock:
+        names = list(clock.names)
+        assert measure(bench).verdict is Verdict.passed
+        taken = clock.taken()
+    assert set(taken) == set(names)
+    assert sum(one["seconds"] for one in taken.values()) > 0
 
 
 def test_nulls_and_calls_are_kept_with_the_reference(bench: Bench, host: EventHost) -> None:

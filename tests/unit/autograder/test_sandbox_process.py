@@ -542,6 +542,7 @@ print(os.getuid())
 
 def test_without_the_whole_tree_a_daemon_survives() -> None:
     sandbox = ProcessSandbox(without=frozenset({Promise.whole_tree}))
+    counter = Tensor("out", np.zeros(8, "i8"), writable=True)
     try:
         with talking(sandbox, RunnerLimits(1 << 30, 24, 1 << 20, 1 << 23)) as talk:
             talk.load(
@@ -559,12 +560,12 @@ def run(out):
                 "run",
                 ("out",),
             )
-            counter = Tensor("out", np.zeros(8, "i8"), writable=True)
             talk.call(counter, record=False)
         wait_for(lambda: None if stands_still(counter) else True)
         counter.view[1] = 1
         wait_for(lambda: stands_still(counter) or None)
     finally:
+        counter.view[1] = 1
         sandbox.close()
 
 
