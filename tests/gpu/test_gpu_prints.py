@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from autograder.assignment import Case, load_assignment
+from autograder.contract import Lane
+from autograder.judge import ALL_ON, devices
 from autograder.judge.buffers import GUARD_BYTES
-from autograder.judge.inputs import draw_key, print_of
+from autograder.judge.inputs import Changed, Fresh, draw_key, print_of
+from autograder.judge.slabs import BatchMemory
 
 pytestmark = pytest.mark.gpu
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_print_is_the_same_on_the_device_and_on_the_host() -> None:
@@ -26,3 +33,32 @@ def test_one_bit_on_the_device_is_seen(bit: int) -> None:
     before = print_of(image, key)
     image[GUARD_BYTES + bit // 8] ^= 1 << (bit % 8)
     assert (print_of(image, key) != before).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_inputs_come_back_from_memory_that_is_shared(lane: Lane, together: int) -> None:
+    """The driver's own memory, in whole slabs; of the second call one word is not as it was, and one beside it."""
+    assignment, case = load_assignment(ROOT / "assignments" / "vector_add"), Case("odd", {"n": 2**20 + 7}, "float32")
+    device = devices.of(lane)
+    device.attach()
+    made: list[dict[str, torch.Tensor]] = []
+
+    def draw() -> dict[str, torch.Tensor]:
+        made.append({name: torch.randn(case.size["n"], device=device.where) for name in ("x", "y")})
+        return dict(made[-1])
+
+    key = draw_key(device.where)
+    inputs = [Fresh(assignment, case, draw, key) for _ in range(3)]
+    memory = BatchMemory(assignment, case, device, inputs, ALL_ON, together=together)
+    try:
+        memory.fill()
+        x, y = memory._pieces(1)
+        x[GUARD_BYTES + 400] ^= 1
+        y[GUARD_BYTES - 1] ^= 128
+        found = list(memory.taken_back())
+    finally:
+        memory.close()
+    assert [changed for _, changed in found] == [[], [Changed("x", (0, 0, 0)), Changed("y", (1, 0, 0))], []]
+    for number in (0, 2):
+        back = found[number][0].tensors()
+        assert all(back[name].equal(made[number][name]) for name in ("x", "y"))
