@@ -7,8 +7,9 @@ softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
 
 The print of 4096 32-bit words is their product with a secret key, Σ key_i · word_i mod 2^64. Where words differ, so do
 prints, but for one key in 2^33 at most: of any difference d = 2^s · odd, s < 32, key · d takes every multiple of 2^s
-equally often. (Carter and Wegman's multilinear hashing: Lemire and Kaser, Strongly Universal String Hashing is Fast,
-2014, section 2.) Every batch has a key of its own; nobody outside this process learns one, or a print.
+equally often. (Multilinear hashing: Carter and Wegman 1979; Lemire and Kaser, Strongly universal string hashing is
+fast, Computer Journal 57 (11), 2014.) Every batch has a key of its own; nobody outside this process learns one, or a
+print.
 """
 
 from __future__ import annotations
