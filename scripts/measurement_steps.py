@@ -80,6 +80,7 @@ def clocked(lane: Lane) -> Iterator[Clock]:
         ("a batch's inputs back", inputs.Kept, "taken_back"),
         ("let a batch's memory go", slabs.BatchMemory, "close"),
         ("let a call's memory go", buffers.Buffers, "release"),
+        ("give back what torch keeps", type(device), "give_back"),
         ("wait for a quiet device", type(device), "quiet"),
         ("empty its caches", type(device), "cool"),
         ("copy a batch's outputs beforehand", conversation.Conversation, "_copying"),

@@ -295,7 +295,7 @@ class Checker:
         by_name = {snapshot.source.spec.name: snapshot for snapshot in called.snapshots}
         if not self._defences.private_inputs:
             inputs = inputs | {
-                spec.name: by_name[spec.name].values() for spec in self._assignment.inputs if spec.name in by_name
+                one.name: by_name[one.name].values() for one in self._assignment.inputs if one.name in by_name
             }
         outputs = {argument.name: by_name[argument.name] for argument in self._assignment.outputs}
         return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)

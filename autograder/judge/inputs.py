@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from autograder.assignment import Assignment, Case
+from autograder.assignment import Argument, Assignment, Case
 from autograder.judge.buffers import (
     GUARD_BYTES,
     Filling,
@@ -34,7 +34,8 @@ from autograder.judge.compare import same_words
 from autograder.judge.problem import Tensors, dtype_of
 from autograder.protocol import TensorSpec
 
-Layout = tuple[tuple[TensorSpec, Filling], ...]
+Wanted = tuple[TensorSpec, Filling]
+"""A tensor's layout in its own piece, and what stands around it."""
 Scalars = dict[str, int | float]
 
 _WORDS = GUARD_BYTES // 4
@@ -63,7 +64,7 @@ class Inputs(ABC):
         drawn: scalars by argument; known when it was written.
     """
 
-    layout: Layout
+    layout: tuple[Wanted, ...]
     drawn: Scalars
 
     @abstractmethod
@@ -84,7 +85,7 @@ class Fresh(Inputs):
     """
 
     def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors], key: torch.Tensor) -> None:
-        self.layout = _layout(assignment, case)
+        self.layout = tuple(wanted(assignment.inputs, assignment, case))
         self.drawn = {}
         self._draw = draw
         self._key = key
@@ -111,8 +112,8 @@ class Fresh(Inputs):
 class Kept(Inputs):
     """Inputs whose images, the judge's own, are kept: they serve the other side as well, and any number of calls."""
 
-    def __init__(self, layout: Layout, images: Sequence[torch.Tensor], scalars: Tensors) -> None:
-        self.layout = layout
+    def __init__(self, layout: Sequence[Wanted], images: Sequence[torch.Tensor], scalars: Tensors) -> None:
+        self.layout = tuple(layout)
         self.drawn = _numbers(scalars)
         self._images = images
         self._scalars = scalars
@@ -139,9 +140,15 @@ class Kept(Inputs):
 def kept(assignment: Assignment, case: Case, tensors: Tensors) -> Kept:
     """Images of tensors that there are, with guards and padding drawn anew."""
     made = dict(tensors)
-    layout = _layout(assignment, case)
+    layout = wanted(assignment.inputs, assignment, case)
     images = [image_of(made.pop(spec.name), spec, filling) for spec, filling in layout]
     return Kept(layout, images, made)
+
+
+def wanted(arguments: Iterable[Argument], assignment: Assignment, case: Case, *, poison: bool = True) -> list[Wanted]:
+    """Layouts of some tensors of one call, with patterns drawn for each."""
+    specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in arguments]
+    return [(spec, draw_filling(spec, poison=poison)) for spec in specs]
 
 
 def draw_key(where: torch.device) -> torch.Tensor:
@@ -155,12 +162,7 @@ def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     return torch.cat([(some * key).sum(dim=1) for some in torch.split(words, _AT_ONCE)])
 
 
-def _layout(assignment: Assignment, case: Case) -> Layout:
-    specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.inputs]
-    return tuple((spec, draw_filling(spec, poison=True)) for spec in specs)
-
-
-def _changed(layout: Layout, memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:
+def _changed(layout: Sequence[Wanted], memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:
     """Those that are not the `same`; what stands around them is known without their image."""
     return [
         Changed(spec.name, overflow_of(one, spec, filling))

@@ -19,15 +19,13 @@ from typing import TypeVar
 import torch
 
 from autograder.assignment import Argument, Assignment, Case
-from autograder.judge.buffers import GUARD_BYTES, Filling, Part, SharedTensor, Snapshot, draw_filling, layout_of
+from autograder.judge.buffers import GUARD_BYTES, Part, SharedTensor, Snapshot, layout_of
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device, Memory
-from autograder.judge.inputs import Changed, Inputs, Kept
+from autograder.judge.inputs import Changed, Inputs, Kept, Wanted, wanted
 from autograder.protocol import TensorSpec
 
 Made = TypeVar("Made")
-Wanted = tuple[TensorSpec, Filling]
-"""A tensor's layout in its own piece, and what stands around it."""
 
 
 class Slab:
@@ -57,9 +55,9 @@ class Slab:
         """The tensors of one call, each in its piece."""
         start, end = number * self._call_bytes, (number + 1) * self._call_bytes
         placed: list[SharedTensor] = []
-        for wanted, filling in parts:
-            to_the_end = wanted.writable and len(placed) == len(parts) - 1
-            spec = dataclasses.replace(wanted, bytes=end - start) if to_the_end else wanted
+        for own, filling in parts:
+            to_the_end = own.writable and len(placed) == len(parts) - 1
+            spec = dataclasses.replace(own, bytes=end - start) if to_the_end else own
             placed.append(SharedTensor(spec, Part(self.memory.view[start : start + spec.bytes]), filling, None))
             start += spec.bytes
         return placed
@@ -120,7 +118,8 @@ class BatchMemory:
             for first in range(0, len(inputs), together):
                 calls = inputs[first : first + together]
                 self.inputs.append(Slab(device, [call.layout for call in calls]))
-                self.outputs.append(Slab(device, [_outputs(assignment, case, defences) for _ in calls]))
+                outputs = [wanted(assignment.outputs, assignment, case, poison=defences.poison) for _ in calls]
+                self.outputs.append(Slab(device, outputs))
                 private = partial(torch.empty, self.outputs[-1].bytes, dtype=torch.uint8, device=device.where)
                 self._taken.append(self._patiently(private))
         except BaseException:
@@ -221,8 +220,3 @@ def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:
         return sum(layout_of(argument, assignment, case, GUARD_BYTES).bytes for argument in arguments)
 
     return total(assignment.inputs), total(assignment.outputs)
-
-
-def _outputs(assignment: Assignment, case: Case, defences: Defences) -> list[Wanted]:
-    specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in assignment.outputs]
-    return [(spec, draw_filling(spec, poison=defences.poison)) for spec in specs]
