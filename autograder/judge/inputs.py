@@ -5,11 +5,11 @@ into the shared memory at once and not kept; what is kept is a print of theirs, 
 are copied back. A call then takes its inputs once and its outputs twice, and a batch holds a third more calls of a
 softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
 
-The print of 4096 32-bit words is their product with a secret key, Σ key_i · word_i mod 2^64. Where words differ, so do
-prints, but for one key in 2^33 at most: of any difference d = 2^s · odd, s < 32, key · d takes every multiple of 2^s
-equally often. (Multilinear hashing: Carter and Wegman 1979; Lemire and Kaser, Strongly universal string hashing is
-fast, Computer Journal 57 (11), 2014.) Every batch has a key of its own; nobody outside this process learns one, or a
-print.
+The print of 16 KiB is their product, byte by byte, with eight secret columns of bytes, Σ key_ij · byte_i in whole
+numbers. Where bytes differ, so do prints, but for one key in 2^64 at most: of any difference at i one value of key_ij
+in 256 makes up for all others, in each column. (Multilinear hashing: Carter and Wegman, Universal classes of hash
+functions, Journal of Computer and System Sciences 18 (2), 1979.) Signed bytes are multiplied by matrix units, at the
+speed at which a GPU reads them. Every batch has a key of its own; nobody outside this process learns one, or a print.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Wanted = tuple[TensorSpec, Filling]
 """A tensor's layout in its own piece, and what stands around it."""
 Scalars = dict[str, int | float]
 
-_WORDS = GUARD_BYTES // 4
-"""Of one print; a piece of a slab is a multiple of as many."""
-_AT_ONCE = 1024
-"""So many prints: their products, 32 MiB, are added up while they are in a GPU's cache."""
+_COLUMNS = 8
+"""Of a key: the fewest that matrix units take."""
+_LEAST_ROWS = 17
+"""Of what is multiplied: the fewest that cuBLAS takes."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,19 @@ def wanted(arguments: Iterable[Argument], assignment: Assignment, case: Case, *,
 
 
 def draw_key(where: torch.device) -> torch.Tensor:
-    """64 bits from the system for every word of a print: int64, on the device `where`."""
-    return torch.frombuffer(bytearray(os.urandom(8 * _WORDS)), dtype=torch.int64).to(where)
+    """A key from the system's random numbers: int8, (16384, 8), on the device `where`, as matrix units like it."""
+    secret = torch.frombuffer(bytearray(os.urandom(GUARD_BYTES * _COLUMNS)), dtype=torch.int8)
+    return secret.view(_COLUMNS, GUARD_BYTES).to(where).T
 
 
 def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Prints of `image`, uint8 of a multiple of 16 KiB: int64, one of every 16 KiB."""
-    words = image.view(torch.int32).view(-1, _WORDS)
-    return torch.cat([(some * key).sum(dim=1) for some in torch.split(words, _AT_ONCE)])
+    """Prints of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 8)."""
+    rows = image.view(torch.int8).view(-1, GUARD_BYTES)
+    missing = max(0, _LEAST_ROWS - len(rows))
+    enough = torch.nn.functional.pad(rows, (0, 0, 0, missing)) if missing else rows
+    # A sum is 2^28 at most, so exact in int32 in whatever order it is added up. torch has no other product of integers
+    # that works on a GPU.
+    return torch._int_mm(enough, key)[: len(rows)]  # noqa: SLF001
 
 
 def _changed(layout: Sequence[Wanted], memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:

@@ -33,7 +33,7 @@ class Quiet:
         call = self._turns(timed).reference
         call_us = timed.prepared.reference_us if timed.prepared else 0.0
         _, pairs = timed_pairs(call, call, self._rules.controls(call_us))
-        return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerance, spread))
+        return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerated(call_us), spread))
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
         """What the node can show at all, when the submission is gone.

@@ -41,7 +41,9 @@ class Rules:
             the reference takes.
         beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
             submission may by so much more than the reference, but never by more than the limit's `most`.
-        tolerance: by how much the reference may be slower beside the submission than after it; or the node's spread.
+        tolerance, tolerance_brief: by how much the reference may be slower beside the submission than after it, or the
+            node's spread; the second where a call of the reference takes less than `brief_us`, which is up to 1.8 %
+            faster or slower by where its memory lies, and after a submission it lies elsewhere (docs/decisions/0036).
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
         brief: where a call of the reference takes less than so many microseconds, the first stage has so many times
@@ -51,8 +53,9 @@ class Rules:
             gets no points for speed, and calls of a second would use up its time.
         second_stage: the second stage brings the pairs to so many times the first.
         batch_us: how much work a batch holds, so that an exchange is small beside it.
-        long: where a call of the reference takes `brief_us` or more, so many times that: its calls are few, and what a
-            runner's host does before the first of them, 0.4 to 0.7 ms for a wrapper in Python, is a part of all.
+        long, long_us: where a call of the reference takes so many microseconds or more, so many times that: its calls
+            are few, and what a runner's host does before the first of them, 0.4 to 0.7 ms for a wrapper in Python, is a
+            part of all.
         light_bytes, light: a batch of calls that move little memory costs little to fill and to compare, so it holds
             up to `light` times that work, as far as its calls' inputs and outputs take no more than so many bytes.
         least_calls, most_calls: of one batch.
@@ -87,12 +90,14 @@ class Rules:
     limits: tuple[Limit, ...] = (Limit(100.0, 0.05, 0.08), Limit(200.0, 0.07, 0.07), Limit(math.inf, 0.06, 0.06))
     beyond: float = 0.015
     tolerance: float = 0.02
+    tolerance_brief: float = 0.03
     widest: float = 0.02
     brief: tuple[tuple[float, float], ...] = ((40.0, 12.0), (60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
     far: float = 100.0
     second_stage: int = 4
     batch_us: float = 10000.0
     long: float = 1.5
+    long_us: float = 100.0
     light_bytes: float = 12e9
     light: float = 2.0
     least_calls: int = 8
@@ -122,8 +127,12 @@ class Rules:
 
     def work_us(self, call_us: float, light_us: float) -> float:
         """How much work a batch of such calls holds, where `light_us` of it move `light_bytes`."""
-        least_us = self.batch_us * (self.long if call_us >= self.brief_us else 1.0)
+        least_us = self.batch_us * (self.long if call_us >= self.long_us else 1.0)
         return min(max(least_us, light_us), self.light * self.batch_us)
+
+    def tolerated(self, call_us: float) -> float:
+        """By how much the reference may differ from itself, where a call of it takes so long."""
+        return self.tolerance_brief if call_us < self.brief_us else self.tolerance
 
     def controls(self, call_us: float) -> int:
         """Pairs of the A/A block, where a call of the reference takes so long."""

@@ -61,7 +61,8 @@ def _bound(found: Measurement, rules: Rules) -> Bound | None:
 def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> Control | None:
     if found.control is None:
         return None
-    return control_of(pairs, found.control.pairs, CLOCK, max(rules.tolerance, found.control.tolerance))
+    tolerance = max(rules.tolerated(found.control.reference_us), found.control.tolerance)
+    return control_of(pairs, found.control.pairs, CLOCK, tolerance)
 
 
 def judged(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = LAST) -> Measurement:

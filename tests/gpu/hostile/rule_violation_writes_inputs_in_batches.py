@@ -33,17 +33,12 @@ def _in_a_batch():
 def _done(answer):
     if answer[0] != d.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"the driver says {answer[0].name}")
-    return answer[1] if len(answer) > 1 else None
-
-
-def _attribute(name, tensor):
-    return int(_done(d.cuPointerGetAttribute(getattr(d.CUpointer_attribute, name), tensor.data_ptr())))
+    return answer[1:] if len(answer) > 2 else answer[-1]
 
 
 def _writable(tensor):
     """The same memory at another address, where it may be written to."""
-    base = _attribute("CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR", tensor)
-    size = _attribute("CU_POINTER_ATTRIBUTE_MAPPING_SIZE", tensor)
+    base, size = _done(d.cuMemGetAddressRange(tensor.data_ptr()))
     handle = _done(d.cuMemRetainAllocationHandle(tensor.data_ptr()))
     address = _done(d.cuMemAddressReserve(size, 0, 0, 0))
     _done(d.cuMemMap(address, size, 0, handle, 0))
@@ -52,7 +47,7 @@ def _writable(tensor):
     access.location.id = 0
     access.flags = d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
     _done(d.cuMemSetAccess(address, size, [access], 1))
-    return int(address) + tensor.data_ptr() - base
+    return int(address) + tensor.data_ptr() - int(base)
 
 
 def vector_add(x, y, out, n):

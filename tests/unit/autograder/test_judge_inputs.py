@@ -77,7 +77,7 @@ def test_what_was_drawn_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("bit", range(8))
 @pytest.mark.parametrize("place", [0, GUARD_BYTES + 1, GUARD_BYTES + 4 * 5000 - 1, -1])
 def test_one_bit_anywhere_is_seen(inputs: Inputs, place: int, bit: int) -> None:
-    """The highest of a word too: its difference, 2^31, leaves least of a key's bits in the product."""
+    """Of the guard bands too."""
     pieces = written(inputs)
     pieces[1][place] ^= 1 << bit
     _, changed = inputs.taken_back(pieces)
@@ -115,30 +115,48 @@ def test_words_whose_sum_stays_the_same_are_seen() -> None:
     assert not torch.equal(print_of(image.view(torch.uint8), KEY), print_of(other.view(torch.uint8), KEY))
 
 
-def test_there_is_a_print_of_every_page_however_many_there_are() -> None:
-    image = torch.randint(256, (2051 * PAGE,), dtype=torch.uint8)
+@pytest.mark.parametrize("pages", [1, 16, 17, 2051])
+def test_there_is_a_print_of_every_page_however_many_there_are(pages: int) -> None:
+    image = torch.randint(256, (pages * PAGE,), dtype=torch.uint8)
     whole = print_of(image, KEY)
-    assert whole.shape == (2051,)
-    for page in (0, 1023, 1024, 2050):
+    assert whole.shape == (pages, 8)
+    for page in {0, pages // 2, pages - 1}:
         assert print_of(image[page * PAGE : (page + 1) * PAGE], KEY).equal(whole[page : page + 1])
 
 
-def test_a_print_is_the_sum_of_products_modulo_two_to_the_64() -> None:
-    """And not one that saturates, or goes by way of floats: the claim of one key in 2^33 is about this number."""
-    words = torch.randint(-(2**31), 2**31, (PAGE // 4,), dtype=torch.int64)
-    words[:4] = torch.tensor([-(2**31), 2**31 - 1, -1, 0])
-    image = words.to(torch.int32).view(torch.uint8)
-    expected = sum(k * w for k, w in zip(KEY.tolist(), words.tolist(), strict=True)) % 2**64
-    assert int(print_of(image, KEY)[0]) % 2**64 == expected
+@pytest.mark.parametrize("extreme", [-128, 127])
+def test_a_print_is_eight_sums_of_products_in_whole_numbers(extreme: int) -> None:
+    """And none that saturates, or goes by way of floats: the claim of one key in 2^64 is about these numbers."""
+    image = torch.full((2, PAGE), extreme, dtype=torch.int8)
+    image[1] = torch.randint(-128, 128, (PAGE,), dtype=torch.int8)
+    key = KEY.clone()
+    key[:, 0], key[:, 1] = -128, 127
+    expected = [
+        [sum(k * b for k, b in zip(column, page, strict=True)) for column in key.T.tolist()] for page in image.tolist()
+    ]
+    assert print_of(image.view(-1).view(torch.uint8), key).tolist() == expected
+
+
+def test_each_column_of_a_key_sees_by_itself() -> None:
+    """One byte, by any difference: a column that does not see it has a zero there, which one in 256 is."""
+    image = torch.zeros(PAGE, dtype=torch.uint8)
+    for place, difference in ((0, 1), (5, 255), (PAGE - 1, 128)):
+        other = image.clone()
+        other[place] = difference
+        seen = (print_of(image, KEY) != print_of(other, KEY))[0]
+        assert seen.equal(KEY[place] != 0)
 
 
 def test_every_batch_has_a_key_of_its_own() -> None:
     keys = [draw_key(HOST.where) for _ in range(2)]
-    assert keys[0].shape == (PAGE // 4,)
-    assert int((keys[0] == keys[1]).sum()) == 0
-    assert all(len(key.unique()) == len(key) for key in keys)
-    high = sum(int((key >> 32 != 0).sum()) for key in keys)
-    assert high > 8000, "all 64 bits are drawn"
+    assert keys[0].shape == (PAGE, 8)
+    assert keys[0].dtype == torch.int8
+    alike = int((keys[0] == keys[1]).sum())
+    assert alike < 2 * keys[0].numel() / 256, "as many as chance makes"
+    columns = [tuple(column) for key in keys for column in key.T.tolist()]
+    assert len(set(columns)) == 16
+    for column in columns:
+        assert len(set(column)) == 256, "all values are drawn"
 
 
 def test_images_that_are_kept_serve_any_number_of_calls() -> None:
