@@ -72,6 +72,7 @@ def clocked(lane: Lane) -> Iterator[Clock]:
         ("draw inputs", checking.Checker, "draw"),
         ("images of them", buffers, "image_of"),
         ("images of them", inputs, "image_of"),
+        ("images of them", inputs, "write_image"),
         ("prints", inputs, "print_of"),
         ("make a call's memory", buffers.Buffers, "make"),
         ("make a batch's memory", slabs.BatchMemory, "__init__"),

@@ -92,7 +92,9 @@ class SharedTensor:
         self.memory.seal(size=size, writing=writing)
 
     def snapshot(self) -> Snapshot:
-        """Copy all of it to private memory."""
+        """All of it in private memory: a copy, or the image itself where an input still is what the judge wrote."""
+        if self.image is not None and same_words(self.memory.view, self.image):
+            return Snapshot(self, self.image)
         return Snapshot(self, self.memory.view.clone())
 
     def close(self) -> None:
@@ -107,6 +109,11 @@ class Snapshot:
     source: SharedTensor
     memory: torch.Tensor
 
+    @property
+    def as_written(self) -> bool:
+        """Whether it is an input in which nothing was changed."""
+        return self.memory is self.source.image
+
     def values(self) -> torch.Tensor:
         """The tensor itself, contiguous: where its rows are not padded, in this memory."""
         spec = self.source.spec
@@ -116,6 +123,16 @@ class Snapshot:
         """Which elements still have the poison's bits, bool, contiguous."""
         spec = self.source.spec
         return (elements(typed(self.memory, spec), spec) == self.source.filling.poison).contiguous()
+
+    def touched(self) -> torch.Tensor:
+        """Whether anything around its elements was changed: bool, of shape ()."""
+        spec = self.source.spec
+        first = spec.offset // DTYPE_BYTES[spec.dtype]
+        last = first + _span(spec.shape, spec.stride)
+        if last - first > math.prod(spec.shape):
+            return self.overflow().any()
+        memory = typed(self.memory, spec)
+        return (torch.cat([memory[:first], memory[last:]]) != self.source.filling.guard).any()
 
     def overflow(self) -> torch.Tensor:
         """Guard elements that were changed before the tensor, after it, and between its rows: int64, of shape (3,)."""
@@ -132,7 +149,7 @@ class Snapshot:
 
     def rewritten(self) -> int:
         """How many elements of an input are not what the judge wrote."""
-        if self.source.image is not None and same_words(self.memory, self.source.image):
+        if self.as_written:
             return 0
         return int(elements(self._changed(0, None), self.source.spec).sum())
 
@@ -144,11 +161,15 @@ class Snapshot:
 
 
 def overflows(snapshots: Sequence[Snapshot]) -> list[tuple[int, int, int]]:
-    """What `Snapshot.overflow` counts in each: a device is asked once for all of them."""
-    if not snapshots:
-        return []
-    counts = torch.stack([snapshot.overflow() for snapshot in snapshots]).tolist()
-    return [(before, after, between) for before, after, between in counts]
+    """What `Snapshot.overflow` counts in each: a device is asked once whether there is anything to count."""
+    asked = [snapshot.touched() for snapshot in snapshots if not snapshot.as_written]
+    touched = iter(torch.stack(asked).tolist() if asked else ())
+    return [(0, 0, 0) if one.as_written or not next(touched) else _counted(one) for one in snapshots]
+
+
+def _counted(snapshot: Snapshot) -> tuple[int, int, int]:
+    before, after, between = snapshot.overflow().tolist()
+    return before, after, between
 
 
 def overflow_of(memory: torch.Tensor, spec: TensorSpec, filling: Filling) -> tuple[int, int, int]:
@@ -217,10 +238,15 @@ def layout_of(argument: Argument, assignment: Assignment, case: Case, page: int 
 def image_of(values: torch.Tensor, spec: TensorSpec, filling: Filling) -> torch.Tensor:
     """An input's whole memory as bytes: guards, padding and values."""
     image = torch.empty(spec.bytes, dtype=torch.uint8, device=values.device)
-    view = typed(image, spec)
+    write_image(image, values, spec, filling)
+    return image
+
+
+def write_image(memory: torch.Tensor, values: torch.Tensor, spec: TensorSpec, filling: Filling) -> None:
+    """The same, in memory that there is: uint8, `spec.bytes` of them."""
+    view = typed(memory, spec)
     _guard(view, spec, filling)
     elements(view, spec).copy_(bits(values))
-    return image
 
 
 def _guard(view: torch.Tensor, spec: TensorSpec, filling: Filling) -> None:

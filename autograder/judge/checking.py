@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import torch
 
@@ -26,6 +27,8 @@ from autograder.judge.problem import Problem, Tensors, Truth
 from autograder.judge.slabs import BatchMemory
 from autograder.protocol import TensorSpec
 
+Around = tuple[int, int, int]
+"""How many elements were changed before a tensor, after it and between its rows."""
 NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
 _WRITTEN = "The input `{}` was written to. Inputs are read only; write into the outputs."
 
@@ -156,7 +159,7 @@ class Checker:
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
             # Snapshots are the judge's own: while they are looked at, the device clears what is given back.
             self._buffers.release(tensors)
-            return self._taken(case, inputs, called, 2 * size)
+            return self._taken(case, inputs, called, 2 * size, self._around(called.snapshots))
         except NO_MEMORY as error:
             return self.no_memory(suspect or runner, 2 * size if suspect in {None, runner} else 0, error)
         finally:
@@ -288,9 +291,11 @@ class Checker:
         """What was drawn for one call, by argument."""
         return {argument.name: inputs[argument.name].item() for argument in self._assignment.scalars}
 
-    def _taken(self, case: Case, inputs: Tensors, called: Finished, lent_bytes: int) -> Taken | Checked:
+    def _taken(
+        self, case: Case, inputs: Tensors, called: Finished, lent_bytes: int, around: Sequence[Around]
+    ) -> Taken | Checked:
         """Guards and inputs first: a right output does not excuse them."""
-        if broken := self._broken_rules(called):
+        if broken := self._broken_rules(called, around):
             return dataclasses.replace(broken, finished=dataclasses.replace(called, snapshots=()))
         by_name = {snapshot.source.spec.name: snapshot for snapshot in called.snapshots}
         if not self._defences.private_inputs:
@@ -301,13 +306,14 @@ class Checker:
         return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
 
     def _taken_batch(self, case: Case, called: FinishedBatch, memory: BatchMemory) -> TakenBatch | Checked:
-        """The calls of a batch, one by one."""
+        """The calls of a batch, one by one; what lies around their outputs is looked at together."""
         calls, inputs = [], []
+        around = iter(self._around([snapshot for snapshots in called.snapshots for snapshot in snapshots]))
         for (own, changed), snapshots in zip(memory.taken_back(), called.snapshots, strict=True):
             one = Finished(snapshots, called.sealed_us / memory.calls, called.event_us / memory.calls, (), {}, ())
             if changed and (broken := self._broken_input(changed[0])):
                 return dataclasses.replace(broken, finished=one)
-            found = self._taken(case, own.tensors(), one, 0)
+            found = self._taken(case, own.tensors(), one, 0, list(islice(around, len(snapshots))))
             if isinstance(found, Checked):
                 return found
             calls.append(found)
@@ -328,10 +334,13 @@ class Checker:
             agree(got, expected[name], rules[name]) for name, got in outputs.items()
         )
 
-    def _broken_rules(self, called: Finished) -> Checked | None:
+    def _around(self, snapshots: Sequence[Snapshot]) -> list[Around]:
+        """What changed around each."""
+        return overflows(snapshots) if self._defences.guard_bands else [(0, 0, 0)] * len(snapshots)
+
+    def _broken_rules(self, called: Finished, around: Sequence[Around]) -> Checked | None:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
-        guarded = called.snapshots if self._defences.guard_bands else ()
-        for snapshot, changed in zip(guarded, overflows(guarded), strict=True):
+        for snapshot, changed in zip(called.snapshots, around, strict=True):
             if any(changed):
                 return _overflow(snapshot.source.spec.name, *changed)
         for snapshot in called.snapshots:

@@ -5,8 +5,8 @@ into the shared memory at once and not kept; what is kept is a print of theirs, 
 are copied back. A call then takes its inputs once and its outputs twice, and a batch holds a third more calls of a
 softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
 
-The print of 16 KiB is their product, byte by byte, with eight secret columns of bytes, Σ key_ij · byte_i in whole
-numbers. Where bytes differ, so do prints, but for one key in 2^64 at most: of any difference at i one value of key_ij
+The print of 16 KiB is their product, byte by byte, with sixteen secret columns of bytes, Σ key_ij · byte_i in whole
+numbers. Where bytes differ, so do prints, but for one key in 2^128 at most: of any difference at i one value of key_ij
 in 256 makes up for all others, in each column. (Multilinear hashing: Carter and Wegman, Universal classes of hash
 functions, Journal of Computer and System Sciences 18 (2), 1979.) Signed bytes are multiplied by matrix units, at the
 speed at which a GPU reads them. Every batch has a key of its own; nobody outside this process learns one, or a print.
@@ -29,6 +29,7 @@ from autograder.judge.buffers import (
     image_of,
     layout_of,
     overflow_of,
+    write_image,
 )
 from autograder.judge.compare import same_words
 from autograder.judge.problem import Tensors, dtype_of
@@ -38,8 +39,8 @@ Wanted = tuple[TensorSpec, Filling]
 """A tensor's layout in its own piece, and what stands around it."""
 Scalars = dict[str, int | float]
 
-_COLUMNS = 8
-"""Of a key: the fewest that matrix units take."""
+_COLUMNS = 16
+"""Of a key. Eight would do, and cuBLAS is a third slower with them."""
 _LEAST_ROWS = 17
 """Of what is multiplied: the fewest that cuBLAS takes."""
 
@@ -97,9 +98,9 @@ class Fresh(Inputs):
         made = self._draw()
         self._prints = []
         for (spec, filling), piece in zip(self.layout, pieces, strict=True):
-            image = image_of(made.pop(spec.name), spec, filling)
-            piece.copy_(image)
-            self._prints.append(print_of(image, self._key))
+            # Nobody else has it yet: it is revealed when the clock starts.
+            write_image(piece, made.pop(spec.name), spec, filling)
+            self._prints.append(print_of(piece, self._key))
         self._scalars, self.drawn = made, _numbers(made)
 
     def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
@@ -152,13 +153,13 @@ def wanted(arguments: Iterable[Argument], assignment: Assignment, case: Case, *,
 
 
 def draw_key(where: torch.device) -> torch.Tensor:
-    """A key from the system's random numbers: int8, (16384, 8), on the device `where`, as matrix units like it."""
+    """A key from the system's random numbers: int8, (16384, 16), on the device `where`, as matrix units like it."""
     secret = torch.frombuffer(bytearray(os.urandom(GUARD_BYTES * _COLUMNS)), dtype=torch.int8)
     return secret.view(_COLUMNS, GUARD_BYTES).to(where).T
 
 
 def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Prints of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 8)."""
+    """Prints of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 16)."""
     rows = image.view(torch.int8).view(-1, GUARD_BYTES)
     missing = max(0, _LEAST_ROWS - len(rows))
     enough = torch.nn.functional.pad(rows, (0, 0, 0, missing)) if missing else rows

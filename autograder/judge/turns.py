@@ -71,8 +71,11 @@ class Turns:
         self._pending.append(taken)
         return Checked(Verdict.passed, "Passed.", finished=taken.finished)
 
-    def reference(self) -> Checked:
+    def reference(self, *, cold: bool = True) -> Checked:
         """One call of the reference, and the comparison of the submission's call with the same inputs.
+
+        Args:
+            cold: it is timed.
 
         Raises:
             FailedError: the submission's output was wrong, or it had taken the memory.
@@ -80,7 +83,7 @@ class Turns:
         """
         answered = self._pending.pop(0) if self._pending else None
         inputs = answered.inputs if answered else self.inputs or self._checker.draw(self._case)
-        own = self._checker.take(self._theirs, self._case, inputs, suspect=self._ours or self._theirs)
+        own = self._checker.take(self._theirs, self._case, inputs, cold=cold, suspect=self._ours or self._theirs)
         if isinstance(own, Checked):
             raise self._failed(own)
         values = own.values()
@@ -92,13 +95,14 @@ class Turns:
         return Checked(Verdict.passed, "Passed.", finished=own.finished)
 
     def finish(self) -> None:
-        """Compare what the reference has not come to.
+        """Have the reference answer what it has not come to, and compare: the oracle takes six times as long.
 
         Raises:
-            FailedError: an output was wrong.
+            FailedError: an output was wrong, or the memory was taken.
+            HarnessError: the reference failed.
         """
         while self._pending:
-            self._settle(self._pending.pop(0), None)
+            self.reference(cold=False)
 
     def batch(self, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
         """A batch of the submission, every output compared with the reference's; `together` calls share a slab.

