@@ -379,7 +379,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Batch:
-    """K calls on K fresh inputs as one exchange, every output verified.
+    """K calls on K fresh inputs as one exchange, every output verified where it counts.
 
     Attributes:
         sealed_us: from the reveal of all inputs to the end of the K snapshots, by the judge's clock, less what such
@@ -410,6 +410,8 @@ class Bound:
         excess: by which part it lies above the event clock; the reached ε.
         epsilon: the largest excess at which the event clock ranks.
         bounded: the excess was reached. If not, the sealed number ranks or the measurement is to be repeated.
+        dropped: the submission's that were too long to bound anything, as others may have stopped them; they count for
+            nothing, and nobody looked at their outputs.
     """
 
     calls: int
@@ -420,6 +422,7 @@ class Bound:
     excess: float
     epsilon: float
     bounded: bool
+    dropped: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def clocked(lane: Lane) -> Iterator[Clock]:
         ("copy a batch's outputs beforehand", conversation.Conversation, "_copying"),
         ("exchange a call", conversation.Conversation, "call"),
         ("exchange a batch", conversation.Conversation, "batch"),
+        ("look at guards and inputs", checking.Checker, "_around"),
         ("look at guards and inputs", checking.Checker, "_broken_rules"),
         ("compare outputs", checking.Checker, "verify"),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -174,12 +174,14 @@ class Checker:
         together: int = 1,
         cold: bool = True,
         suspect: Conversation | None = None,
+        worth: Callable[[FinishedBatch], bool] | None = None,
     ) -> TakenBatch | Checked:
         """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them.
 
         Args:
             together: calls whose inputs lie in one slab, and their outputs in another.
             cold: it is timed.
+            worth: whether to look at it at all; where not, the calls of what comes back are none.
         """
         try:
             if cold:
@@ -194,6 +196,8 @@ class Checker:
             called = runner.batch(memory, self._scalars(case, strides), cold=cold)
             if isinstance(called, Failure):
                 return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+            if worth and not worth(called):
+                return TakenBatch((), (), called.sealed_us, called.copy_us, called.event_us)
             return self._taken_batch(case, called, memory)
         except NO_MEMORY as error:
             # Nothing was lent yet, or it was let go of: who has it still has kept it.

@@ -107,7 +107,8 @@ class Measuring:
             floor_us=floor_us(self._checker.assignment, timed.case, lane) if self._defences.floor else 0.0,
         )
         if timed.batches and timed.prepared:
-            found = dataclasses.replace(found, bound=self._bound(found, timed, timed.prepared, quiet))
+            made = self._bound(found, timed, timed.prepared, quiet)
+            found = dataclasses.replace(found, bound=dataclasses.replace(made, dropped=timed.dropped))
         self.exclusive_s += time.monotonic() - start
         found = clocks.standing(found, asked, self._rules)
         disturbed = timed.prepared is not None and not timed.prepared.quiet

@@ -66,6 +66,9 @@ class Rules:
         most_batches: the first is enough if it shows the bound with something to spare. A shared host stops batches for
             milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
             (docs/measurement.md, readings 5 and 4).
+        most_dropped: of the first so many, those above the limit are not looked at and do not count: comparing its
+            outputs is most of what a batch takes. The rest, as many as `reference_batches`, are looked at, as the
+            shortest of them may rank (docs/decisions/0036).
         spare, spare_brief: so much, the second where a call of the reference takes less than `brief_us`: the time that
             will count is known when the reference has been timed alone, and may be that much shorter than the event
             clock's. After the second batch of longer calls half of it, and so on: where several lie just within the
@@ -106,6 +109,7 @@ class Rules:
     most_slabs: int = 56
     together_us: float = 1000.0
     most_batches: int = 6
+    most_dropped: int = 3
     reference_batches: int = 3
     spare: float = 0.004
     spare_brief: float = 0.016

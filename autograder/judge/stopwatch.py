@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from autograder.assignment import Case
 from autograder.contract import Batch, Pair
@@ -27,6 +28,7 @@ class Timed:
     Attributes:
         last: its last call, which passed or ended the measuring.
         stages: pairs by stage of sampling.
+        dropped: batches that were too long to bound anything, and not looked at.
         prepared: what the batches were taken with.
         inputs, expected: what the reference was called with last, and what it made of it.
     """
@@ -36,6 +38,7 @@ class Timed:
     pairs: tuple[Pair, ...] = ()
     stages: tuple[int, ...] = ()
     batches: tuple[Batch, ...] = ()
+    dropped: tuple[Batch, ...] = ()
     prepared: Prepared | None = None
     inputs: Tensors | None = None
     expected: Tensors | None = None
@@ -93,8 +96,8 @@ class Stopwatch:
             return Timed(case, last, taken)
         turns.finish()
         fitting = prepared and prepared.fitting(call_us(taken, self._device.clock), self._rules)
-        batches = self._batches(turns, taken, fitting) if fitting else ()
-        return Timed(case, last, taken, tuple(stages), batches, fitting, turns.inputs, turns.expected)
+        batches, dropped = self._batches(turns, taken, fitting) if fitting else ((), ())
+        return Timed(case, last, taken, tuple(stages), batches, dropped, fitting, turns.inputs, turns.expected)
 
     def _first_stage(self, turns: Turns, pairs: int, prepared: Prepared | None) -> tuple[Checked, tuple[Pair, ...]]:
         """What the lane asks for; and the rest for brief calls, but of a submission that is far slower."""
@@ -111,17 +114,30 @@ class Stopwatch:
         """Whether the submission is so much slower that no more pairs are worth its time."""
         return far_slower(pairs, self._device.clock, self._rules.far)
 
-    def _batches(self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared) -> tuple[Batch, ...]:
-        """One batch, and more as long as the bound is not reached with something to spare: none can make it looser."""
-        event_us = call_us(pairs, self._device.clock)
+    def _batches(
+        self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared
+    ) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
+        """One batch, and more as long as the bound is not reached with something to spare: none can make it looser.
+
+        Returns:
+            Those that count; and of the first ones those that do not even reach the limit. They say nothing, and are
+            not looked at, which is most of what a batch takes. The last ones are, whatever they show: the shortest of
+            them is the bound.
+        """
+        event_us, rules = call_us(pairs, self._device.clock), self._rules
+        most_us = event_us * (1 + prepared.limit)
         taken: list[Batch] = []
-        while len(taken) < self._rules.most_batches:
-            taken.append(turns.batch(prepared.calls, prepared.together, len(taken), prepared.copy_us))
-            spare = self._rules.to_spare(prepared.reference_us, len(taken))
-            if prepared.bound_us(taken) <= event_us * (1 + prepared.limit - spare):
+        dropped: list[Batch] = []
+        for number in range(rules.most_batches):
+            counts = number >= min(rules.most_dropped, rules.most_batches - 1)
+            worth = None if counts else partial(_within, prepared, most_us)
+            batch = turns.batch(prepared.calls, prepared.together, number, prepared.copy_us, worth)
+            (taken if worth is None or worth(batch) else dropped).append(batch)
+            spare = rules.to_spare(prepared.reference_us, number + 1)
+            if taken and prepared.bound_us(taken) <= event_us * (1 + prepared.limit - spare):
                 break
         turns.on_all_cores()
-        return tuple(taken)
+        return tuple(taken), tuple(dropped)
 
     def _apart(self, case: Case, pairs: int) -> Timed:
         """Each call on inputs of its own."""
@@ -135,3 +151,8 @@ class Stopwatch:
         if checked.finished is None or (self._reference.right and not checked.passed):
             raise HarnessError(f"the reference {self._reference.name} failed in case {case.name}: {checked.message}")
         return checked
+
+
+def _within(prepared: Prepared, most_us: float, batch: Batch) -> bool:
+    """Whether the batch shows that a call takes no longer."""
+    return prepared.bound_us([batch]) <= most_us

@@ -7,7 +7,7 @@ is held against the oracle in its first call of a case, and whenever the two do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from autograder.assignment import Case
@@ -15,7 +15,7 @@ from autograder.contract import Batch, Verdict
 from autograder.errors import HarnessError
 from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.checking import Checked, Checker, Taken, TakenBatch
-from autograder.judge.conversation import Conversation
+from autograder.judge.conversation import Conversation, FinishedBatch
 from autograder.judge.devices import Device
 from autograder.judge.inputs import Fresh, Kept, draw_key, kept
 from autograder.judge.problem import Tensors
@@ -104,13 +104,16 @@ class Turns:
         while self._pending:
             self.reference(cold=False)
 
-    def batch(self, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
+    def batch(
+        self, calls: int, together: int, turn: int, most_copy_us: float, worth: Callable[[Batch], bool] | None = None
+    ) -> Batch:
         """A batch of the submission, every output compared with the reference's; `together` calls share a slab.
 
         Args:
             turn: for further ones its runner is kept on one core after the other: a neighbour may make one of them slow
                 for seconds, and a process stays where it is.
             most_copy_us: no more is taken off for its outputs' copies by themselves, or whoever slows those gains.
+            worth: whether the outputs are looked at: those of a batch that will not count need not.
 
         Raises:
             FailedError: the submission failed.
@@ -121,11 +124,14 @@ class Turns:
         draw, key = partial(self._checker.draw, self._case), draw_key(self._device.where)
         inputs = [Fresh(self._checker.assignment, self._case, draw, key) for _ in range(calls)]
         self._ours.move(turn)
-        ours = self._checker.batch(self._ours, self._case, inputs, together=together)
+        ours = self._checker.batch(
+            self._ours, self._case, inputs, together=together,
+            worth=worth and (lambda finished: worth(_batch(finished, most_copy_us))),
+        )  # fmt: skip
         if isinstance(ours, Checked):
             raise FailedError(ours)
         part = part_of(calls, together)
-        for first in range(0, calls, part):
+        for first in range(0, len(ours.calls), part):
             some = slice(first, first + part)
             self._agreed(ours.calls[some], ours.inputs[some], together)
         return _batch(ours, most_copy_us)
@@ -191,7 +197,7 @@ class Turns:
         return HarnessError(f"the reference failed in case {self._case.name}: {checked.message}")
 
 
-def _batch(taken: TakenBatch, most_copy_us: float) -> Batch:
+def _batch(taken: TakenBatch | FinishedBatch, most_copy_us: float) -> Batch:
     """A batch's times, the sealed one without what copying the outputs takes, as far as it is known what that is."""
     copy_us = min(taken.copy_us, most_copy_us)
     return Batch(taken.sealed_us - copy_us, taken.event_us, copy_us)

@@ -58,8 +58,8 @@ NEVER = always(-2.0, -2.0)
 
 LENIENT = Rules(
     limits=always(50.0, 0.07), tolerance=50.0, tolerance_brief=50.0, widest=1e9, batch_us=1.0, most_calls=3,
-    most_batches=2, reference_batches=2, control_pairs=2, long_control_pairs=2, null_exchanges=2, most_null_us=math.inf,
-    brief=(),
+    most_batches=2, most_dropped=0, reference_batches=2, control_pairs=2, long_control_pairs=2, null_exchanges=2,
+    most_null_us=math.inf, brief=(),
 )  # fmt: skip
 
 
@@ -668,9 +668,9 @@ def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
     batch = Turns.batch
     during: list[bool] = []
 
-    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
+    def watched(self: Turns, *given: Any) -> Batch:
         during.append(quiet[-1:] == [True])
-        return batch(self, calls, together, turn, most_copy_us)
+        return batch(self, *given)
 
     monkeypatch.setattr(bench.sandbox, "quiet", noted)
     monkeypatch.setattr(Turns, "batch", watched)
@@ -687,9 +687,9 @@ def test_what_is_taken_off_for_copies_is_capped_by_the_nulls(
     batch = Turns.batch
     caps: list[float] = []
 
-    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
+    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float, *more: Any) -> Batch:
         caps.append(most_copy_us)
-        return batch(self, calls, together, turn, most_copy_us)
+        return batch(self, calls, together, turn, most_copy_us, *more)
 
     monkeypatch.setattr(Turns, "batch", watched)
     assert measure(bench, defences=dataclasses.replace(ALL_ON, copies=capped)).verdict is Verdict.passed
@@ -702,9 +702,14 @@ class BatchesOnly:
 
     def __init__(self, *call_us: float) -> None:
         self._left = list(call_us)
+        self.looked_at: list[bool] = []
 
-    def batch(self, calls: int, *_: float) -> Batch:
-        return Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
+    def batch(
+        self, calls: int, _together: int, _turn: int, _most_copy_us: float, worth: Callable[[Batch], bool] | None
+    ) -> Batch:
+        made = Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
+        self.looked_at.append(worth is None or worth(made))
+        return made
 
     def on_all_cores(self) -> None:
         """They are nowhere."""
@@ -744,18 +749,88 @@ def test_brief_calls_leave_more_to_spare(batches: list[float], expected: int) ->
     assert batches_taken(batches, 133.0) == expected
 
 
+@pytest.mark.parametrize(
+    ("batches", "counted", "looked_at"),
+    [
+        ((104.0,), 1, [True]),
+        ((108.0, 104.0), 1, [False, True]),
+        ((140.0, 107.5, 108.0, 104.0), 1, [False, False, False, True]),
+        ((140.0, 107.5, 108.0, 109.0, 104.0), 2, [False, False, False, True, True]),
+        # Within the limit, with too little to spare for a first one.
+        ((106.85, 104.0), 2, [True, True]),
+        ((120.0, 120.0, 120.0, 110.0, 109.0, 108.0), 3, [False, False, False, True, True, True]),
+    ],
+)
+def test_the_first_batches_that_are_too_long_are_not_looked_at_and_do_not_count(
+    batches: list[float], counted: int, looked_at: list[bool]
+) -> None:
+    """Comparing its outputs is most of what a batch takes; nothing that counts is left unlooked at."""
+    only = BatchesOnly(*batches)
+    taken, dropped = all_batches(only, 200.0)
+    assert only.looked_at == looked_at
+    assert [batch.sealed_us / 10 for batch in taken] == list(batches[-counted:])
+    assert [batch.sealed_us / 10 for batch in dropped] == list(batches[:-counted])
+
+
+def test_one_batch_is_looked_at_however_few_there_are() -> None:
+    rules = dataclasses.replace(Rules(), most_batches=2)
+    taken, dropped = all_batches(BatchesOnly(108.0, 109.0), 200.0, rules)
+    assert (len(taken), len(dropped)) == (1, 1)
+
+
 def batches_taken(batches: list[float], reference_us: float) -> int:
     """How many batches of a submission are taken whose calls show so much there, and 100 by the event clock."""
-    rules = Rules()
+    taken, dropped = all_batches(BatchesOnly(*batches), reference_us)
+    return len(taken) + len(dropped)
+
+
+def all_batches(
+    batches: BatchesOnly, reference_us: float, rules: Rules | None = None
+) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
+    """Those that count and those that do not, of a submission whose calls take 100 by the event clock."""
     watch = Stopwatch(
         cast("Checker", None), cast("Conversation", None), cast("Conversation", None),
-        reference=Reference("staff", "", right=True), device=EventHost(), rules=rules,
+        reference=Reference("staff", "", right=True), device=EventHost(), rules=rules or Rules(),
     )  # fmt: skip
     prepared = Prepared(
         calls=10, together=1, null_us=(0.0,), copy_us=0.0, alone=(), limit=0.07, reference_us=reference_us
     )
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
-    return len(watch._batches(cast("Turns", BatchesOnly(*batches)), pairs, prepared))
+    return watch._batches(cast("Turns", batches), pairs, prepared)
+
+
+WRONG_IN = """
+frame = sys._getframe()
+while frame is not None and frame.f_code.co_name != "_revealed":
+    frame = frame.f_back
+if frame is not None:
+    batches.setdefault(frame.f_locals["arm"].nonce, len(batches))
+    if batches[frame.f_locals["arm"].nonce] == {}:
+        out[0, 0] += 1
+"""
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(
+    ("dropped", "wrong_in", "found"),
+    [
+        (0, 0, ""), (1, 0, "2 counted, 1 dropped"), (1, 1, ""), (2, 1, "1 counted, 2 dropped"), (2, 2, ""), (9, 2, ""),
+    ],
+)  # fmt: skip
+def test_what_was_dropped_counts_for_nothing_and_what_counts_was_looked_at(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, dropped: int, wrong_in: int, found: str
+) -> None:
+    """Wrong in one of three batches, all of which are too long to bound anything."""
+    never = dataclasses.replace(LENIENT, limits=NEVER, most_batches=3, most_dropped=dropped)
+    monkeypatch.setattr(EventHost, "rules", never)
+    result = measure(bench, kernel(before=LONG, after=WRONG_IN.format(wrong_in), top="batches = {}\n"))
+    if not found:
+        assert result.verdict is Verdict.wrong_answer, result.explanation
+        return
+    assert result.verdict is Verdict.passed, result.explanation
+    (one,) = result.measurements
+    assert one.bound
+    assert f"{len(one.bound.batches)} counted, {len(one.bound.dropped)} dropped" == found
 
 
 SLOW = kernel("time.sleep(0.3)")
@@ -859,9 +934,9 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     taken: list[weakref.ref[TakenBatch | Checked]] = []
     left: list[int] = []
 
-    def watched(self: Turns, calls: int, together: int, turn: int, most_copy_us: float) -> Batch:
+    def watched(self: Turns, *given: Any) -> Batch:
         left.append(sum(one() is not None for one in taken))
-        return batch(self, calls, together, turn, most_copy_us)
+        return batch(self, *given)
 
     def kept(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
         found = exchange(self, *given, **more)
