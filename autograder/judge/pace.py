@@ -7,12 +7,16 @@ tells nobody. So the judge times a piece of work of its own before every call th
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
 
+logger = logging.getLogger(__name__)
+
 WITHIN = 1.04
-"""Of the shortest probe so far: between what a quiet device shows and what clearing does to it."""
+"""Of the shortest probe so far: between what a quiet device shows and what clearing does to it. What one probe shows and
+the next does not is luck: of thousands the luckiest would be what all later ones are waited for to reach."""
 
 PATIENCE_S = 0.5
 """A device's whole memory is cleared in less; what lasts longer is the pace that the device has now."""
@@ -20,6 +24,9 @@ PATIENCE_S = 0.5
 IN_ALL_S = 20.0
 """For one submission. Work that is queued after every call is waited for as often as there are calls: without an end to
 it the node's attempt would run out of time, which is the node's fault and not the submission's."""
+
+LONG_S = 0.1
+"""A wait that is told of in the log."""
 
 FIRST_PROBES = 40
 """A device that was idle takes some milliseconds to its full clock."""
@@ -37,6 +44,7 @@ class Pace:
         self._probe = probe
         self._now = now
         self._best = math.inf
+        self._last = math.inf
         self._left_s = IN_ALL_S
 
     def begin(self) -> None:
@@ -51,17 +59,26 @@ class Pace:
         is lost but time to measure in where the patience is used up.
         """
         if math.isinf(self._best):
-            self._best = min(self._probe() for _ in range(FIRST_PROBES))
-        began, shortest = self._now(), math.inf
+            for _ in range(FIRST_PROBES):
+                self._learn(self._probe())
+        began, wanted, shortest = self._now(), WITHIN * self._best, math.inf
         patience_s = min(PATIENCE_S, self._left_s)
         try:
-            while (took := self._probe()) > WITHIN * self._best:
+            while (took := self._probe()) > wanted:
                 shortest = min(shortest, took)
                 if self._now() - began > patience_s:
                     # Of a patience that is used up one probe is left, which says nothing of the pace.
                     self._best = shortest if patience_s == PATIENCE_S else self._best
                     return False
         finally:
-            self._left_s = max(0.0, self._left_s - (self._now() - began))
-        self._best = min(self._best, took)
+            waited_s = self._now() - began
+            self._left_s = max(0.0, self._left_s - waited_s)
+            if waited_s > LONG_S:
+                logger.info("waited %.2f s for a quiet device: %.1f µs, %.1f wanted", waited_s, took, wanted)
+        self._learn(took)
         return True
+
+    def _learn(self, took: float) -> None:
+        """What two quiet probes in a row have shown is the device's own pace."""
+        self._best = min(self._best, max(took, self._last))
+        self._last = took

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from autograder.judge.pace import FIRST_PROBES, IN_ALL_S, PATIENCE_S, Pace
 
 QUIET_US, CLEARING_US = 65.0, 72.0
@@ -64,8 +66,9 @@ def test_what_does_not_end_is_the_new_pace_and_is_waited_for_once() -> None:
 
 def test_a_device_that_was_slow_at_first_is_known_by_its_best() -> None:
     """One that began to measure beside a neighbour does not take the neighbour's pace for its own for ever."""
-    device = Device(lasting((FIRST_PROBES + 1, CLEARING_US), (1, QUIET_US), (100, CLEARING_US), (1, QUIET_US)))
+    device = Device(lasting((FIRST_PROBES + 1, CLEARING_US), (2, QUIET_US), (100, CLEARING_US), (1, QUIET_US)))
     pace = Pace(device.probe, device.now)
+    assert pace.wait()
     assert pace.wait()
     assert pace.wait()
     before = device.probes
@@ -78,6 +81,33 @@ def test_a_probe_that_jitters_is_no_disturbance() -> None:
     assert pace.wait()
     assert pace.wait()
     assert device.probes == FIRST_PROBES + 2
+
+
+def test_one_lucky_probe_is_not_what_all_others_are_waited_for_to_reach() -> None:
+    """Of a dozen thousand probes one is; each later wait would have lasted as long as the patience does."""
+    device, pace = made((1, 0.9 * QUIET_US), (1, QUIET_US), (1, 0.9 * QUIET_US), (1, QUIET_US))
+    for _ in range(5):
+        assert pace.wait()
+    assert device.probes == FIRST_PROBES + 5
+
+
+def test_a_pace_that_two_probes_in_a_row_have_shown_is_the_devices() -> None:
+    device, pace = made((2, 0.9 * QUIET_US), (7, QUIET_US), (1, 0.9 * QUIET_US))
+    assert pace.wait()
+    assert pace.wait()
+    assert pace.wait()
+    assert device.probes == FIRST_PROBES + 10
+
+
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [([(10, CLEARING_US), (1, QUIET_US)], 0), ([(2000, CLEARING_US), (1, QUIET_US)], 1), ([(1, CLEARING_US)], 1)],
+)  # fmt: skip
+def test_a_long_wait_is_told_of(caplog: pytest.LogCaptureFixture, runs: list[tuple[int, float]], told: int) -> None:
+    _, pace = made(*runs)
+    with caplog.at_level("INFO", "autograder.judge.pace"):
+        pace.wait()
+    assert len(caplog.records) == told
 
 
 def disturbed(calls: int) -> tuple[Device, Pace]:
