@@ -382,12 +382,17 @@ def measured(database: Path) -> list[Json]:
     ]
 
 
+def _batches(bound: Json | None) -> int:
+    """How many were taken, those that did not count among them."""
+    return len(bound["batches"]) + len(bound.get("dropped", ())) if bound else 0
+
+
 def _figures(result: Json) -> Json:
     """Seconds that nobody else could use the GPU, and how each ranked case was timed."""
     cases = [
         {
             "case": one["case"], "clock": one["clock"], "ratio": round(one["ratio"], 4),
-            "batches": len(one["bound"]["batches"]) if one["bound"] else 0, "remeasure": one["remeasure"],
+            "batches": _batches(one["bound"]), "remeasure": one["remeasure"],
         }
         for one in result["measurements"]
     ]  # fmt: skip

@@ -177,7 +177,7 @@ def _bound_table(cases: dict[str, list[Measurement]]) -> list[str]:
             f"| {name} | {bounds[0].calls} | {null_us:.0f} | {100 * min(excess):.2f}, "
             f"{100 * statistics.median(excess):.2f}, {100 * max(excess):.2f} % | "
             f"{100 * max(one.epsilon for one in bounds):.1f} % | "
-            f"{statistics.mean(len(one.batches) for one in bounds):.1f} | "
+            f"{statistics.mean(len(one.dropped) + len(one.batches) for one in bounds):.1f} | "
             f"{100 * statistics.median(drifts):.2f}, {100 * max(drifts):.2f} % | "
             f"{', '.join(f'{clock} {sum(one.clock == clock for one in found)}' for clock in clocks)} | "
             f"{sum(DISAGREE in {one.held, one.remeasure} for one in found)} | "
@@ -252,7 +252,7 @@ def _spared(found: list[tuple[Measurement, Bound]], spare: float) -> str:
 
 def _bounds(bound: Bound) -> Iterator[float]:
     """What is known of a call after each batch: never more than before."""
-    taken = bound.batches
+    taken = (*bound.dropped, *bound.batches)
     return (sealed_call_us(taken[:number], bound.null_us, bound.calls) for number in range(1, len(taken) + 1))
 
 

@@ -15,8 +15,10 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 WITHIN = 1.04
-"""Of the shortest probe so far: between what a quiet device shows and what clearing does to it. What one probe shows and
-the next does not is luck: of thousands the luckiest would be what all later ones are waited for to reach."""
+"""Of the shortest pace so far that two quiet probes in a row have shown: between what a quiet device shows and what
+clearing does to it. What one probe shows and the next does not is luck, and of thousands the luckiest would be what all
+later ones are waited for to reach.
+"""
 
 PATIENCE_S = 0.5
 """A device's whole memory is cleared in less; what lasts longer is the pace that the device has now."""
