@@ -77,7 +77,7 @@ class Rules:
             submission's.
         control_pairs, long_control_pairs: of the A/A block, the second where a call of the reference takes `long_us`
             or more. Eight say there what twelve do: in 1 812 recorded blocks the drift differs by 0.3 % at most, and by
-            0.8 % below `brief_us`, where more is tolerated (docs/decisions/0035).
+            0.8 % below `brief_us`, where more is tolerated (docs/decisions/0035 and 0036).
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
         most_null_us: what the shortest of a quiet node takes at most. 0.26 to 1 ms were seen, the longest of a
