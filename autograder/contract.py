@@ -410,8 +410,8 @@ class Bound:
         excess: by which part it lies above the event clock; the reached ε.
         epsilon: the largest excess at which the event clock ranks.
         bounded: the excess was reached. If not, the sealed number ranks or the measurement is to be repeated.
-        dropped: the submission's that were too long to bound anything, as others may have stopped them; they count for
-            nothing, and nobody looked at their outputs.
+        dropped: the submission's first ones that lay above the most that is ever allowed, as others may have stopped
+            them; they count for nothing, and nobody looked at their outputs.
     """
 
     calls: int

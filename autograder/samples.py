@@ -89,7 +89,7 @@ def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     if measurement.clock == BOUND and measurement.bound is not None:
         taken = [(measurement.bound.sealed_us, reference) for _, reference in taken]
     if measurement.clock == BATCHES and measurement.bound is not None:
-        reference_us = sealed_call_us(measurement.bound, measurement.bound.reference_batches)
+        reference_us = sealed_call_us(measurement.bound, _as_many(measurement.bound))
         return [(measurement.bound.sealed_us, reference_us) for _ in taken]
     if measurement.control is not None and slowed(measurement):
         taken = [(ours, measurement.control.reference_us) for ours, _ in taken]
@@ -161,8 +161,16 @@ def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False)
     """One attempt's ratios, or its times alone, with what they follow from."""
     if item.clock != BATCHES or item.bound is None or not item.bound.batches:
         return AttemptSamples(values)
-    theirs = [] if alone else _calls_us(item.bound, item.bound.reference_batches)
+    theirs = [] if alone else _calls_us(item.bound, _as_many(item.bound))
     return ShortestBatches(values, _calls_us(item.bound, item.bound.batches), theirs)
+
+
+def _as_many(bound: Bound) -> tuple[Batch, ...]:
+    """Of the reference's batches, without as many first ones as were dropped of the submission's.
+
+    The shortest of each side ranks, and that of more is shorter. The last of both sides were taken on the same cores.
+    """
+    return bound.reference_batches[len(bound.dropped) :]
 
 
 def counted(measurement: Measurement, pool: PooledCase) -> Measurement:

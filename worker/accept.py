@@ -285,7 +285,7 @@ class _Accept:
             "of_the_floor": one.floor_us / one.time_us if one.floor_us else None,
             "held": one.held,
             "remeasure": one.remeasure,
-            "bound": bound and _without(codec.to_json(bound), "batches", "reference_batches"),
+            "bound": bound and _without(codec.to_json(bound), "batches", "reference_batches", "dropped"),
             "control": control and _without(codec.to_json(control), "pairs"),
         }
 

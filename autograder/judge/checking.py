@@ -85,6 +85,7 @@ class TakenBatch:
     """A batch that came back, call by call; the times are those of all calls together, and of all copies.
 
     Attributes:
+        calls: none where nobody looked at them.
         inputs: by call, to call the other side with.
     """
 

@@ -8,8 +8,8 @@ softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
 The print of 16 KiB is their product, byte by byte, with sixteen secret columns of bytes, Σ key_ij · byte_i in whole
 numbers. Where bytes differ, so do prints, but for one key in 2^128 at most: of any difference at i one value of key_ij
 in 256 makes up for all others, in each column. (Multilinear hashing: Carter and Wegman, Universal classes of hash
-functions, Journal of Computer and System Sciences 18 (2), 1979.) Signed bytes are multiplied by matrix units, at the
-speed at which a GPU reads them. Every batch has a key of its own; nobody outside this process learns one, or a print.
+functions, Journal of Computer and System Sciences 18 (2), 1979.) Signed bytes are multiplied by matrix units, nearly
+as fast as a GPU reads them. Every batch has a key of its own; nobody outside this process learns one, or a print.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ Scalars = dict[str, int | float]
 _COLUMNS = 16
 """Of a key. Eight would do, and cuBLAS is a third slower with them."""
 _LEAST_ROWS = 17
-"""Of what is multiplied: the fewest that cuBLAS takes."""
+"""Of what is multiplied: the fewest that torch takes."""
+_AT_ONCE = 2**16
+"""So many prints: a gibibyte, whatever a product of more bytes than 2^31 may be like."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,11 @@ def draw_key(where: torch.device) -> torch.Tensor:
 def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Prints of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 16)."""
     rows = image.view(torch.int8).view(-1, GUARD_BYTES)
+    return torch.cat([_products(some, key) for some in torch.split(rows, _AT_ONCE)])
+
+
+def _products(rows: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Of every row with every column of the key."""
     missing = max(0, _LEAST_ROWS - len(rows))
     enough = torch.nn.functional.pad(rows, (0, 0, 0, missing)) if missing else rows
     # A sum is 2^28 at most, so exact in int32 in whatever order it is added up. torch has no other product of integers

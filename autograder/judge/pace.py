@@ -63,14 +63,18 @@ class Pace:
         if math.isinf(self._best):
             for _ in range(FIRST_PROBES):
                 self._learn(self._probe())
-        began, wanted, shortest = self._now(), WITHIN * self._best, math.inf
+        wanted, began = WITHIN * self._best, self._now()
+        took, pace = math.inf, math.inf
         patience_s = min(PATIENCE_S, self._left_s)
         try:
-            while (took := self._probe()) > wanted:
-                shortest = min(shortest, took)
+            while True:
+                before, took = took, self._probe()
+                if took <= wanted:
+                    break
+                pace = min(pace, max(before, took))
                 if self._now() - began > patience_s:
                     # Of a patience that is used up one probe is left, which says nothing of the pace.
-                    self._best = shortest if patience_s == PATIENCE_S else self._best
+                    self._best = pace if patience_s == PATIENCE_S and pace < math.inf else self._best
                     return False
         finally:
             waited_s = self._now() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from autograder.contract import Batch, Control, Pair
@@ -31,17 +32,18 @@ class Quiet:
             spread: the node's noise; where it is larger than the lane's tolerance, it is what is allowed.
         """
         call = self._turns(timed).reference
-        call_us = timed.prepared.reference_us if timed.prepared else 0.0
+        call_us = timed.prepared.reference_us if timed.prepared else math.inf
         _, pairs = timed_pairs(call, call, self._rules.controls(call_us))
         return control_of(timed.pairs, pairs, self._device.clock, max(self._rules.tolerated(call_us), spread))
 
     def batches(self, timed: Timed, prepared: Prepared) -> tuple[Batch, ...]:
         """What the node can show at all, when the submission is gone.
 
-        No fewer than the submission's: the shortest of each side may be what ranks, and that of more is shorter. Nor
-        fewer than before it was loaded: a single one that was stopped would make any claim seem likely.
+        No fewer than the submission's, those that were dropped among them: what the shortest of fewer shows is longer,
+        and would allow more. Nor fewer than before it was loaded: a single one that was stopped would make any claim
+        seem likely.
         """
-        times = max(len(timed.batches), self._rules.reference_batches)
+        times = max(len(timed.batches) + len(timed.dropped), self._rules.reference_batches)
         return self._turns(timed).reference_batches(
             prepared.calls, prepared.together, times, moved=True, most_copy_us=prepared.copy_us
         )

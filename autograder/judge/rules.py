@@ -66,9 +66,9 @@ class Rules:
         most_batches: the first is enough if it shows the bound with something to spare. A shared host stops batches for
             milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
             (docs/measurement.md, readings 5 and 4).
-        most_dropped: of the first so many, those above the limit are not looked at and do not count: comparing its
-            outputs is most of what a batch takes. The rest, as many as `reference_batches`, are looked at, as the
-            shortest of them may rank (docs/decisions/0036).
+        most_dropped: of the first so many, those above the most that a limit allows are not looked at and do not count:
+            comparing its outputs is most of what a batch takes. The others are looked at, as the shortest of them may
+            rank (docs/decisions/0036).
         spare, spare_brief: so much, the second where a call of the reference takes less than `brief_us`: the time that
             will count is known when the reference has been timed alone, and may be that much shorter than the event
             clock's. After the second batch of longer calls half of it, and so on: where several lie just within the
@@ -143,7 +143,10 @@ class Rules:
         return self.control_pairs if call_us < self.long_us else self.long_control_pairs
 
     def to_spare(self, call_us: float, taken: int) -> float:
-        """How much of the limit `taken` batches have to leave, where a call of the reference takes so long."""
+        """How much of the limit has to be left when `taken` batches were, where a call of the reference takes so long.
+
+        Those that were dropped are among them: it is for how often a batch may be tried.
+        """
         if call_us < self.brief_us:
             return self.spare_brief
         return self.spare * 2.0 ** min(0, 2 - taken)

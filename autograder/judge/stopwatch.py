@@ -120,19 +120,19 @@ class Stopwatch:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser.
 
         Returns:
-            Those that count; and of the first ones those that do not even reach the limit. They say nothing, and are
-            not looked at, which is most of what a batch takes. The last ones are, whatever they show: the shortest of
-            them is the bound.
+            Those that count; and of the first ones those above the most that is ever allowed. They bound nothing,
+            whatever the reference shows afterwards, and are not looked at, which is most of what a batch takes. The
+            last ones are, whatever they show: the shortest of those that count is the bound.
         """
         event_us, rules = call_us(pairs, self._device.clock), self._rules
-        most_us = event_us * (1 + prepared.limit)
+        most_us = event_us * (1 + max(prepared.limit, rules.most(prepared.reference_us)))
         taken: list[Batch] = []
         dropped: list[Batch] = []
         for number in range(rules.most_batches):
             counts = number >= min(rules.most_dropped, rules.most_batches - 1)
             worth = None if counts else partial(_within, prepared, most_us)
-            batch = turns.batch(prepared.calls, prepared.together, number, prepared.copy_us, worth)
-            (taken if worth is None or worth(batch) else dropped).append(batch)
+            batch, looked_at = turns.batch(prepared.calls, prepared.together, number, prepared.copy_us, worth)
+            (taken if looked_at else dropped).append(batch)
             spare = rules.to_spare(prepared.reference_us, number + 1)
             if taken and prepared.bound_us(taken) <= event_us * (1 + prepared.limit - spare):
                 break

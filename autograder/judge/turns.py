@@ -106,14 +106,15 @@ class Turns:
 
     def batch(
         self, calls: int, together: int, turn: int, most_copy_us: float, worth: Callable[[Batch], bool] | None = None
-    ) -> Batch:
-        """A batch of the submission, every output compared with the reference's; `together` calls share a slab.
+    ) -> tuple[Batch, bool]:
+        """A batch of the submission, and whether its outputs were compared with the reference's: or it must not count.
 
         Args:
+            together: so many calls share a slab.
             turn: for further ones its runner is kept on one core after the other: a neighbour may make one of them slow
                 for seconds, and a process stays where it is.
             most_copy_us: no more is taken off for its outputs' copies by themselves, or whoever slows those gains.
-            worth: whether the outputs are looked at: those of a batch that will not count need not.
+            worth: whether to look at one that took so long; at any where this is not given.
 
         Raises:
             FailedError: the submission failed.
@@ -134,7 +135,7 @@ class Turns:
         for first in range(0, len(ours.calls), part):
             some = slice(first, first + part)
             self._agreed(ours.calls[some], ours.inputs[some], together)
-        return _batch(ours, most_copy_us)
+        return _batch(ours, most_copy_us), bool(ours.calls)
 
     def _agreed(self, ours: Sequence[Taken], inputs: Sequence[Kept], together: int) -> None:
         """Compare some calls of a batch with the reference's, of which nobody asks how long they take."""

@@ -146,6 +146,7 @@ def test_a_sealed_input_cannot_be_mapped_for_writing_by_anybody(tensors: tuple[S
         os.pwrite(again, b"x", 0)
     os.close(again)
     assert a.snapshot().rewritten() == 0
+    assert a.snapshot().memory is a.image, "what is unchanged is not copied"
 
 
 def test_a_sealed_tensor_cannot_be_resized_or_unsealed(tensors: tuple[SharedTensor, ...]) -> None:

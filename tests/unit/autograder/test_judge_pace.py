@@ -99,6 +99,23 @@ def test_a_pace_that_two_probes_in_a_row_have_shown_is_the_devices() -> None:
     assert device.probes == FIRST_PROBES + 10
 
 
+def test_what_fails_in_a_probe_is_what_is_raised() -> None:
+    seconds = iter([0.0, 9.0, 9.0])
+    pace = Pace(lambda: 1 / 0, lambda: next(seconds))
+    pace._best = QUIET_US
+    with pytest.raises(ZeroDivisionError):
+        pace.wait()
+
+
+def test_nor_is_the_luckiest_of_what_does_not_end_the_new_pace() -> None:
+    device, pace = made((1000, CLEARING_US), (1, 0.96 * CLEARING_US), (1, CLEARING_US))
+    assert not pace.wait()
+    device.times = lasting((1, 1.039 * CLEARING_US))
+    before = device.probes
+    assert pace.wait()
+    assert device.probes == before + 1
+
+
 @pytest.mark.parametrize(
     ("runs", "told"),
     [([(10, CLEARING_US), (1, QUIET_US)], 0), ([(2000, CLEARING_US), (1, QUIET_US)], 1), ([(1, CLEARING_US)], 1)],

@@ -87,6 +87,14 @@ def test_where_batches_rank_the_interval_says_how_much_the_shortest_could_have_b
     assert (apart.time_low_us, apart.time_us, apart.time_high_us) == (100, 100, 120)
 
 
+def test_of_the_reference_as_many_first_batches_are_left_out_as_were_dropped():
+    """The shortest of six is shorter than that of three, and nobody's ratio should be larger for it."""
+    found = by_batches([100, 110, 120], [80, 90, 95, 99, 100, 101])
+    bound = dataclasses.replace(found.bound, dropped=(Batch(140.0, 100.0),) * 3)
+    assert pooled((found,)).ratio == pytest.approx(100 / 80)
+    assert pooled((dataclasses.replace(found, bound=bound),)).ratio == pytest.approx(100 / 99)
+
+
 @given(
     st.lists(
         st.tuples(
