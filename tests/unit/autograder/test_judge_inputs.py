@@ -123,6 +123,14 @@ def test_there_is_a_print_of_every_page_however_many_there_are(pages: int) -> No
         assert print_of(image[page * PAGE : (page + 1) * PAGE], KEY).equal(whole[page : page + 1])
 
 
+@pytest.mark.parametrize("at_once", [1, 20, 40])
+def test_prints_are_the_same_however_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    image = torch.randint(256, (41 * PAGE,), dtype=torch.uint8)
+    whole = print_of(image, KEY)
+    monkeypatch.setattr(batch_inputs, "_AT_ONCE", at_once)
+    assert print_of(image, KEY).equal(whole)
+
+
 @pytest.mark.parametrize("extreme", [-128, 127])
 def test_a_print_is_sixteen_sums_of_products_in_whole_numbers(extreme: int) -> None:
     """And none that saturates, or goes by way of floats: the claim of one key in 2^128 is about these numbers."""
