@@ -76,7 +76,7 @@ class Rules:
         reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
             submission's.
         control_pairs, long_control_pairs: of the A/A block, the second where a call of the reference takes `long_us`
-            or more. Eight say there what twelve do: in 1 812 recorded blocks the drift differs by 0.3 % at most, and by
+            or more. Eight say there what twelve do: in 1 852 recorded blocks the drift differs by 0.3 % at most, and by
             0.8 % below `brief_us`, where more is tolerated (docs/decisions/0035 and 0036).
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
