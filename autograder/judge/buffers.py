@@ -127,8 +127,7 @@ class Snapshot:
     def touched(self) -> torch.Tensor:
         """Whether anything around its elements was changed: bool, of shape ()."""
         spec = self.source.spec
-        first = spec.offset // DTYPE_BYTES[spec.dtype]
-        last = first + _span(spec.shape, spec.stride)
+        first, last = _extent(spec)
         if last - first > math.prod(spec.shape):
             return self.overflow().any()
         memory = typed(self.memory, spec)
@@ -137,8 +136,7 @@ class Snapshot:
     def overflow(self) -> torch.Tensor:
         """Guard elements that were changed before the tensor, after it, and between its rows: int64, of shape (3,)."""
         spec = self.source.spec
-        first = spec.offset // DTYPE_BYTES[spec.dtype]
-        last = first + _span(spec.shape, spec.stride)
+        first, last = _extent(spec)
         before, after = self._changed(0, first).sum(), self._changed(last, None).sum()
         between = torch.zeros_like(before)
         if last - first > math.prod(spec.shape):
@@ -251,8 +249,7 @@ def write_image(memory: torch.Tensor, values: torch.Tensor, spec: TensorSpec, fi
 
 def _guard(view: torch.Tensor, spec: TensorSpec, filling: Filling) -> None:
     """Write all that is not an element; elements too where rows are padded, as they are written next."""
-    first = spec.offset // DTYPE_BYTES[spec.dtype]
-    last = first + _span(spec.shape, spec.stride)
+    first, last = _extent(spec)
     if last - first > math.prod(spec.shape):
         view.fill_(filling.guard)
     else:
@@ -290,6 +287,12 @@ def _strides(shape: tuple[int, ...], pad: int) -> tuple[int, ...]:
     for dim in range(len(shape) - 2, -1, -1):
         strides[dim] = strides[dim + 1] * shape[dim + 1] + (pad if dim == len(shape) - 2 else 0)
     return tuple(strides)
+
+
+def _extent(spec: TensorSpec) -> tuple[int, int]:
+    """Where the elements begin in the tensor's memory and where they end, in elements; padding is between them."""
+    first = spec.offset // DTYPE_BYTES[spec.dtype]
+    return first, first + _span(spec.shape, spec.stride)
 
 
 def _span(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
