@@ -65,8 +65,12 @@ check: $(TOOLS) ## Format, lint, types, import rules, house rules
 	@sh scripts/check.sh
 
 .PHONY: test
-test: $(TOOLS) $(PAGES) ## Run every test; says why it skips what it skips
-	@sh scripts/test.sh
+test: $(TOOLS) $(PAGES) ## Run a part of every kind of test (10 minutes); says what it left to test-full
+	@$(BIN)/python -m tests.suite quick
+
+.PHONY: test-full
+test-full: $(TOOLS) $(PAGES) ## Run every test: both databases, both sandboxes, containers (40 minutes)
+	@$(BIN)/python -m tests.suite full
 
 .PHONY: compose-up
 compose-up: $(TORCH) $(PAGES) ## Start a course in containers; makes images, secrets and a certificate first (docs/deploy.md)
@@ -78,7 +82,7 @@ compose-down: ## Stop the containers; what they keep stays
 
 .PHONY: compose-test
 compose-test: $(TOOLS) $(PAGES) ## Bring the containers up from nothing, grade in them, restart some, tear them down
-	@sh scripts/test.sh tests/compose -p no:cacheprovider
+	$(BIN)/python -m pytest tests/compose -p no:cacheprovider
 
 .PHONY: bench
 bench: $(TOOLS) $(PAGES) ## Read the published figures and write docs/performance.md

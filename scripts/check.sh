@@ -24,6 +24,7 @@ for name in $packaged; do alone=$(echo "$alone" | grep -v "^scripts/$name.py$");
 step "types of the scripts" mypy --no-error-summary $alone
 step "types of the large course" mypy --no-error-summary -m scripts.bench_web -m scripts.seed_large
 step "types of the chaos run" mypy --no-error-summary -p tests.chaos
+step "types of the test runs" mypy --no-error-summary -p tests.suite
 step "types of the red team" mypy --no-error-summary -p tests.redteam
 step "import rules" lint-imports --no-logo
 step "house rules" python scripts/house_rules.py

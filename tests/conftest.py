@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,6 @@ from psycopg import sql
 from sqlalchemy import Engine, create_engine
 
 from server import db, migrations
-
-UNTIL = float(os.environ.get("LADDER_TESTS_UNTIL") or "inf")
-"""Unix time after which no test is begun any more: `.ci/run` sets it, as whoever runs that ends it some time later."""
-TOO_LATE = "no time was left on this machine"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Skip what is too late, before anything is made for it."""
-    if time.time() > UNTIL:
-        pytest.skip(TOO_LATE)
-
 
 POSTGRES_USERS = ("postgres", "root")
 _EMPTIED = """
@@ -132,45 +118,6 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     path = tmp_path / "ladder.sqlite"
     shutil.copy(sqlite_template, path)
     return f"sqlite:///{path}"
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out one of the two databases of every test for which either will do (docs/decisions/0032)."""
-    if os.environ.get("LADDER_TEST_DATABASES") == "both" or not _answers():
-        return
-    names = {item.nodeid for item in items}
-    spared = [item for item in items if (other := _on_the_other(item)) in names and _either_will_do(item, other)]
-    items[:] = [item for item in items if item not in set(spared)]
-    config.hook.pytest_deselected(items=spared)
-
-
-def _on_the_other(item: pytest.Item) -> str:
-    """What the same test is called on the other database; nothing if it is on none of both."""
-    ours = getattr(item, "callspec", None) and item.callspec.params.get("database_url")
-    if ours not in _DATABASES:
-        return ""
-    before, _, parameters = item.nodeid.partition("[")
-    other = _DATABASES[1 - _DATABASES.index(ours)]
-    return f"{before}[{'-'.join(other if each == ours else each for each in parameters[:-1].split('-'))}]"
-
-
-def _either_will_do(item: pytest.Item, other: str) -> bool:
-    """By lot, the same at every run: whether this one goes and the other stays."""
-    if item.get_closest_marker("both_databases"):
-        return False
-    first, second = sorted((item.nodeid, other))
-    return (item.nodeid == first) == bool(zlib.crc32(f"{first} {second}".encode()) % 2)
-
-
-def _answers() -> bool:
-    try:
-        _postgres().close()
-    except pytest.skip.Exception:
-        return False
-    return True
-
-
-_DATABASES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -7,7 +7,7 @@ renames a variable, as what is compared is text and not meaning (docs/scores.md 
 
 CUDA is read as g++ reads it with `-std=c++17`, which nvcc has preprocess its files too: lines end with a line feed, a
 carriage return or both; a backslash at the end of a line joins the next one to it, also with blanks behind it, but not
-inside of a raw string; trigraphs are off. `tests/unit/server/test_grading_normal.py` asks it.
+inside of a raw string; trigraphs are off. `tests/server/grading/test_normal.py` asks it.
 
 A form has no version, and names of pools have its hash in them: so it stays what it is wherever it was right. That is
 why `==` is two words in it, and two spaces stand where a space keeps two words apart.

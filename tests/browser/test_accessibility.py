@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import DESKTOP, MANIFEST, PHONE
 from tests.browser.test_looks import AXE
-from tests.unit.server import test_authorisation as table
-from tests.unit.server.conftest import served_stage  # noqa: F401  # a fixture
-from tests.unit.server.test_authorisation import client_of, fill, stage  # noqa: F401  # fixtures
+from tests.server import test_authorisation as table
+from tests.server.conftest import served_stage  # noqa: F401  # a fixture
+from tests.server.test_authorisation import client_of, fill, stage  # noqa: F401  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 logger = logging.getLogger(__name__)

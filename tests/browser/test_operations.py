@@ -49,6 +49,7 @@ def test_the_page_is_accessible_and_fits_the_screen(watched: Watched, address: s
     assert page.evaluate("document.documentElement.scrollWidth") <= VARIANTS[variant]["viewport"]["width"]
 
 
+@pytest.mark.quick
 def test_an_admin_drains_a_node_and_ends_an_alert(watched: Watched, address: str) -> None:
     page = watched.page(login="olga")
     page.goto(address)

@@ -22,6 +22,7 @@ def write(page: Page, source: str) -> None:
     page.keyboard.insert_text(source)
 
 
+@pytest.mark.quick
 def test_a_student_submits_with_the_keyboard_and_watches_it_go_to_its_verdict(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice")
     page.get_by_role("link", name="Vector add").first.click()
@@ -121,6 +122,7 @@ def test_a_page_without_scripts_shows_the_state_and_takes_a_submission(watched: 
     expect(page.get_by_role("heading", name="Passed 60 of 60 points")).to_be_visible()
 
 
+@pytest.mark.quick
 def test_logging_out_leads_back_to_where_one_wanted_to_go(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice")
     page.goto(f"{a_stage.url}/account")

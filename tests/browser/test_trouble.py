@@ -271,6 +271,7 @@ def test_news_of_a_submission_leave_what_somebody_writes(watched: Watched, a_sta
     expect(page.locator("#why")).to_be_focused()
 
 
+@pytest.mark.quick
 def test_a_form_is_sent_once_for_two_clicks(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="ines")
     page.goto(f"{a_stage.course_url}/announcements/new")
@@ -550,6 +551,7 @@ def _graded_by_hand(stage: Stage) -> str:
     return f"{stage.url}/submissions/{work}/comments"
 
 
+@pytest.mark.quick
 def test_a_comment_that_is_sent_leaves_the_ticks_of_the_rubric(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="tom")
     page.goto(_graded_by_hand(a_stage))

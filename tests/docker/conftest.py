@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/unit/autograder"))
 
 from autograder.sandbox.docker import DockerConfig, DockerSandbox  # noqa: E402
 

@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_talk import LIMITS, Tensor, talking, wait_for
-from test_sandbox_process import SPINNING_DAEMON, stands_still
 
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
@@ -30,6 +28,8 @@ from autograder.sandbox.docker import OWNER, DockerConfig, DockerSandbox
 from autograder.sandbox.docker.engine import Engine
 from autograder.sandbox.docker.settings import Kind
 from autograder.sandbox.docker.sweep import sweep
+from tests.autograder.runner_talk import LIMITS, Tensor, talking, wait_for
+from tests.autograder.sandbox.test_process import SPINNING_DAEMON, stands_still
 
 ROOT = Path(__file__).parents[2]
 NO_FILTER = {"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}
@@ -123,7 +123,7 @@ def test_without_its_own_files_and_network_it_reaches_the_machine(docker_config:
 JUDGE = """
 import json, sys, time
 from pathlib import Path
-from runner_talk import *
+from tests.autograder.runner_talk import *
 from autograder.sandbox.docker import DockerConfig, DockerSandbox
 sandbox = DockerSandbox(DockerConfig(image=sys.argv[2], pool=1, folder=Path(sys.argv[3])))
 talk = Talk(sandbox.start(LIMITS, Language.triton))
@@ -139,7 +139,7 @@ time.sleep(600)
 @pytest.mark.parametrize("state", ["running", "frozen"])
 def test_what_a_killed_judge_leaves_is_swept(docker_config: DockerConfig, tmp_path: Path, state: str) -> None:
     folder = Path("/run", f"kernel-ladder-test-{os.getpid()}-{state}")
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests/unit/autograder"), *sys.path])
+    path = os.pathsep.join([str(ROOT), *sys.path])
     environ = {"PYTHONPATH": path, "DOCKER_HOST": os.environ["DOCKER_HOST"], "PATH": os.environ["PATH"]}
     command = [sys.executable, "-c", JUDGE, state, docker_config.image, str(folder)]
     engine = Engine()

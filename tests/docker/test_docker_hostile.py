@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "hostile"))
-
-from canary import canary as put_out
-from corpus import HONEST, Attack, attacks
-from stand import Stand, nothing_compiled, processes_named
-from test_hostile import SANDBOXED, assert_it_got_nothing, assert_its_times_are_times
-
 from autograder.contract import Verdict
 from autograder.sandbox.docker import DockerSandbox
+from tests.hostile.canary import canary as put_out
+from tests.hostile.corpus import HONEST, Attack, attacks
+from tests.hostile.stand import Stand, nothing_compiled, processes_named
+from tests.hostile.test_hostile import SANDBOXED, assert_it_got_nothing, assert_its_times_are_times
 
 GRADED = [attack for attack in attacks() if not attack.at_the_edge]
 

@@ -10,10 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from runner_talk import LIMITS, Talk, talking, wait_for
+
+from autograder.contract import Language
+from autograder.sandbox import Exit, Promise, Purpose, cgroups
+from autograder.sandbox.docker import DockerSandbox
+from autograder.sandbox.docker.cores import apart
+from tests.autograder.runner_talk import LIMITS, Talk, talking, wait_for
 
 # The same tests with another sandbox: pytest gives them this module's fixtures.
-from test_sandbox_process import (  # noqa: F401
+from tests.autograder.sandbox.test_process import (  # noqa: F401
     test_a_daemon_dies_when_its_runner_exits_by_itself,
     test_a_daemon_dies_with_its_runner,
     test_a_datagram_pair_that_could_send_anywhere_is_refused,
@@ -39,11 +44,6 @@ from test_sandbox_process import (  # noqa: F401
     test_ten_gigabytes_of_output_are_cut,
     test_undecodable_output_is_shown_with_marks,
 )
-
-from autograder.contract import Language
-from autograder.sandbox import Exit, Promise, Purpose, cgroups
-from autograder.sandbox.docker import DockerSandbox
-from autograder.sandbox.docker.cores import apart
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ def result(pipeline: Pipeline, submission: str) -> GradeResult:
         )
 
 
+@pytest.mark.quick
 def test_kernels_get_the_verdicts_they_deserve_from_the_real_judge(pipeline):
     pipeline.start_all()
     good = submit(pipeline, STAFF / "solutions" / "triton.py")

@@ -10,8 +10,8 @@ import pytest
 
 from server.alerts import service as alerts
 from server.models import AlertKind, AttemptState, State
+from tests.broker.test_broker_outages import PrivateRedis
 from tests.e2e.test_pipeline import PATIENCE_S, made_pipeline, nodes_alive, until
-from tests.unit.broker.test_broker_outages import PrivateRedis
 
 LEASE_S = "4"
 

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 import torch
-from rungs import ASSIGNMENTS
 
 from autograder.judge import seeds
+from tests.golden.rungs import ASSIGNMENTS
 
 NUMBERS = 65536
 

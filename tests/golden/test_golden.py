@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from rungs import SLUGS, folders
+from _pytest.mark import ParameterSet
 
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import Lane, Verdict, Work
@@ -22,13 +22,48 @@ from autograder.judge import References, compiled, grading
 from autograder.sandbox.process import ProcessSandbox
 from autograder.verify import Outcome, Trial, trials
 from autograder.verify.trials import Kind
+from tests.golden.rungs import SLUGS, folders
+from tests.suite import policy
 
 TRIALS = [trial for slug in SLUGS for trial in trials.plan(*folders(slug))]
+MOST_IN_ALL_LANGUAGES = 40
+"""Rungs times languages, up to which `make test` grades each rung's kernels in all of its languages."""
+QUICK_MUTANTS = 2
 
 
 def _is_only_checked(trial: Trial) -> bool:
     """Those that pass and whose times nobody asks for. What must fail may do so only when calls are repeated."""
     return trial.verdict is Verdict.passed and trial.kind is not Kind.solution
+
+
+def _quick() -> set[int]:
+    """The places in `TRIALS` of what `make test` grades: solutions, starters, and two mutants of each rung.
+
+    In all languages while there are few of them; else in one a rung, which is another at every commit.
+    """
+    pairs = {(trial.slug, trial.language): None for trial in TRIALS if trial.kind is Kind.solution}
+    if len(pairs) > MOST_IN_ALL_LANGUAGES:
+        of_rung = {slug: [language for each, language in pairs if each == slug] for slug in SLUGS}
+        turn = policy.commit_number()
+        pairs = {(slug, known[turn % len(known)]): None for slug, known in of_rung.items()}
+    chosen = [place for place, trial in enumerate(TRIALS) if (trial.slug, trial.language) in pairs]
+    whole = [place for place in chosen if TRIALS[place].kind in {Kind.solution, Kind.starter}]
+    return {*whole, *(place for slug in SLUGS for place in _mutants(chosen, slug)[:QUICK_MUTANTS])}
+
+
+def _mutants(chosen: list[int], slug: str) -> list[int]:
+    """Those of a rung, one of each language first."""
+    mutants = [place for place in chosen if TRIALS[place].kind is Kind.mutant and TRIALS[place].slug == slug]
+    first = {TRIALS[place].language: place for place in reversed(mutants)}.values()
+    return [*first, *(place for place in mutants if place not in first)]
+
+
+def _parameters() -> list[ParameterSet]:
+    quick = _quick()
+    return [
+        pytest.param(trial, id=_name(trial), marks=pytest.mark.quick if place in quick else ())
+        for place, trial in enumerate(TRIALS)
+    ]
 
 
 def _is_compiled(trial: Trial) -> bool:
@@ -72,7 +107,7 @@ def _outcome(trial: Trial, sandbox: ProcessSandbox, references: References) -> O
     return trials.run(trial, *folders(trial.slug), sandbox, references, work=work, public_only=public_only)
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=_name)
+@pytest.mark.parametrize("trial", _parameters())
 def test_a_kernel_gets_the_verdict_it_must_get(
     trial: Trial, sandbox: ProcessSandbox, references: References, monkeypatch: pytest.MonkeyPatch
 ) -> None:

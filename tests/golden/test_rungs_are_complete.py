@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from rungs import ASSIGNMENTS, REFERENCE, ROOT, SLUGS, facts, folders
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -19,6 +18,7 @@ from autograder.judge import seeds
 from autograder.judge.problem import Tensors, load_problem
 from autograder.verify import gaps, shortcuts
 from server.pages.markdown import handout_html
+from tests.golden.rungs import ASSIGNMENTS, REFERENCE, ROOT, SLUGS, facts, folders
 
 _LISTED = r"^\| (\d+) \| `(\w+)` \| ([^|]*) \| ([\d, ]*) ?\|$"
 """A row of the table of rungs: number, slug, languages, numbers of the prerequisites."""

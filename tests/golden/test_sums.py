@@ -8,12 +8,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import torch
-from rungs import ASSIGNMENTS
 
 from autograder.assignment import Case, load_assignment
 from autograder.judge import seeds
 from autograder.judge.compare import compare
 from autograder.judge.problem import Problem, load_problem
+from tests.golden.rungs import ASSIGNMENTS
 
 Order = Callable[[torch.Tensor], torch.Tensor]
 SIZES = (20011, 150001)

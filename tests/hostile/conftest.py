@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 
-from canary import canary as put_out
-from corpus import HONEST
-from stand import Stand, bare_sandbox
+from tests.hostile.canary import canary as put_out
+from tests.hostile.corpus import HONEST
+from tests.hostile.stand import Stand, bare_sandbox
 
 from autograder.sandbox.process import ProcessSandbox
 

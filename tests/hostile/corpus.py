@@ -73,6 +73,11 @@ class Attack:
         return {"call_s": PATIENT_S} if patient else {}
 
     @property
+    def verdict(self) -> str:
+        """What its name says that it gets."""
+        return self.verdicts[0]
+
+    @property
     def path(self) -> Path:
         return HERE / f"{self.name}.py"
 

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from corpus import Attack, attacks
-from naive import Naive
-from stand import Stand, nothing_compiled, processes_left, processes_named, unshut_stand
-from test_hostile import skip_without_promises
+from tests.hostile.corpus import Attack, attacks
+from tests.hostile.naive import Naive
+from tests.hostile.stand import Stand, nothing_compiled, processes_left, processes_named, unshut_stand
+from tests.hostile.test_hostile import skip_without_promises
+from tests.suite.choose import each, first_of_each
 
 from autograder import codec
 from autograder.contract import GradeResult
@@ -23,6 +24,7 @@ from autograder.judge.defences import ALL_ON, Defences
 from autograder.sandbox import cgroups, removal
 
 ALL = attacks()
+QUICK = first_of_each([attack for attack in ALL if not attack.at_the_edge])
 STATE = [Path(folder, "hostile-state") for folder in ("/tmp", "/dev/shm", "/var/tmp", "/run", "/")]
 NAIVE = [attack for attack in ALL if attack.bite.naive]
 SANDBOX = [attack for attack in ALL if attack.bite.sandbox or attack.bite.inherits]
@@ -70,7 +72,7 @@ def assert_it_succeeded(attack: Attack, result: GradeResult, stand: Stand) -> No
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("attack", JUDGE, ids=lambda attack: attack.name)
+@each(JUDGE, QUICK)
 def test_with_the_judges_defence_off_it_succeeds(attack: Attack, stand: Stand) -> None:
     skip_without_promises(attack, stand)
     result = graded(attack, stand)
@@ -79,7 +81,7 @@ def test_with_the_judges_defence_off_it_succeeds(attack: Attack, stand: Stand) -
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("attack", SANDBOX, ids=lambda attack: attack.name)
+@each(SANDBOX, QUICK)
 def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand, tmp_path: Path) -> None:
     skip_without_promises(attack, stand)
     weak = unshut_stand(attack.bite.sandbox, tmp_path, inherits=attack.bite.inherits)
@@ -97,7 +99,7 @@ def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand,
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("attack", NAIVE, ids=lambda attack: attack.name)
+@each(NAIVE, QUICK)
 def test_with_the_judge_in_its_own_process_it_succeeds(
     attack: Attack, tmp_path: Path, stand: Stand, harness: Naive
 ) -> None:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from corpus import Attack, attacks
+from tests.hostile.corpus import Attack, attacks
 from sqlalchemy import func, select
-from stand import ROOT, Stand
+from tests.hostile.stand import ROOT, Stand
 
 from autograder.contract import GradeResult
 from server.accounts import service as accounts
@@ -24,6 +24,7 @@ from server.submissions import service as submissions
 REFUSED = [attack for attack in attacks() if attack.at_the_edge]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("attack", REFUSED, ids=lambda attack: attack.name)
 def test_what_is_no_source_is_refused_and_nothing_is_stored(
     attack: Attack, database_url: str, tmp_path: Path, request: pytest.FixtureRequest

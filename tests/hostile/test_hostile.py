@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from corpus import HONEST, Attack, attacks
-from stand import Stand, folders_left, nothing_compiled, processes_left
+from tests.hostile.corpus import HONEST, Attack, attacks
+from tests.hostile.stand import Stand, folders_left, nothing_compiled, processes_left
+from tests.suite.choose import each, first_of_each
 
 from autograder import codec
 from autograder.contract import GradeResult, Mode, Verdict, Work
@@ -37,7 +38,7 @@ def skip_without_promises(attack: Attack, stand: Stand) -> None:
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
+@each(GRADED, first_of_each(GRADED))
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     skip_without_promises(attack, stand)
     descriptors = set(os.listdir("/proc/self/fd"))
@@ -52,7 +53,7 @@ def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stan
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("attack", SANDBOXED, ids=lambda attack: attack.name)
+@each(SANDBOXED)
 def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_stand: Stand) -> None:
     skip_without_promises(attack, bare_stand)
     result = bare_stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
@@ -63,7 +64,7 @@ def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_s
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("attack", BESIDE, ids=lambda attack: attack.name)
+@each(BESIDE)
 def test_what_meets_hidden_cases_gets_its_verdict_beside_others_too(
     attack: Attack, stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def assert_its_times_are_times(result: GradeResult, at_least_us: float) -> None:
         assert all(pair.submission_sealed_us >= at_least_us for pair in measured.pairs)
 
 
+@pytest.mark.quick
 def test_the_judge_is_alive_after_all_of_them(stand: Stand) -> None:
     """It runs last in this file, in the same judge and the same sandbox."""
     result = stand.grade(HONEST.read_text(encoding="utf-8"))
@@ -119,5 +121,6 @@ def test_the_judge_is_alive_after_all_of_them(stand: Stand) -> None:
     assert not result.findings
 
 
+@pytest.mark.quick
 def test_nothing_that_was_to_be_found_was_changed(stand: Stand) -> None:
     assert Path("/tmp/hostile-canary/secret").read_text(encoding="utf-8") == "a secret that no runner may read"

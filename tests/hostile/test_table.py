@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 
 import pytest
-from corpus import REFUSED, Attack, attacks, files
+from tests.hostile.corpus import REFUSED, Attack, attacks, files
 
 from autograder.contract import FindingKind, Verdict
 from autograder.judge.defences import Defences
 from autograder.sandbox import Promise
 
 ALL = attacks()
+pytestmark = pytest.mark.quick
 SUCCEEDS = {*Verdict, "loot", "alive", "left", "dies", "hangs", "no_time", "claims", "early"}
 
 

@@ -15,9 +15,11 @@ from autograder.judge import compiled, grade
 from autograder.sandbox import Promise
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile_cuda.corpus import SECRET, Attack, attacks, files
+from tests.suite.choose import each, first_of_each
 
 ROOT = Path(__file__).parents[2]
 ALL = attacks()
+QUICK = {min(first_of_each(ALL))}
 BITES = [attack for attack in ALL if attack.bite]
 NVCC = any(shutil.which("nvcc", path=place) for place in (None, "/usr/local/cuda/bin", "/usr/local/bin"))
 SECRET_TEXT = "LOOT_that_no_runner_may_read"
@@ -91,7 +93,7 @@ def _time_to_compile(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
     monkeypatch.setattr(compiled, "DEADLINE_S", 200.0)
 
 
-@pytest.mark.parametrize("attack", ALL, ids=lambda attack: attack.name)
+@each(ALL, QUICK)
 def test_a_hostile_file_gets_its_verdict_and_nothing_else(
     attack: Attack, sandbox: ProcessSandbox, secret: Path, tmp_path: Path
 ) -> None:
@@ -107,7 +109,7 @@ def test_a_hostile_file_gets_its_verdict_and_nothing_else(
             assert any(words in said_of(target) for words in attack.compiled), said_of(target)
 
 
-@pytest.mark.parametrize("attack", BITES, ids=lambda attack: attack.name)
+@each(BITES, QUICK)
 def test_without_what_it_meets_it_succeeds(attack: Attack, secret: Path, tmp_path: Path) -> None:
     bite = attack.bite
     assert bite is not None
@@ -128,6 +130,7 @@ def test_without_what_it_meets_it_succeeds(attack: Attack, secret: Path, tmp_pat
         assert result.verdict == bite.succeeds, result.explanation
 
 
+@pytest.mark.quick
 def test_the_table_and_the_folder_say_the_same() -> None:
     assert {attack.name for attack in ALL} == files()
 
