@@ -17,6 +17,7 @@ the kernel that a kernel exercise never opens, and everything that would undo an
     wake-ups       signals that a stopped process arranges for itself (timers, parent's death, descriptors) end a freeze
     priorities     a user may slow down, pin or limit every process of their own, the judge's too where that is the same
                    user; `prlimit` and `sched_setaffinity` only of itself
+    core files     the limit on them is what keeps a crash from a root program of the machine's (`sandbox/limits.py`)
     signals        where there is neither a process namespace nor Landlock's scope: only to itself
 
 Refused calls fail with EPERM, `clone3` with ENOSYS so that libc falls back to `clone`, whose flags a filter can see.
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import resource
 import socket
 import struct
 import sys
@@ -85,7 +87,7 @@ _CLONE3: Final = 435
 _BY_ARGUMENT: Final = {
     "clone": (56, 220), "socketpair": (53, 199), "prctl": (157, 167), "fcntl": (72, 25), "ioctl": (16, 29),
     "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "sched_setaffinity": (203, 122),
-    "preadv2": (327, 286),
+    "preadv2": (327, 286), "setrlimit": (160, 164),
 }  # fmt: skip
 
 _NEW_NAMESPACES: Final = 0x7E02_0000
@@ -153,7 +155,8 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
     # Not waiting for a disk is the flag that says whether it would have to be waited for.
     steps += _block(by_argument["preadv2"], _unless_value(5, 0))
-    steps += _block(by_argument["prlimit64"], _unless_value(0, 0))
+    steps += _block(by_argument["prlimit64"], [*_unless_value(0, 0), *_no_other_limit_on_cores()])
+    steps += _block(by_argument["setrlimit"], [*_if_value(0, [resource.RLIMIT_CORE])])
     steps += _block(by_argument["sched_setaffinity"], _unless_value(0, 0))
     if gpu and not network:
         steps += _block(REFUSED["sockets"]["socket"][column], _unless_value(0, socket.AF_UNIX))
@@ -203,6 +206,20 @@ def _if_value(index: int, values: Iterable[int]) -> list[Step]:
 
 def _unless_value(index: int, value: int) -> list[Step]:
     return [_argument(index), Step(_EQUAL, value, yes=1), Step(_RETURN, _EPERM)]
+
+
+def _no_other_limit_on_cores() -> list[Step]:
+    """`prlimit64` may read every limit, and set every one but that on core files."""
+    return [
+        _argument(1),
+        Step(_EQUAL, resource.RLIMIT_CORE, yes=1),
+        Step(_RETURN, _ALLOW),
+        *_unless_value(2, 0),
+        # The pointer's other half.
+        Step(_LOAD, _ARGUMENTS_AT + 8 * 2 + 4),
+        Step(_EQUAL, 0, yes=1),
+        Step(_RETURN, _EPERM),
+    ]
 
 
 def _only_stream_pairs() -> list[Step]:

@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from autograder import codec
-from autograder.sandbox import Promise, cgroups, kernel, landlock, namespaces, removal, seccomp, tree
+from autograder.sandbox import Promise, cgroups, kernel, landlock, limits, namespaces, removal, seccomp, tree
 from autograder.sandbox.plan import Namespaces, Plan, Report
 
 Serve = Callable[[socket.socket], None]
 
-_DESCRIPTORS = 1024
 _OURS = 2
 """Supervisor and init count among a namespace's processes."""
 _FAILED = 120
@@ -171,15 +170,12 @@ def place_descriptors(channel: int, log: int, status: int) -> socket.socket:
 
 
 def _limit(plan: Plan) -> None:
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: _DESCRIPTORS,
-        resource.RLIMIT_FSIZE: plan.tmp_bytes,
-        resource.RLIMIT_MEMLOCK: 0,
-        resource.RLIMIT_MSGQUEUE: 0,
-    }
-    for what, most in limits.items():
-        _lower(what, most)
+    table = limits.of_a_runner(plan.tmp_bytes)
+    # Where it is 0 already it has to be raised, which not everybody may.
+    with suppress(ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (table["core"], table["core"]))
+    for name, most in table.items():
+        _lower(getattr(resource, f"RLIMIT_{name.upper()}"), most)
 
 
 def _limit_data(plan: Plan) -> None:

@@ -37,11 +37,13 @@ from tests.autograder.sandbox.test_process import (  # noqa: F401
     test_it_may_start_and_kill_a_child_of_its_own,
     test_its_environment_has_nothing_of_ours,
     test_its_folder_has_a_size,
+    test_its_limits_are_those_of_the_table_that_both_sandboxes_read,
     test_no_socket_can_be_opened,
     test_nothing_of_the_machine_can_be_read,
     test_nothing_outside_its_folder_can_be_written,
     test_one_file_has_a_size,
     test_ten_gigabytes_of_output_are_cut,
+    test_the_limit_that_keeps_a_crash_from_the_machines_handler_cannot_be_changed,
     test_undecodable_output_is_shown_with_marks,
 )
 

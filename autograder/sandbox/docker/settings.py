@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.contract import Lane, Language
-from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu, toolchain
+from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu, limits, toolchain
 from autograder.sandbox.docker import mounts
 from autograder.sandbox.docker.config import DockerConfig, Gpu
 from autograder.sandbox.docker.engine import Image
@@ -25,11 +25,8 @@ IMPORTS_BYTES = 1 << 30
 """What the first process may take beside the submission's limit while it imports; then it is measured."""
 
 _INODES = 65_536
-_DESCRIPTORS = 1024
 _FIRST_PROCESSES = 2
 """The first process and its thread count among a container's processes."""
-_ONE_BYTE = 1
-"""Of a core file: 0 would not keep it from a program that this machine's kernel pipes core files to; 1 does."""
 _MASKED = (
     "/sys", "/dev/mqueue", "/dev/pts",
     *(f"/proc/{name}" for name in (
@@ -133,19 +130,13 @@ def _shut(without: frozenset[Promise]) -> dict[str, Any]:
 
 def _limits(kind: Kind, config: DockerConfig, without: frozenset[Promise], *, background: bool) -> dict[str, Any]:
     memory = 0 if Promise.memory_limit in without else kind.limits.memory_bytes + IMPORTS_BYTES
-    ulimits = {
-        "core": _ONE_BYTE,
-        "nofile": _DESCRIPTORS,
-        "fsize": kind.limits.tmp_bytes,
-        "memlock": 0,
-        "msgqueue": 0,
-    }
+    table = limits.of_a_runner(kind.limits.tmp_bytes)
     return {
         "Memory": memory,
         "MemorySwap": memory,
         "PidsLimit": -1 if Promise.process_limit in without else kind.limits.processes + _FIRST_PROCESSES,
         "CpusetCpus": config.cores.warm if background else "",
-        "Ulimits": [{"Name": name, "Soft": most, "Hard": most} for name, most in ulimits.items()],
+        "Ulimits": [{"Name": name, "Soft": most, "Hard": most} for name, most in table.items()],
     }
 
 

@@ -85,6 +85,19 @@ def test_calls_are_refused_by_their_arguments(machine: str, clone: int, pair: in
     assert ask(machine, preadv2, 3, 0, 1, 0, 0, os.RWF_NOWAIT) == EPERM
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_process_may_read_its_limits_and_set_all_but_that_on_core_files(machine: str) -> None:
+    column, core, files, structure = machine == "aarch64", 4, 7, 0x7FFF_0000_0000
+    prlimit, setrlimit = (seccomp._BY_ARGUMENT[name][column] for name in ("prlimit64", "setrlimit"))
+    assert ask(machine, prlimit, 0, core, 0, structure) == ALLOW
+    assert ask(machine, prlimit, 0, files, structure, 0) == ALLOW
+    assert ask(machine, prlimit, 77, files, 0, structure) == EPERM
+    for pointer in (1, structure, structure + 1):
+        assert ask(machine, prlimit, 0, core, pointer, 0) == EPERM
+    assert ask(machine, setrlimit, files, structure) == ALLOW
+    assert ask(machine, setrlimit, core, structure) == EPERM
+
+
 @pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
 def test_on_a_gpu_unix_sockets_are_the_only_other_thing(machine: str, column: int) -> None:
     calls = seccomp.REFUSED["sockets"]

@@ -21,7 +21,7 @@ import pytest
 from autograder import protocol
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, cgroups, toolchain
+from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, cgroups, limits, toolchain
 from autograder.sandbox.cgroups import Layout
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
@@ -264,6 +264,45 @@ libc.capget(header, sets)
 print(sum(sets), libc.prctl(39, 0, 0, 0, 0))
 """)
     assert said.split() == ["0", "1"]
+
+
+READ_LIMITS = """
+import json, resource
+names = {name: getattr(resource, "RLIMIT_" + name.upper()) for name in %r}
+print(json.dumps({name: resource.getrlimit(number) for name, number in names.items()}))
+"""
+
+
+def test_its_limits_are_those_of_the_table_that_both_sandboxes_read(talk: Talk) -> None:
+    table = limits.of_a_runner(LIMITS.tmp_bytes)
+    assert json.loads(talk.run(READ_LIMITS % list(table))) == {name: [most, most] for name, most in table.items()}
+
+
+def test_the_limit_that_keeps_a_crash_from_the_machines_handler_cannot_be_changed(
+    sandbox: ProcessSandbox, talk: Talk
+) -> None:
+    """A handler that the kernel pipes core files to is started at a limit of 0, and is not at 1."""
+    need(sandbox, Promise.syscall_filter)
+    said = talk.run("""
+import resource
+libc = ctypes.CDLL(None, use_errno=True)
+core, setrlimit = resource.RLIMIT_CORE, 164 if os.uname().machine == "aarch64" else 160
+none = (ctypes.c_ulong * 2)(0, 0)
+for change in (
+    lambda: resource.setrlimit(core, (0, 0)),
+    lambda: resource.setrlimit(core, (0, 1)),
+    lambda: resource.prlimit(0, core, (0, 1)),
+):
+    try:
+        change()
+    except (OSError, ValueError):
+        pass
+    print(*resource.getrlimit(core))
+print(libc.syscall(setrlimit, core, none), ctypes.get_errno(), *resource.getrlimit(core))
+resource.setrlimit(resource.RLIMIT_NOFILE, (512, 1024))
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+""")
+    assert said.splitlines() == ["1 1"] * 3 + [f"-1 {errno.EPERM} 1 1", "512 1024"]
 
 
 def test_doors_to_the_kernel_are_closed(sandbox: ProcessSandbox, talk: Talk) -> None:
