@@ -172,7 +172,7 @@ def _build_scalar(kind: Any, data: Json, where: str) -> Any:
         except ValueError:
             raise ContractError(f"{where}: {data!r} is none of {', '.join(kind)}") from None
     if kind is float and isinstance(data, int | float) and not isinstance(data, bool):
-        return float(data)
+        return _finite(data, where)
     if kind is int and isinstance(data, int) and not isinstance(data, bool):
         if not MIN_INT <= data <= MAX_INT:
             raise ContractError(f"{where}: a number has at most 64 bits")
@@ -184,3 +184,14 @@ def _build_scalar(kind: Any, data: Json, where: str) -> Any:
             raise ContractError(f"{where}: {len(data)} characters, at most {MAX_TEXT}")
         return data
     raise ContractError(f"{where}: expected {getattr(kind, '__name__', kind)}, got {type(data).__name__}")
+
+
+def _finite(number: float, where: str) -> float:
+    """JSON can spell numbers that no float holds, such as 1e999 and a whole number of 400 digits."""
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise ContractError(f"{where}: expected a finite number")
+    return value

@@ -257,3 +257,31 @@ def test_no_json_gets_in_by_any_other_way_than_fitting_or_a_contract_error(data:
     except (ContractError, ValueError):
         return
     assert isinstance(value, cls)
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """One float."""
+
+    value: float
+    others: tuple[float | None, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "spelling", ["1e999", "-1e999", "1" + "0" * 400, "-1" + "0" * 400, "9" * 309 + ".0", "NaN", "Infinity", "-Infinity"]
+)
+@pytest.mark.parametrize("text", ['{{"value": {}}}', '{{"value": 0, "others": [null, {}]}}'])
+def test_a_number_that_is_not_finite_is_refused_however_it_is_spelled(spelling: str, text: str) -> None:
+    with pytest.raises(ContractError):
+        codec.loads(Number, text.format(spelling))
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 10**400])
+def test_one_that_is_parsed_already_is_refused_too(value: float) -> None:
+    with pytest.raises(ContractError, match="value"):
+        codec.from_json(Number, {"value": value})
+
+
+@pytest.mark.parametrize("value", [0, -1.5, 1e308, 2**64])
+def test_a_finite_number_comes_in_as_a_float(value: float) -> None:
+    assert codec.from_json(Number, {"value": value}) == Number(float(value))
