@@ -205,7 +205,8 @@ class Released:
 class Raised:
     """Loading (`nonce` 0) or a call ended in an exception; frames of the student's file only.
 
-    `stage` is `load`, `entry` (missing or with the wrong signature) or `call`.
+    `stage` is `load`, `entry` (missing or with the wrong signature) or `call`, as the runner sees it: the judge
+    knows by itself what it waits for.
     """
 
     nonce: int

@@ -533,7 +533,7 @@ class Conversation:
         except ContractError:
             said = None
         if isinstance(said, Raised) and said.nonce == nonce:
-            return from_raised(said, self._source)
+            return from_raised(said, self._source, loading=wanted is Loaded)
         if isinstance(said, wanted) and self._is_over(said, nonce):
             return said
         if isinstance(said, Packed) and self._owes_packed:

@@ -12,6 +12,8 @@ from autograder.sandbox import Exit
 MAX_FRAMES = 20
 MAX_MESSAGE = 4000
 MAX_LINE = 300
+NAMELESS = "an exception"
+"""The kind of one whose runner says none."""
 
 _ACCESS = {signal.SIGSEGV, signal.SIGBUS}
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
@@ -37,15 +39,16 @@ class Failure:
     ended: bool = True
 
 
-def from_raised(raised: Raised, source: str | None = None) -> Failure:
+def from_raised(raised: Raised, source: str | None = None, *, loading: bool = False) -> Failure:
     """An exception that the runner reports.
 
     Args:
+        loading: the file was being loaded; the judge knows, whatever the runner says of it.
         source: the student's file: where it is given, the text of a frame's line is taken from it, not from the runner,
             and frames that are not in it are left out.
     """
     error = StudentError(
-        kind=clean(raised.kind, MAX_LINE),
+        kind=clean(raised.kind, MAX_LINE).strip() or NAMELESS,
         message=clean(raised.message, MAX_MESSAGE),
         frames=tuple(_clean_frame(frame) for frame in _in_file(raised.frames, source)[-MAX_FRAMES:]),
     )
@@ -57,9 +60,9 @@ def from_raised(raised: Raised, source: str | None = None) -> Failure:
     if any(words in error.message for words in _GPU_ACCESS):
         message = f"{_stop(short)} {_advice(error.message)}".rstrip()
         return Failure(Verdict.illegal_access, message, error, ended=error.kind not in _STOPPED_BEFORE)
-    if raised.stage == "call":
-        return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
-    return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
+    if loading:
+        return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
+    return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
 
 
 def _advice(message: str) -> str:

@@ -327,6 +327,25 @@ def test_an_exception_leaves_the_runner_alive(talk: Talk) -> None:
     assert (found.verdict, found.ended) == (Verdict.runtime_error, False)
 
 
+@pytest.mark.parametrize(("stage", "kind"), [("load", "ValueError"), ("entry", ""), ("", "\n"), ("call", "")])
+def test_a_runner_does_not_choose_its_verdict_by_what_it_says_of_a_call(talk: Talk, stage: str, kind: str) -> None:
+    said = {"is": "Raised", "stage": stage, "kind": kind, "message": "", "frames": []}
+    conversation = talk(answering(lambda script, nonce: script.say(said | {"nonce": nonce})))
+    opened(conversation)
+    found = called(conversation)
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (Verdict.runtime_error, False)
+    assert "load" not in found.message
+    assert found.message.strip(" .:")
+
+
+def test_what_goes_wrong_while_a_file_loads_is_an_error_of_loading_whatever_it_says(talk: Talk) -> None:
+    said = {"is": "Raised", "nonce": 0, "stage": "call", "kind": "ValueError", "message": "no", "frames": []}
+    found = opened(talk(lambda script: (script.say(READY), script.hear(), script.say(said))))
+    assert isinstance(found, Failure)
+    assert (found.verdict, found.ended) == (Verdict.compile_error, True)
+
+
 def test_a_runner_that_is_not_ready_is_our_problem(talk: Talk) -> None:
     with pytest.raises(SandboxError, match="did not start"):
         talk(lambda script: script.say(LOADED)).hello()

@@ -56,21 +56,26 @@ def test_what_to_look_at_depends_on_the_access(message: str, advice: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict", "ended"),
+    ("said", "loading", "verdict", "ended"),
     [
-        (raised(), Verdict.runtime_error, False),
-        (raised("load", "SyntaxError"), Verdict.compile_error, True),
-        (raised("entry", "MissingEntry"), Verdict.compile_error, True),
-        (raised(kind="MemoryError", message=""), Verdict.out_of_memory, False),
+        (raised(), False, Verdict.runtime_error, False),
+        (raised("load"), False, Verdict.runtime_error, False),
+        (raised("load", "SyntaxError"), True, Verdict.compile_error, True),
+        (raised("entry", "MissingEntry"), True, Verdict.compile_error, True),
+        (raised("call", "SyntaxError"), True, Verdict.compile_error, True),
+        (raised(kind="MemoryError", message=""), False, Verdict.out_of_memory, False),
         (
             raised(kind="RuntimeError", message="DefaultCPUAllocator: can't allocate memory"),
+            False,
             Verdict.out_of_memory,
             False,
         ),
     ],
 )
-def test_an_exception_is_judged_by_its_stage_and_kind(said: Raised, verdict: Verdict, ended: bool) -> None:
-    failure = from_raised(said, SOURCE)
+def test_an_exception_is_judged_by_what_was_waited_for_and_its_kind(
+    said: Raised, loading: bool, verdict: Verdict, ended: bool
+) -> None:
+    failure = from_raised(said, SOURCE, loading=loading)
     assert (failure.verdict, failure.ended) == (verdict, ended)
 
 
@@ -87,7 +92,8 @@ def test_only_the_first_line_of_a_long_text_is_in_the_sentence_and_all_of_it_in_
 
 def test_an_exception_without_text_or_frames_still_makes_a_sentence() -> None:
     assert from_raised(raised(message="", frames=0), SOURCE).message == "ValueError."
-    assert from_raised(raised(kind="", message="", frames=0), SOURCE).message
+    for kind in ("", "\n", " "):
+        assert from_raised(raised(kind=kind, message="", frames=0), SOURCE).message == "an exception."
 
 
 def test_frames_and_text_are_capped() -> None:
