@@ -25,6 +25,8 @@ INCLUDE = HERE / "include"
 HEADER = "cuda_runtime.h"
 AHEAD = "kernel_ladder_ahead.h"
 """What is precompiled: a file of its own name, as g++ takes nothing else for an `#include` of the name it found."""
+CLOSED = "cuda_emulator/unchecked.h"
+"""What is read last before the student's file."""
 MAX_MESSAGE_CHARS = 64_000
 COMPILER_BYTES = 1536 * 2**20
 """Address space of the compiler: what needs more is told so, before the memory of the whole runner is used up."""
@@ -106,7 +108,21 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
     name = shown_name(filename)
     (student / name).write_text(followed_by(translate(source), entry), encoding="utf-8")
     # The header comes first as nvcc's does, whether or not the file asks for it.
-    command = ["-I", str(prepared.folder), *_FLAGS, "-include", AHEAD, "-x", "c++", "-c", name, "-o", str(compiled)]
+    command = [
+        "-I",
+        str(prepared.folder),
+        *_FLAGS,
+        "-include",
+        AHEAD,
+        "-include",
+        CLOSED,
+        "-x",
+        "c++",
+        "-c",
+        name,
+        "-o",
+        str(compiled),
+    ]
     _compile(command, student)
     link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), str(compiled), str(prepared.machine)]
     _compile(link, student)

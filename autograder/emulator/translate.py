@@ -44,6 +44,16 @@ _SILENT = frozenset({"space", "comment"})
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _CLOSE = frozenset(_OPEN.values())
 
+UNCHECKED_WORDS = (
+    "no_sanitize", "__no_sanitize__", "no_sanitize_address", "__no_sanitize_address__",
+    "no_address_safety_analysis", "__no_address_safety_analysis__",
+    "no_sanitize_undefined", "__no_sanitize_undefined__",
+    "no_sanitize_thread", "__no_sanitize_thread__", "no_sanitize_coverage", "__no_sanitize_coverage__",
+    "CUDA_EMULATOR_UNCHECKED",
+)  # fmt: skip
+"""By which a function says that its accesses are not to be looked at; in macros too. The compiler refuses all but our
+own (`unchecked.h`): a macro may put them together from pieces."""
+
 REFUSED_WORDS: Mapping[str, str] = {
     "asm": "inline PTX",
     "__asm": "inline PTX",
@@ -55,6 +65,7 @@ REFUSED_WORDS: Mapping[str, str] = {
     "__pipeline_memcpy_async": "asynchronous copies",
     "tex1Dfetch": "textures",
     "tex2D": "textures",
+    **dict.fromkeys(UNCHECKED_WORDS, "what is not to be checked"),
 }
 REFUSED_HEADERS: Mapping[str, str] = {
     "cuda/": "libcu++",
@@ -71,6 +82,7 @@ MACRO = "CUDA_EMULATOR"
 """Defined where the emulator compiles."""
 
 _BETWEEN_WORDS = re.compile(rf"/\*.*?\*/|{_SPLICE}", re.DOTALL)
+_UNCHECKED = re.compile(rf"\b(?:{'|'.join(UNCHECKED_WORDS)})\b")
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
 
 
@@ -160,6 +172,8 @@ def _space_or_nothing(found: re.Match[str]) -> str:
 def _refuse(token: Token) -> None:
     if token.kind == "word" and token.text in REFUSED_WORDS:
         raise UnsupportedError(token.line, REFUSED_WORDS[token.text])
+    if token.kind == "directive" and (word := _UNCHECKED.search(token.text)):
+        raise UnsupportedError(token.line, REFUSED_WORDS[word[0]])
     if token.kind == "directive" and (include := _INCLUDE.search(token.text)):
         for start, what in REFUSED_HEADERS.items():
             if include[1].startswith(start):

@@ -894,6 +894,43 @@ def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, prepared, source, what
         build(source, tmp_path, prepared)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        '__attribute__((no_sanitize("kernel-address"))) void f() {}',
+        '__attribute((__no_sanitize__("all"))) void f() {}',
+        "__attribute__((no_sanitize_address)) void f() {}",
+        "__attribute__((__no_address_safety_analysis__)) void f() {}",
+        '[[gnu::no_sanitize("kernel-address")]] void f() {}',
+        '[[using gnu: __no_sanitize__("bounds")]] void f() {}',
+        '[[clang::no_sanitize("address")]] void f() {}',
+        '#define OFF __attribute__((no_sanitize("kernel-address")))\nOFF void f() {}',
+        '#define OFF \\\n [[gnu::no_sanitize("kernel-address")]]\nOFF void f() {}',
+        "CUDA_EMULATOR_UNCHECKED void f() {}",
+        "#define OFF CUDA_EMULATOR_UNCHECKED\nOFF void f() {}",
+        '#pragma clang attribute push(__attribute__((no_sanitize("address"))), apply_to=function)',
+    ],
+)
+def test_no_part_of_a_file_is_kept_from_being_checked(source: str) -> None:
+    with pytest.raises(UnsupportedError, match="line 1: what is not to be checked"):
+        translate(source)
+    # Where it is no code, or a GPU's, it may stand.
+    translate(f"/* {source.replace('*/', '')} */\n#ifndef CUDA_EMULATOR\n{source}\n#endif\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '#define PASTE(a, b) a##b\n__attribute__((PASTE(no_sani, tize)("kernel-address"))) void f() {}',
+        "#define PASTE(a, b) a##b\n[[gnu::PASTE(no_sanitize_, address)]] void f() {}",
+        "no_sani\\\ntize",
+    ],
+)
+def test_nor_is_one_by_a_word_that_is_put_together_from_pieces(tmp_path, prepared, source: str) -> None:
+    with pytest.raises(CompileError, match="poisoned"):
+        build(source, tmp_path, prepared)
+
+
 PTX = 'asm("trap;");\n'
 
 
