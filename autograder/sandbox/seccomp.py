@@ -14,14 +14,18 @@ the kernel that a kernel exercise never opens, and everything that would undo an
     memory kept    System V and POSIX queues and shared memory outlive the runner where there is no IPC namespace
     by handle      files opened by number instead of by path pass every check of paths
     page cache     what one runner has read of a file that all may read, another one could find there: hidden sizes
+    shared files   one runner's locks on such a file are seen by all others, and so is what it opens; nothing that runs
+                   here locks or watches a file, and `fcntl` with these commands is refused like `flock`
+    asynchronous   how much is set up at a time is limited for the whole machine, so one runner could use it up
     wake-ups       signals that a stopped process arranges for itself (timers, parent's death, descriptors) end a freeze
     priorities     a user may slow down, pin or limit every process of their own, the judge's too where that is the same
                    user; `prlimit` and `sched_setaffinity` only of itself
     core files     the limit on them is what keeps a crash from a root program of the machine's (`sandbox/limits.py`)
     signals        where there is neither a process namespace nor Landlock's scope: only to itself
 
-Refused calls fail with EPERM, `clone3` with ENOSYS so that libc falls back to `clone`, whose flags a filter can see.
-Calls of another machine's numbering (i386, x32) kill the process.
+Refused calls fail with EPERM. What is newer than `NEWEST` was not looked at and fails with ENOSYS, as on an older
+kernel; so does `clone3`, so that libc falls back to `clone`, whose flags a filter can see. Calls of another machine's
+numbering (i386, x32) kill the process.
 """
 
 from __future__ import annotations
@@ -52,6 +56,7 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
         "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
         "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
+        "statmount": (457, 457), "listmount": (458, 458), "lsm_set_self_attr": (460, 460),
     },
     "kernel": {
         "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "bpf": (321, 280),
@@ -72,6 +77,10 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
         "fanotify_mark": (301, 263), "lookup_dcookie": (212, 18),
     },
     "page cache": {"fadvise64": (221, 223), "readahead": (187, 213), "cachestat": (451, 451)},
+    "shared files": {
+        "flock": (73, 32), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27), "inotify_rm_watch": (255, 28),
+    },
+    "asynchronous": {"io_setup": (206, 0), "io_submit": (209, 2)},
     "wake-ups": {"timer_create": (222, 107)},
     "priorities": {
         "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
@@ -80,10 +89,12 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
 }  # fmt: skip
 _CUDA_CALLS: Final = frozenset({"socket", "bind", "listen", "accept", "accept4"})
 """What CUDA calls when it starts; `socket` for unix sockets only."""
-_ONLY_X86: Final = {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "uselib": 134}
+_ONLY_X86: Final = {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "uselib": 134, "inotify_init": 253}
 _SIGNALS: Final = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 _PIDFD_SEND_SIGNAL: Final = 424
 _CLONE3: Final = 435
+NEWEST: Final = 462
+"""`mseal` of Linux 6.10: the newest call that was looked at; from 424 on, numbers are the same on both machines."""
 _BY_ARGUMENT: Final = {
     "clone": (56, 220), "socketpair": (53, 199), "prctl": (157, 167), "fcntl": (72, 25), "ioctl": (16, 29),
     "kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261), "sched_setaffinity": (203, 122),
@@ -92,6 +103,10 @@ _BY_ARGUMENT: Final = {
 
 _NEW_NAMESPACES: Final = 0x7E02_0000
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
+_LOCKS: Final = (5, 6, 7, 36, 37, 38)
+"""Commands of `fcntl`: to ask for a lock, to take one, to wait for one; of the process, and of the open file."""
+_F_SETLEASE, _F_GETLEASE, _F_NOTIFY = 1024, 1025, 1026
+_FCNTL_REFUSED: Final = (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX, *_LOCKS, _F_SETLEASE, _F_GETLEASE, _F_NOTIFY)
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
@@ -142,6 +157,7 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     ]
     if machine == "x86_64":
         steps += [Step(_AT_LEAST, _X32, no=1), Step(_RETURN, _KILL)]
+    steps += [Step(_AT_LEAST, NEWEST + 1, no=1), Step(_RETURN, _ENOSYS)]
     steps += [
         step
         for number in _refused(column, network=network, signals=signals_to is None, gpu=gpu)
@@ -151,7 +167,7 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     by_argument = {name: numbers[column] for name, numbers in _BY_ARGUMENT.items()}
     steps += _block(by_argument["clone"], [*_if_bits(0, _NEW_NAMESPACES)])
     steps += _block(by_argument["prctl"], [*_if_value(0, [kernel.PR_SET_PDEATHSIG])])
-    steps += _block(by_argument["fcntl"], [*_if_value(1, [_F_SETOWN, _F_SETSIG, _F_SETOWN_EX])])
+    steps += _block(by_argument["fcntl"], [*_if_value(1, _FCNTL_REFUSED)])
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
     # Not waiting for a disk is the flag that says whether it would have to be waited for.
     steps += _block(by_argument["preadv2"], _unless_value(5, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -66,6 +67,9 @@ def test_every_listed_call_is_refused_and_ordinary_ones_are_not(machine: str, co
         for numbers in calls.values():
             assert ask(machine, numbers[column]) == EPERM
     assert ask(machine, 435) == ENOSYS
+    assert ask(machine, seccomp.NEWEST) == ALLOW
+    for newer in (seccomp.NEWEST + 1, 467, 470, 2**20, 2**30 - 1):
+        assert ask(machine, newer) == ENOSYS
     for ordinary in ((0, 1, 9, 39), (63, 64, 222, 172))[column]:
         assert ask(machine, ordinary) == ALLOW
 
@@ -122,6 +126,18 @@ def test_signals_may_be_kept_to_one_process(machine: str, kill: int, tkill: int)
     assert ask(machine, tkill, 77) == ALLOW
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_files_are_neither_locked_nor_watched(machine: str) -> None:
+    fcntl_call = seccomp._BY_ARGUMENT["fcntl"][machine == "aarch64"]
+    for command in ("F_DUPFD", "F_GETFD", "F_SETFD", "F_GETFL", "F_SETFL", "F_DUPFD_CLOEXEC"):
+        assert ask(machine, fcntl_call, 3, getattr(fcntl, command)) == ALLOW
+    for command in ("LK", "LKW"):
+        assert ask(machine, fcntl_call, 3, getattr(fcntl, f"F_SET{command}")) == EPERM
+        assert ask(machine, fcntl_call, 3, getattr(fcntl, f"F_OFD_SET{command}")) == EPERM
+    for name in ("F_GETLK", "F_OFD_GETLK", "F_SETLEASE", "F_GETLEASE", "F_NOTIFY"):
+        assert ask(machine, fcntl_call, 3, getattr(fcntl, name)) == EPERM
+
+
 def test_another_numbering_kills() -> None:
     steps = seccomp.program("x86_64", network=False, signals_to=None)
     assert run(steps, 1, architecture=0x40000003) == KILL
@@ -135,7 +151,8 @@ def test_the_numbers_are_those_of_the_kernels_headers(column: int) -> None:
     found = re.findall(r"#define __NR3?2?6?4?_?_?(\w+)\s+(\d+)", HEADERS[column].read_text())
     known = {name: int(number) for name, number in found}
     listed = {name: numbers[column] for calls in seccomp.REFUSED.values() for name, numbers in calls.items()}
-    listed |= {name: numbers[column] for name, numbers in seccomp._BY_ARGUMENT.items()}
+    listed |= {name: numbers[column] for name, numbers in (seccomp._BY_ARGUMENT | seccomp._SIGNALS).items()}
+    listed |= seccomp._ONLY_X86 if column == 0 else {}
     compared = {name for name in listed if name in known}
     assert len(compared) > len(listed) / 2
     assert {name: known[name] for name in compared} == {name: listed[name] for name in compared}
