@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.contract import Lane, Work
+from autograder.sandbox import toolchain
 from worker.errors import UnfitError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -100,8 +101,10 @@ def load_node_config(environ: Mapping[str, str], *, secrets: tuple[Path, ...] = 
     """
     sandbox = _sandbox(environ)
     judge = environ.get("LADDER_JUDGE")
+    work = Path(environ.get("LADDER_WORK", home_of(environ) / "work")).resolve()
+    _refuse_shown({"The node's folder": (work,), "The node's secret": secrets})
     return NodeConfig(
-        work=Path(environ.get("LADDER_WORK", home_of(environ) / "work")).resolve(),
+        work=work,
         judge=tuple(shlex.split(judge)) if judge else judge_command(sandbox.dotted),
         foreign=bool(judge),
         lanes=_lanes(environ.get("LADDER_LANES", "cpu")),
@@ -112,6 +115,14 @@ def load_node_config(environ: Mapping[str, str], *, secrets: tuple[Path, ...] = 
         sandbox=sandbox,
         life=_life(environ),
     )
+
+
+def _refuse_shown(places: Mapping[str, tuple[Path, ...]]) -> None:
+    """Where submissions could read the staff's part of an assignment, or what opens something, nothing is graded."""
+    for what, paths in places.items():
+        for path in paths:
+            if said := toolchain.shown_sentence(what, path):
+                raise UnfitError(said)
 
 
 def home_of(environ: Mapping[str, str]) -> Path:

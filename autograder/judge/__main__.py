@@ -28,7 +28,7 @@ from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError, HarnessError
 from autograder.judge import compiled, devices, explain, references, summary
-from autograder.judge.grading import grade
+from autograder.judge.grading import grade, refuse_shown
 from autograder.judge.references import References
 from autograder.sandbox import Sandbox
 
@@ -163,6 +163,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line."""
     options = _parser().parse_args(arguments)
     sys.dont_write_bytecode = True
+    try:
+        refuse_shown(options.reference)
+    except HarnessError as error:
+        sys.exit(str(error))
     # One thread: the oracle's helpers would go on spinning while a runner is timed.
     torch.set_num_threads(1)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

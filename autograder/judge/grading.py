@@ -63,7 +63,7 @@ from autograder.judge.references import References, find_reference
 from autograder.judge.results import Results
 from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Timed
-from autograder.sandbox import Sandbox
+from autograder.sandbox import Sandbox, toolchain
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +113,16 @@ def grade(
             warm.close()
 
 
+def refuse_shown(reference_folder: Path | None) -> None:
+    """Grade nothing where submissions could read the staff's part of an assignment.
+
+    Raises:
+        HarnessError: it lies in a folder of the toolchain.
+    """
+    if reference_folder is not None and (said := toolchain.shown_sentence("The staff's folder", reference_folder)):
+        raise HarnessError(said)
+
+
 class Grading:
     """One grading's state; a context, after which nothing of it runs any more."""
 
@@ -128,6 +138,7 @@ class Grading:
         keep: Keep,
     ) -> None:
         phases.enter(Phase.preparing)
+        refuse_shown(folders[1])
         self._keep = keep
         self._request = request
         self._folders = folders

@@ -23,3 +23,18 @@ def readable() -> tuple[str, ...]:
     }
     found = {str(path) for path in {*paths, PACKAGE} if path and Path(path).is_absolute() and Path(path).exists()}
     return tuple(sorted({*found, *_SYSTEM} - {"/"}, key=lambda path: (path.count("/"), path)))
+
+
+def shown_by(path: Path) -> str:
+    """The file or folder by which every runner may read this path; `""` if none shows it.
+
+    The path need not be there yet. Links are followed on both sides.
+    """
+    whole = path.resolve()
+    return next((folder for folder in readable() if whole.is_relative_to(Path(folder).resolve())), "")
+
+
+def shown_sentence(what: str, path: Path) -> str:
+    """That every submission could read something of the staff's, with what to do; `""` where none could."""
+    folder = shown_by(path)
+    return f"{what} {path} lies below {folder}, which every submission may read. Move it elsewhere." if folder else ""

@@ -12,6 +12,7 @@ import pytest
 
 from autograder.contract import Lane, Work
 from autograder.errors import GpuError
+from autograder.sandbox import toolchain
 from tests.doubles.nvml import FakeNvml
 from worker import lanes as lanes_module
 from worker import node as node_module
@@ -158,6 +159,16 @@ def test_a_worker_that_must_not_serve_ends_with_a_message_and_no_trace(tmp_path)
     assert done.returncode == 2
     assert "strangers" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_node_whose_folder_submissions_could_read_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "tools").mkdir()
+    monkeypatch.setattr(toolchain, "readable", lambda: (str(tmp_path / "tools"),))
+    with pytest.raises(UnfitError, match="which every submission may read"):
+        config(tmp_path / "tools" / "work")
+    with pytest.raises(UnfitError, match="The node's secret"):
+        load_node_config({"LADDER_WORK": str(tmp_path)}, secrets=(tmp_path / "tools" / "token",))
+    assert config(tmp_path).work == tmp_path
 
 
 def test_the_token_is_among_what_no_submission_may_read(tmp_path):

@@ -23,8 +23,10 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError
 from autograder.judge import grade
+from autograder.judge.__main__ import main as judge_main
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
+from autograder.sandbox import toolchain
 from autograder.sandbox.process import ProcessRunner, ProcessSandbox
 from tests.autograder.grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, edited, kernel
 
@@ -339,6 +341,18 @@ def test_what_an_assignment_does_not_offer_is_not_graded(bench: Bench, language:
     request = GradeRequest("double", "", language, lane, Mode.run, GOOD, "double.py")
     result = grade(request, assignment_folder=ASSIGNMENT, reference_folder=REFERENCE, sandbox=bench.sandbox)
     assert result.verdict is Verdict.grader_error
+
+
+def test_nothing_is_graded_where_submissions_could_read_the_staffs_folder(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(toolchain, "readable", lambda: (str(REFERENCE.parent),))
+    request = GradeRequest("double", "", Language.triton, Lane.cpu, Mode.run, GOOD, "double.py")
+    result = grade(request, assignment_folder=ASSIGNMENT, reference_folder=REFERENCE, sandbox=bench.sandbox)
+    assert result.verdict is Verdict.grader_error
+    assert "which every submission may read" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="which every submission may read"):
+        judge_main(["--reference", str(REFERENCE), "serve"])
 
 
 def test_a_sandbox_that_cannot_start_a_runner_is_our_fault(bench: Bench) -> None:

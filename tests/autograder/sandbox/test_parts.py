@@ -232,6 +232,17 @@ def test_the_toolchain_is_not_the_repository() -> None:
         assert not any((repository / secret).is_relative_to(path) for path in readable)
 
 
+def test_what_lies_below_a_readable_folder_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools, kept = tmp_path / "tools", tmp_path / "tools-of-staff"
+    tools.mkdir()
+    (tmp_path / "link").symlink_to(tools)
+    monkeypatch.setattr(toolchain, "readable", lambda: (str(tmp_path / "link"), "/usr"))
+    for shown in (tools, tools / "later" / "reference", tmp_path / "link" / "x", Path("/usr/local/kernel-ladder")):
+        assert toolchain.shown_by(shown)
+    for hidden in (tmp_path, kept, tools / ".." / "kept", Path("/usrx")):
+        assert not toolchain.shown_by(hidden)
+
+
 class ZygoteThatIsGone(Zygote):
     def __init__(self) -> None:
         pass
