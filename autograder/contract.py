@@ -143,7 +143,7 @@ class FindingKind(StrEnum):
     no_kernel = "no_kernel"
     """No kernel of the student's was launched."""
     decoration = "decoration"
-    """The output is still right when the student's kernels do nothing: something else computed it."""
+    """More than a tenth of the output is right when the student's kernels do nothing: something else computed it."""
     library_call = "library_call"
     """Library operations ran that do the exercise's work."""
     no_replay = "no_replay"

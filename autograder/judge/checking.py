@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -13,7 +13,7 @@ import torch
 from autograder.assignment import Assignment, Case
 from autograder.contract import Mismatch, StudentError, Verdict
 from autograder.errors import GpuMemoryError
-from autograder.judge import explain, seeds
+from autograder.judge import explain, seeds, unaided
 from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.buffers import Buffers, Snapshot, layout_of, overflows, strides_of
 from autograder.judge.compare import Comparison, agree, compare, same_bits
@@ -25,6 +25,7 @@ from autograder.judge.host import HOST
 from autograder.judge.inputs import Changed, Inputs, Kept
 from autograder.judge.problem import Problem, Tensors, Truth
 from autograder.judge.slabs import BatchMemory
+from autograder.judge.unaided import Output
 from autograder.protocol import TensorSpec
 
 Around = tuple[int, int, int]
@@ -42,6 +43,7 @@ class Checked:
         finished: the call itself, where it came back, without its snapshots: those of a large case are not kept.
         outputs: private copies, by name, of the calls of a case that has to agree with itself bit for bit.
         seconds: from the reveal to the end of the comparison.
+        unaided: of a call whose kernels did nothing, the share of its outputs that is right all the same (`unaided`).
     """
 
     verdict: Verdict
@@ -52,6 +54,7 @@ class Checked:
     finished: Finished | None = None
     outputs: Tensors = field(default_factory=dict)
     seconds: float = 0.0
+    unaided: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -118,15 +121,17 @@ class Checker:
         second = self._call(runner, case, inputs)
         return self._repeated(first, second)
 
-    def call(self, runner: Conversation, case: Case, *, cold: bool = True, explained: bool = True) -> Checked:
-        """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept.
-
-        Args:
-            explained: say of a wrong output what is wrong; the first time in a process that takes seconds on a GPU.
-        """
-        inputs = self.draw(case)
-        checked = self._call(runner, case, inputs, record=False, cold=cold, explained=explained)
+    def call(self, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
+        """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept."""
+        checked = self._call(runner, case, self.draw(case), record=False, cold=cold)
         return dataclasses.replace(checked, outputs={})
+
+    def replay(self, runner: Conversation, case: Case) -> Checked:
+        """One call whose kernels do nothing: how much of its outputs is right all the same; nothing is explained."""
+        start = time.monotonic()
+        taken = self.take(runner, case, self.draw(case), cold=False)
+        checked = taken if isinstance(taken, Checked) else self._unaided(taken, runner)
+        return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
     def take(
         self,
@@ -212,7 +217,6 @@ class Checker:
         expected: Tensors | None = None,
         *,
         suspect: Conversation | None = None,
-        explained: bool = True,
     ) -> Checked:
         """Compare the outputs of a call.
 
@@ -222,7 +226,7 @@ class Checker:
         try:
             outputs = taken.values()
             if expected is None or not (self._agree(outputs, expected) or not self._defences.oracle):
-                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs, explained=explained)
+                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs)
             else:
                 checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
         except NO_MEMORY as error:
@@ -262,11 +266,10 @@ class Checker:
         *,
         record: bool = True,
         cold: bool = False,
-        explained: bool = True,
     ) -> Checked:
         start = time.monotonic()
         taken = self.take(runner, case, inputs, record=record, cold=cold)
-        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner, explained=explained)
+        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
         return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
     def _in_the_same_place(self) -> None:
@@ -355,22 +358,39 @@ class Checker:
                 return Checked(Verdict.rule_violation, _WRITTEN.format(spec.name))
         return None
 
-    def _compared(
-        self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot], *, explained: bool
-    ) -> Checked:
+    def _compared(self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot]) -> Checked:
         truth = self._problem.truth(case, inputs)
-        also_wrong = self._problem.wrong_by_check(inputs, outputs)
-        for name, got in outputs.items():
-            untouched = snapshots[name].untouched()
-            comparison = self._comparison(name, got, truth, untouched)
-            if name in also_wrong:
-                comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
-            if not comparison.right and not explained:
-                return Checked(Verdict.wrong_answer, f"`{name}` is wrong.", outputs=outputs)
+        for name, comparison in self._comparisons(inputs, outputs, snapshots, truth):
             if not comparison.right:
-                found = explain.mismatch(name, got, truth.expected[name], comparison, untouched)
+                untouched = snapshots[name].untouched()
+                found = explain.mismatch(name, outputs[name], truth.expected[name], comparison, untouched)
                 return Checked(Verdict.wrong_answer, explain.told(found), mismatch=found, outputs=outputs)
         return Checked(Verdict.passed, "Passed.", outputs=outputs)
+
+    def _unaided(self, taken: Taken, suspect: Conversation) -> Checked:
+        """What the outputs of a call without kernels come to."""
+        try:
+            outputs, truth = taken.values(), self._problem.truth(taken.case, taken.inputs)
+            found = {
+                name: Output(outputs[name], truth.expected[name], ~comparison.wrong & ~taken.outputs[name].untouched())
+                for name, comparison in self._comparisons(taken.inputs, outputs, taken.outputs, truth)
+            }
+            share = unaided.share(found, taken.inputs)
+            verdict = Verdict.passed if all(bool(one.right.all()) for one in found.values()) else Verdict.wrong_answer
+        except NO_MEMORY as error:
+            return self.no_memory(suspect, taken.lent_bytes, error)
+        return Checked(verdict, "Replayed.", finished=taken.finished, unaided=share)
+
+    def _comparisons(
+        self, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot], truth: Truth
+    ) -> Iterator[tuple[str, Comparison]]:
+        """Each output's."""
+        also_wrong = self._problem.wrong_by_check(inputs, outputs)
+        for name, got in outputs.items():
+            comparison = self._comparison(name, got, truth, snapshots[name].untouched())
+            if name in also_wrong:
+                comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
+            yield name, comparison
 
     def _comparison(self, name: str, got: torch.Tensor, truth: Truth, untouched: torch.Tensor) -> Comparison:
         """By the output's tolerance; and poison does not pass for a NaN that is expected."""

@@ -4,8 +4,8 @@ Three looks, each at what another may miss:
 
     record      launches and library operations, as the language's and torch's own hooks see them: a claim
     trace       kernels that ran on the GPU, as its tracing sees them, whoever launched them: a claim
-    ghosts      in a fresh runner the student's own kernels are replaced by ones that do nothing; if the output is still
-                right, something else did it. That it is right is no claim; that all kernels were replaced is
+    ghosts      in a fresh runner the student's own kernels are replaced by ones that do nothing; what is right all the
+                same, something else did (`unaided`). That it is right is no claim; that all kernels were replaced is
 
 From outside of the runner's process none of the first two can be had: the driver tells another process how busy a GPU
 is and who holds memory, not what runs.
@@ -35,6 +35,9 @@ LIBRARIES = re.compile(
     r"\btriton_(?:poi|red|per|tem|mm)_"
 )
 """How the kernels of cuBLAS, CUTLASS, cuDNN and FlashAttention, and those that torch's compiler makes, are called."""
+
+MOST_UNAIDED = 0.1
+"""Of the elements of a replayed case that take work, the share that may be right though no kernel did anything."""
 
 MOST_CALLS = 10**9
 """Where counting ends: a runner claims what it likes, and a sum of claims has to fit a message."""
@@ -134,8 +137,7 @@ def findings(
     used += library_kernels(assignment.library_kernels, kernels)
     if used:
         summary = f"Library operations that do the exercise's work ran: {', '.join(used)}."
-        right = [name for name, checked in replays.items() if checked.passed]
-        found.append(Finding(FindingKind.library_call, summary, _evidence(record, right, kernels)))
+        found.append(Finding(FindingKind.library_call, summary, _evidence(record, _right(replays), kernels)))
     return tuple(found)
 
 
@@ -143,16 +145,21 @@ def _own_work(
     record: Record, replays: Mapping[str, Checked], *, complete: bool, kernels: Sequence[DeviceKernel]
 ) -> Iterator[Finding]:
     """Whether kernels of the student's ran, and whether they did anything."""
-    right = [name for name, checked in replays.items() if checked.passed]
+    right = _right(replays)
     evidence = _evidence(record, right, kernels)
     if not record.launches:
         yield Finding(FindingKind.no_kernel, "No kernel of the student's was launched.", evidence)
     elif right:
-        summary = "The output is still right when the student's kernels do nothing."
+        summary = f"Up to {max(right.values()):.0%} of the output is right though the student's kernels did nothing."
         yield Finding(FindingKind.decoration, summary, evidence)
     elif not complete:
         summary = "The replay without the student's kernels ended early, so it does not tell what did the work."
         yield Finding(FindingKind.no_replay, summary, evidence)
+
+
+def _right(replays: Mapping[str, Checked]) -> dict[str, float]:
+    """The cases of which more was right than an honest file leaves right, each with its share."""
+    return {name: checked.unaided for name, checked in replays.items() if checked.unaided > MOST_UNAIDED}
 
 
 def exercise_operations(listed: Iterable[str], operations: Mapping[str, int]) -> list[str]:
@@ -161,13 +168,13 @@ def exercise_operations(listed: Iterable[str], operations: Mapping[str, int]) ->
     return sorted(name for name in operations if name in names or ".".join(name.split(".")[:2]) in names)
 
 
-def _evidence(record: Record, right: Sequence[str], kernels: Sequence[DeviceKernel] = ()) -> dict[str, str]:
+def _evidence(record: Record, right: Mapping[str, float], kernels: Sequence[DeviceKernel] = ()) -> dict[str, str]:
     launches = ", ".join(f"{kernel} × {calls}" for (kernel, _), calls in record.launches.items())
     operations = ", ".join(f"{name} × {count}" for name, count in sorted(record.operations.items()))
     return {
         "launches": launches or "none",
         "operations": operations or "none",
-        "right without the kernels": ", ".join(right) or "none",
+        "right without the kernels": ", ".join(f"{name} ({share:.0%})" for name, share in right.items()) or "none",
         **({"on the device": _on_the_device(kernels)} if kernels else {}),
     }
 

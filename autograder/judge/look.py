@@ -111,7 +111,7 @@ class Look:
                 break
             with self._abreast.turn(case):
                 try:
-                    replays[case.name] = self._checker.call(runner, case, cold=False, explained=False)
+                    replays[case.name] = self._checker.replay(runner, case)
                 except NO_MEMORY as error:
                     replays[case.name] = self._checker.no_memory(runner, 0, error)
         return replays

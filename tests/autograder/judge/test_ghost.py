@@ -28,7 +28,7 @@ from tests.autograder.grading_bench import Bench
 
 ROOT = Path(__file__).parents[3]
 DOUBLE = load_assignment(ROOT / "tests" / "fixtures" / "assignments" / "double")
-RIGHT, WRONG = Checked(Verdict.passed, ""), Checked(Verdict.wrong_answer, "")
+RIGHT, WRONG = Checked(Verdict.passed, "", unaided=1.0), Checked(Verdict.wrong_answer, "")
 KERNEL = """
 import torch, triton, triton.language as tl
 
@@ -44,6 +44,35 @@ def vector_add(x, y, out, n):
     {name}[(triton.cdiv(n, 4096),)](x, y, out, n, BLOCK=4096)
     {after}
 """
+PART = """
+import triton, triton.language as tl
+{before}
+
+@triton.jit
+def _add(x_ptr, y_ptr, out_ptr, m, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < m
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+def vector_add(x, y, out, n):
+    {work}
+    _add[(1,)](x, y, out, m, BLOCK=triton.next_power_of_2(m))
+"""
+HONEST = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def _add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+def vector_add(x, y, out, n):
+    {before}
+    _add[(triton.cdiv(n, 4096),)](x, y, {into}, n, BLOCK=4096)
+    {after}
+"""
+BACK = "out.copy_(wide)"
 STORE = "tl.store(out_ptr + offsets, x + y, mask=mask)"
 
 
@@ -75,6 +104,14 @@ def test_without_a_launch_there_is_no_kernel() -> None:
 
 def test_an_output_that_is_right_without_the_kernels_was_decorated() -> None:
     assert kinds(recorded((Launch("k", (4,), 1),)), small=WRONG, large=RIGHT) == [FindingKind.decoration]
+
+
+@pytest.mark.parametrize(("unaided", "is_found"), [(0.1, False), (0.11, True), (0.99, True)])
+def test_a_part_that_is_right_without_the_kernels_is_shown(unaided: float, is_found: bool) -> None:
+    part = Checked(Verdict.wrong_answer, "", unaided=unaided)
+    found = findings(DOUBLE, recorded((Launch("k", (4,), 1),)), {"small": part}, complete=True)
+    assert [one.kind for one in found] == [FindingKind.decoration] * is_found
+    assert not found or found[0].evidence["right without the kernels"] == f"small ({unaided:.0%})"
 
 
 def test_a_replay_that_ended_early_is_said() -> None:
@@ -124,12 +161,33 @@ def graded(bench: Bench, source: str) -> GradeResult:
             KERNEL.format(name="looks_busy", store="x + y", after="torch.add(x, y, out=out)"),
             {FindingKind.decoration, FindingKind.library_call},
         ),
+        (  # Numpy does all but a hundredth.
+            PART.format(
+                before="import numpy",
+                work="m = max(1, n // 100)\n    numpy.add(x.numpy()[m:], y.numpy()[m:], out=out.numpy()[m:])",
+            ),
+            {FindingKind.decoration},
+        ),
+        (  # Operations of torch's that no list names do all but one element.
+            PART.format(
+                before="import torch",
+                work="m = 1\n    out[m:] = torch.stack((x, y)).mT.matmul(torch.ones(2, dtype=x.dtype))[m:]",
+            ),
+            {FindingKind.decoration},
+        ),
+        (HONEST.format(before="out.zero_()", into="out", after="return"), set()),
+        (HONEST.format(before="out.copy_(x)", into="out", after="return"), set()),
+        (HONEST.format(before="wide = torch.zeros(n)", into="wide", after=BACK), set()),
+        (
+            HONEST.format(before="x, y, wide = x.float(), y.float(), out.float()", into="wide", after=BACK),
+            set(),
+        ),
         (
             "import torch\ndef vector_add(x, y, out, n):\n    torch.add(x, y, out=out)\n",
             {FindingKind.no_kernel, FindingKind.library_call},
         ),
     ],
-    ids=["kernel", "decoration", "library"],
+    ids=["kernel", "decoration", "numpy", "unlisted", "zeros", "copy", "scratch", "cast", "library"],
 )
 def test_a_real_submission_passes_and_staff_see_whose_work_it_is(
     bench: Bench, source: str, expected: set[FindingKind]
