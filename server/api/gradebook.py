@@ -36,7 +36,7 @@ class GradeRead(Read):
     title: str
     points: float
     possible: float
-    final: Annotated[bool, Field(description="It is published; until then staff may still change it.")]
+    final: Annotated[bool, Field(description="It is published, and nothing can be handed in any more.")]
     submission: Annotated[str | None, Field(description="Public id of the submission that counts.")]
     chosen: Annotated[bool, Field(description="The student chose it; otherwise it is the best.")]
     submission_points: Annotated[float, Field(description="Of that submission, before lateness.")]
@@ -57,7 +57,7 @@ class GradeRead(Read):
         found, detail = line.outcome, line.detail
         return cls(
             assignment=detail.slug, title=detail.title, points=found.points, possible=found.possible,
-            final=line.published, submission=line.submission.public_id if line.submission else None,
+            final=line.is_final, submission=line.submission.public_id if line.submission else None,
             chosen=found.chosen, submission_points=found.submission_points, quiz_points=found.quiz_points,
             rubric_points=found.rubric_points, days_late=found.days_late, late_days=found.late_days,
             late_penalty=found.late_penalty, override_points=found.override_points, weight=detail.row.weight,

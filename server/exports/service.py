@@ -116,7 +116,7 @@ def _grades(session: Session, user: User) -> list[dict[str, Any]]:
             "assignment": line.detail.slug,
             "submission": line.submission.public_id if line.submission else None,
             "due_at": line.dates.due_at,
-            "final": line.published,
+            "final": line.is_final,
             **_plain(line.outcome),
         }
         for course in session.scalars(query.order_by(Course.id))

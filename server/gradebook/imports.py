@@ -74,6 +74,11 @@ class Plan:
     digest: str
 
     @property
+    def above(self) -> int:
+        """How many changes give more than their assignment can."""
+        return sum(change.above for change in self.changes)
+
+    @property
     def rows(self) -> str:
         """The changes as a form carries them to `apply`."""
         asked = [change.wanted for change in self.changes]
@@ -102,11 +107,14 @@ def read(session: Session, member: Membership, data: bytes, *, reason: str = "")
     return Plan(changes, unchanged, tuple(told), table.passed_over, _digest(changes))
 
 
-def apply(session: Session, member: Membership, rows: str, *, digest: str, now: datetime) -> int:
+def apply(session: Session, member: Membership, rows: str, *, digest: str, now: datetime, above: bool = False) -> int:
     """Set the points of `Plan.rows`, if that still does what its digest names; how many were set.
 
+    Args:
+        above: it was confirmed that some are more than an assignment gives.
+
     Raises:
-        InvalidInputError: these are no rows of a plan.
+        InvalidInputError: these are no rows of a plan, or points are too many without `above`.
         ConflictError: one of the grades has changed since, or the rows are others; nothing was set.
     """
     member.require_staff()
@@ -120,7 +128,7 @@ def apply(session: Session, member: Membership, rows: str, *, digest: str, now: 
         one = change.wanted
         overrides.set_override(
             session, member, book.rows[one.assignment_id], one.user_id, points=one.points, reason=one.reason,
-            revision=change.revision, now=now,
+            revision=change.revision, now=now, above=above,
         )  # fmt: skip
     return len(changes)
 

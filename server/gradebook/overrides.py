@@ -30,21 +30,27 @@ def set_override(
     reason: str,
     revision: int,
     now: datetime,
+    above: bool = False,
 ) -> GradeOverride:
     """Set a student's points in an assignment; what was set before is replaced.
 
     Args:
         revision: of the grade that the decision was made by.
+        above: it was confirmed that they may be more than the assignment gives.
 
     Raises:
         NotFoundError: they are no student of this course.
-        InvalidInputError: these are no points that can be given, or there is no reason.
+        InvalidInputError: these are no points that can be given, they are too many without `above`, or there is no
+            reason.
         ConflictError: the grade has changed since.
     """
     member.require_staff()
     reason = checked_reason(reason)
     check_points(points)
     before = _locked(session, assignment, user_id, revision)
+    if points > before.possible and not above:
+        said = f"{points:g} is more than the {before.possible:g} points of {assignment.title}."
+        raise InvalidInputError(f"{said} Confirm that you mean it.", field="above")
     _end(session, member, assignment.id, user_id, now)
     row = GradeOverride(
         course_id=assignment.course_id,

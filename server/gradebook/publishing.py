@@ -10,13 +10,14 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from server.audit import service as audit
 from server.courses.service import Membership
 from server.errors import ConflictError
-from server.messages.service import notify
+from server.gradebook import facts as facts_of
+from server.messages.service import expected, notify
 from server.models import (
     Assignment,
     Enrolment,
@@ -48,8 +49,45 @@ class Counts:
     held: int
 
 
+@dataclass(frozen=True)
+class Effect:
+    """What publishing an assignment's grades would do now.
+
+    Attributes:
+        mails: students who get an e-mail; `told`: who are told at all.
+        due_at: for everybody; `latest` is the last moment at which anybody can hand in, `None`: there is none.
+        open_for: students who can still hand in.
+    """
+
+    counts: Counts
+    told: int
+    mails: int
+    due_at: datetime | None
+    latest: datetime | None
+    open_for: int
+
+
+def effect(session: Session, member: Membership, assignment: Assignment, *, now: datetime) -> Effect:
+    """What `publish` would do; nothing is changed."""
+    member.require_staff()
+    course_id = assignment.course_id
+    told = expected(session, _ids(course_id), NotificationKind.grades_published, course_id=course_id)
+    facts = facts_of.read(session, course_id)
+    detail = next(one for one in facts.details if one.row.id == assignment.id)
+    dates = [facts.deadlines(user_id, detail) for user_id in _students(session, course_id)]
+    ends = [one.late_until for one in dates]
+    return Effect(
+        counts=counts(session, course_id).get(assignment.id, Counts(0, 0, 0, 0, 0)),
+        told=told.people,
+        mails=told.mails,
+        due_at=detail.row.due_at,
+        latest=None if None in ends else max((end for end in ends if end), default=None),
+        open_for=sum(not one.is_closed(now) for one in dates),
+    )
+
+
 def publish(session: Session, member: Membership, assignment: Assignment, *, now: datetime) -> int:
-    """Let students read these grades as final, and tell them; how many were told.
+    """Let students read these grades, and tell them; how many were told.
 
     Raises:
         ConflictError: somebody has published them meanwhile.
@@ -126,10 +164,13 @@ def _locked(session: Session, member: Membership, assignment: Assignment) -> Ass
 
 
 def _students(session: Session, course_id: int) -> list[int]:
-    query = select(Enrolment.user_id).where(
+    return list(session.scalars(_ids(course_id)))
+
+
+def _ids(course_id: int) -> Select[int]:
+    return select(Enrolment.user_id).where(
         Enrolment.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None)
     )
-    return list(session.scalars(query))
 
 
 def _record(

@@ -42,7 +42,8 @@ class Line:
     Attributes:
         outcome: as the student may read it: points that staff set only once they are published.
         submission: the one that counts, `None` where none does.
-        published: what it says is final.
+        published: staff have published it.
+        closed: nothing can be handed in any more.
     """
 
     detail: AssignmentDetail
@@ -50,6 +51,12 @@ class Line:
     submission: Submission | None
     dates: Deadlines
     published: bool
+    closed: bool
+
+    @property
+    def is_final(self) -> bool:
+        """It is published, and nothing that is handed in can change it."""
+        return self.published and self.closed
 
     @property
     def is_empty(self) -> bool:
@@ -171,8 +178,9 @@ def standing_of(session: Session, facts: Facts, user_id: int) -> Standing:
             detail,
             outcome,
             submissions.get(outcome.submission_id or 0),
-            facts.deadlines(user_id, detail),
+            (dates := facts.deadlines(user_id, detail)),
             detail.row.grades_published_at is not None,
+            dates.is_closed(at),
         )
         for detail, outcome in read
     )

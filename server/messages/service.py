@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, delete, exists, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -69,6 +69,22 @@ def notify(
         for some in _in_parts(receivers):
             session.execute(insert(Mail), [_mail(post, wish.user_id, wish.email) for wish in some])
     return len(told)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many people `notify` would tell, and how many of them by mail."""
+
+    people: int
+    mails: int
+
+
+def expected(session: Session, whom: Select[int], kind: NotificationKind, *, course_id: int | None) -> Reach:
+    """How many of these people, a query of their ids, `notify` would tell of something new; nobody is told."""
+    wishes = _wishing(User.id.in_(whom), kind, course_id).subquery()
+    return Reach(
+        *session.execute(select(func.count(), func.count().filter(wishes.c.by_mail)).select_from(wishes)).one()
+    )
 
 
 def send_mail(session: Session, user: User, *, subject: str, body: str, url: str = "") -> None:
@@ -188,24 +204,26 @@ class _Wish:
 
 def _wishes(session: Session, user_ids: Sequence[int], kind: NotificationKind, course_id: int | None) -> list[_Wish]:
     """How these people want this kind; who wants it neither way, or dropped the course, is told nothing."""
+    found = []
+    for some in _in_parts(user_ids):
+        rows = session.execute(_wishing(User.id.in_(some), kind, course_id).order_by(User.id))
+        found += [_Wish(*row) for row in rows]
+    return found
+
+
+def _wishing(whom: ColumnElement[bool], kind: NotificationKind, course_id: int | None) -> Select[int, str, bool, bool]:
+    """The wishes of these people."""
     # Not "is in the course": an admin who is told of one need not be in it.
     dropped = exists().where(
         Enrolment.user_id == User.id, Enrolment.course_id == course_id, Enrolment.dropped_at.is_not(None)
     )
     in_app = func.coalesce(NotificationSetting.in_app, True)
     by_mail = func.coalesce(NotificationSetting.by_mail, KINDS[kind].by_mail)
-    found = []
-    for some in _in_parts(user_ids):
-        rows = session.execute(
-            select(User.id, User.email, in_app, by_mail)
-            .outerjoin(
-                NotificationSetting, (NotificationSetting.user_id == User.id) & (NotificationSetting.kind == kind)
-            )
-            .where(User.id.in_(some), User.disabled_at.is_(None), in_app | by_mail, ~dropped)
-            .order_by(User.id)
-        )
-        found += [_Wish(*row) for row in rows]
-    return found
+    return (
+        select(User.id, User.email, in_app.label("in_app"), by_mail.label("by_mail"))
+        .outerjoin(NotificationSetting, (NotificationSetting.user_id == User.id) & (NotificationSetting.kind == kind))
+        .where(whom, User.disabled_at.is_(None), in_app | by_mail, ~dropped)
+    )
 
 
 def _once(session: Session) -> Any:

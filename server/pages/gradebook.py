@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, NamedTuple
+from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Query, Request
 from markupsafe import Markup, escape
@@ -33,7 +34,7 @@ PATH = "/courses/{course}/gradebook"
 CELL = PATH + "/{user_id}/{slug}"
 DONE = {
     "published": "The grades are published; {} students were told.",
-    "withdrawn": "The grades are withdrawn: students read them as not final again.",
+    "withdrawn": "The grades are withdrawn: students read what their work comes to so far.",
     "set": "The points are set.",
     "undone": "The override is undone: the grade is what it comes to again.",
     "imported": "{} grades were set.",
@@ -104,6 +105,21 @@ def publish_page(request: Request, course: str, who: Someone, work: Work, done: 
     )
 
 
+@router.get(PATH + "/publish/{slug}")
+def confirm_page(request: Request, course: str, slug: str, who: Someone, work: Work) -> Response:
+    """What publishing the grades of a rung would do, before anybody is told."""
+    member = courses.staff_of(work, who.user, course)
+    detail = courses.assignment_of(work, member, slug)
+    return render(
+        request,
+        "gradebook_publish_confirm.html",
+        member=member,
+        course=member.course,
+        detail=detail,
+        effect=publishing.effect(work, member, detail.row, now=db.now(work)),
+    )
+
+
 @router.post(PATH + "/publish", dependencies=[Slot])
 def publish(
     *,
@@ -112,10 +128,13 @@ def publish(
     who: Someone,
     slug: Annotated[str, Form()] = "",
     action: Annotated[str, Form()] = "",
+    confirmed: Annotated[str, Form()] = "",
 ) -> Response:
-    """Publish the grades of a rung, or withdraw them."""
+    """Publish the grades of a rung, or withdraw them; nothing is published that was not confirmed."""
     if action not in {"publish", "withdraw"}:
         raise InvalidInputError("Grades are published or withdrawn.", field="action")
+    if action == "publish" and not confirmed:
+        return forms.back(forms.course_path(course, f"/gradebook/publish/{quote(slug, safe='')}"))
 
     def act(session: Session) -> int:
         member = courses.staff_of(session, who.user, course)
@@ -149,14 +168,15 @@ def override(
     points: Annotated[str, Form()] = "",
     reason: Annotated[str, Form()] = "",
     revision: Annotated[str, Form()] = "",
+    above: Annotated[str, Form()] = "",
 ) -> Response:
-    """Set the points."""
+    """Set the points; more than the assignment gives are confirmed by `above`."""
 
     def act(session: Session, member: Membership, row: Assignment) -> None:
         checked_reason(reason)
         overrides.set_override(
             session, member, row, user_id, points=read_points(points), reason=reason,
-            revision=forms.whole(revision), now=db.now(session),
+            revision=forms.whole(revision), now=db.now(session), above=bool(above),
         )  # fmt: skip
 
     typed = Typed(points=points[:40], reason=reason[:REASON_CHARS])

@@ -79,12 +79,13 @@ def apply(
     who: Someone,
     rows: Annotated[str, Form()] = "",
     digest: Annotated[str, Form()] = "",
+    above: Annotated[str, Form()] = "",
 ) -> Response:
     """Set what was looked at, if it is still that."""
 
     def act(session: Session) -> int:
         member = courses.staff_of(session, who.user, course)
-        return imports.apply(session, member, rows, digest=digest, now=db.now(session))
+        return imports.apply(session, member, rows, digest=digest, now=db.now(session), above=bool(above))
 
     try:
         count = write(request, act)

@@ -235,6 +235,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{COURSE}/grades"): member(200, 303),
     ("GET", f"{COURSE}/gradebook"): staff_of(200, 303),
     ("GET", f"{COURSE}/gradebook/publish"): staff_of(200, 303),
+    ("GET", f"{COURSE}/gradebook/publish/{{slug}}"): staff_of(200, 303),
     ("POST", f"{COURSE}/gradebook/publish"): {**staff_of(409), **FORM},
     ("GET", f"{COURSE}/gradebook/export"): staff_of(200, 303),
     ("GET", f"{COURSE}/gradebook/import"): staff_of(200, 303),

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from fastapi.responses import JSONResponse
-from sqlalchemy import delete, event, insert, select, update
+from sqlalchemy import delete, event, func, insert, select, update
 
 from server import stale
 from server.api.gradebook import CellRead, GradebookRead
@@ -16,10 +16,12 @@ from server.courses import service as courses
 from server.errors import InvalidInputError
 from server.gradebook import imports, overrides, publishing
 from server.gradebook.grid import Cell, grid
-from server.models import AuditEntry, Course, Enrolment, Grade, Role, User
+from server.models import AuditEntry, Course, Enrolment, Grade, Mail, Role, User
 from tests.doubles.gradebook import DUE, Term
 
 HOME = "/courses/gpu"
+LATER = (DUE.replace(year=2090), DUE.replace(year=2091))
+PUBLISH = {"slug": "add_one", "action": "publish", "confirmed": "yes"}
 NASTY = "=HYPERLINK(1)<script>alert(1)</script>"
 
 
@@ -82,19 +84,70 @@ def test_a_student_reads_what_counts_and_why(term, people, alice, database):
 
 
 def test_what_staff_set_shows_once_it_is_published(term, people, alice, ta, cell):
+    term.dates(*LATER)
     revision = term.grade(people.alice).revision
     assert ta.post(f"{cell}/override", data={"points": "99,5", "reason": "ok", "revision": revision}).status_code == 303
     assert "99.5" not in alice.get(f"{HOME}/grades").text
-    assert ta.post(f"{HOME}/gradebook/publish", data={"slug": "add_one", "action": "publish"}).status_code == 303
+    assert ta.post(f"{HOME}/gradebook/publish", data=PUBLISH).status_code == 303
     html = alice.get(f"{HOME}/grades").text
     assert "<strong>99.5</strong>" in html
     assert "set by staff" in html
-    assert "Final" in html
+    assert "Published; can still be handed in" in html
+    assert "Final" not in html
     assert "Published" in ta.get(f"{HOME}/gradebook/publish").text
     ta.post(f"{HOME}/gradebook/publish", data={"slug": "add_one", "action": "withdraw"})
     assert "99.5" not in alice.get(f"{HOME}/grades").text
     answer = ta.post(f"{HOME}/gradebook/publish", data={"slug": "add_one", "action": "withdraw"})
     assert answer.status_code == 409
+
+
+def test_more_than_full_points_ask_first(term, people, ta, cell):
+    sent = {"points": "106.5", "reason": "bonus", "revision": term.grade(people.alice).revision}
+    asked = ta.post(f"{cell}/override", data=sent)
+    assert asked.status_code == 422
+    assert "106.5 is more than the 106 points" in asked.text
+    assert 'name="above"' in asked.text
+    assert term.grade(people.alice).override_points is None
+    assert ta.post(f"{cell}/override", data={**sent, "above": "yes"}).status_code == 303
+    assert term.grade(people.alice).points == 106.5
+    assert 'name="above"' not in ta.get(cell).text
+
+
+def test_a_table_with_more_than_full_points_asks_first(term, people, ta):
+    table = "email,assignment,points,reason\nalice@example.org,add_one,150,bonus\n"
+    looked = ta.post(f"{HOME}/gradebook/import", data={"pasted": table})
+    assert "1 grade is above what the assignment gives" in looked.text
+    form = dict(re.findall(r'name="(rows|digest)" value="([^"]*)"', looked.text))
+    form["rows"] = form["rows"].replace("&#34;", '"')
+    assert ta.post(f"{HOME}/gradebook/import/apply", data=form).status_code == 422
+    assert term.grade(people.alice).override_points is None
+    assert ta.post(f"{HOME}/gradebook/import/apply", data={**form, "above": "yes"}).status_code == 303
+    assert term.grade(people.alice).points == 150
+
+
+def test_publishing_asks_first_and_says_whom_it_concerns(term, people, ta, database):
+    term.dates(*LATER)
+    asked = ta.post(f"{HOME}/gradebook/publish", data={"slug": "add_one", "action": "publish"})
+    assert asked.headers["location"] == f"{HOME}/gradebook/publish/add_one"
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Mail)) == 0
+    html = ta.get(f"{HOME}/gradebook/publish/add_one").text
+    assert "Publish and send 2 e-mails" in html
+    assert "2 students can still hand in" in html
+    assert ta.post(f"{HOME}/gradebook/publish", data=PUBLISH).status_code == 303
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Mail)) == 2
+    assert "published already" in ta.get(f"{HOME}/gradebook/publish/add_one").text
+
+
+def test_a_published_grade_is_final_once_nothing_can_be_handed_in(term, people, alice, ta):
+    term.dates(*LATER)
+    ta.post(f"{HOME}/gradebook/publish", data=PUBLISH)
+    assert not any(one["final"] for one in alice.get("/api/v1/courses/gpu/grades").json()["grades"])
+    term.dates(DUE.replace(year=2020), DUE.replace(year=2021))
+    assert ">Final<" in alice.get(f"{HOME}/grades").text
+    assert alice.get("/api/v1/courses/gpu/grades").json()["grades"][0]["final"]
+    assert "can still hand in" not in ta.get(f"{HOME}/gradebook/publish/add_one").text
 
 
 def test_what_if_stores_nothing_and_says_what_it_would_use(term, people, alice, database):
@@ -333,7 +386,7 @@ def test_the_audit_log_is_in_words_filtered_and_paged(term, people, ta, database
                 select(Grade.revision).where(Grade.user_id == people.alice.id, Grade.assignment_id == row.id)
             ).one()
             overrides.set_override(
-                session, member, row, people.alice.id, points=float(points), reason=f"because {points}",
+                session, member, row, people.alice.id, points=float(points), above=True, reason=f"because {points}",
                 revision=revision, now=DUE,
             )  # fmt: skip
     html = ta.get(f"{HOME}/audit").text
