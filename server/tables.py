@@ -10,7 +10,7 @@ import codecs
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from server.errors import InvalidInputError
@@ -35,10 +35,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A line that does not fit, and why; lines count from 1, the header's."""
+    """A line that does not fit, and why; lines count from 1, the header's.
+
+    Attributes:
+        cells: what it says, by the names of the columns; nothing where that could not be read.
+    """
 
     line: int
     message: str
+    cells: dict[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError
+from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.pages import forms
@@ -60,6 +61,17 @@ def read_table(
 def look(request: Request, course: str, import_id: str, who: Someone, work: Work) -> Response:
     """What a table would do, line by line."""
     return _look(request, work, who, course, import_id)
+
+
+@router.get(PATH + "/{import_id}/left-out.csv")
+def left_out(course: str, import_id: str, who: Someone, work: Work) -> Response:
+    """The lines that are left out, each with the reason, for a spreadsheet."""
+    member = courses.staff_of(work, who.user, course)
+    return Response(
+        "\ufeff" + imports.left_out(work, member, import_id),
+        media_type="text/csv; charset=utf-8",
+        headers=attachment(f"{member.course.slug}-left-out.csv"),
+    )
 
 
 @router.post(PATH + "/{import_id}", dependencies=[Slot])

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from server import ids, stale
+from server import ids, stale, tables
 from server.accounts import links
 from server.accounts import service as accounts
 from server.audit import service as audit
@@ -51,7 +51,7 @@ def store(session: Session, member: Membership, data: bytes, *, filename: str, n
         uploaded_by_id=member.user.id,
         filename=" ".join(filename.split())[-120:] or "a pasted table",
         people=[person.to_json() for person in found.lines],
-        troubles=[[trouble.line, trouble.message] for trouble in found.troubles],
+        troubles=[[one.line, one.message, one.cells] for one in found.troubles],
         passed_over=[name[:80] for name in found.passed_over[:50]],
         created_at=now,
     )
@@ -96,6 +96,7 @@ def apply(session: Session, member: Membership, public_id: str, *, digest: str, 
     for line in found.lines:
         _apply(session, member, line, have, now)
     counts = {step.value: count for step, count in found.counts.items()}
+    row.troubles = [[one.line, one.message, one.cells] for one in _left_out(row, found)]
     row.applied_at, row.outcome, row.people = now, counts, []
     stale.grades(session, member.course.id)
     audit.record(
@@ -106,6 +107,30 @@ def apply(session: Session, member: Membership, public_id: str, *, digest: str, 
         detail={"import": row.public_id, **counts},
     )
     return row
+
+
+def left_out(session: Session, member: Membership, public_id: str) -> str:
+    """The lines that are left out, or were, as a table to correct and read again: each with its number and the reason.
+
+    Raises:
+        ForbiddenError: the member is no staff.
+        NotFoundError: there is none, or it was forgotten.
+    """
+    shown = look(session, member, public_id)
+    names = [column.name for column in people.COLUMNS]
+    rows = (
+        [*(one.cells.get(name, "") for name in names), one.line, one.message]
+        for one in _left_out(shown.row, shown.plan)
+    )
+    return tables.write([*names, "line", "why it was left out"], rows)
+
+
+def _left_out(row: RosterImport, found: Plan) -> list[Trouble]:
+    """Lines that cannot be read, and those that are refused."""
+    troubles = [Trouble(*trouble) for trouble in row.troubles]
+    refused = [line for line in found.lines if line.step is Step.refused]
+    troubles += [Trouble(line.person.line, line.why, line.person.to_cells()) for line in refused]
+    return sorted(troubles, key=lambda trouble: trouble.line)
 
 
 def add_one(session: Session, member: Membership, person: Person, *, now: datetime) -> Step:

@@ -43,6 +43,14 @@ class Person:
         """Plain."""
         return {**asdict(self), "role": self.role.value if self.role else None}
 
+    def to_cells(self) -> dict[str, str]:
+        """What the line says, by the names of `COLUMNS`."""
+        role = self.role.value if self.role else ""
+        return {
+            "email": self.email, "name": self.name, "section": self.section, "role": role,
+            "student id": self.student_number,
+        }  # fmt: skip
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Person:
         """What `to_json` gave."""
@@ -78,8 +86,9 @@ def read(data: bytes) -> People:
         try:
             lines.append(person(line.cells, line=line.number))
         except InvalidInputError as error:
-            troubles.append(Trouble(line.number, error.message))
-    said_twice = {trouble.line: trouble for trouble in _twice(lines)}
+            troubles.append(Trouble(line.number, error.message, line.cells))
+    cells = {line.number: line.cells for line in table.lines}
+    said_twice = {one.line: Trouble(one.line, one.message, cells[one.line]) for one in _twice(lines)}
     kept = tuple(line for line in lines if line.line not in said_twice)
     found = sorted([*troubles, *said_twice.values()], key=lambda trouble: trouble.line)
     return People(kept, tuple(found), table.passed_over)

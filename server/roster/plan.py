@@ -64,6 +64,11 @@ class Plan:
         return Counter(line.step for line in self.lines)
 
     @property
+    def mails(self) -> int:
+        """How many invitations applying it would send by e-mail: one for each new account."""
+        return self.counts[Step.new_account]
+
+    @property
     def does_something(self) -> bool:
         """Whether applying it would change the course."""
         return any(line.step not in {Step.unchanged, Step.refused} for line in self.lines)

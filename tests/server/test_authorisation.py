@@ -268,6 +268,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{COURSE}/roster/import"): staff_of(200, 303),
     ("POST", f"{COURSE}/roster/import"): {**staff_of(303), **FORM},
     ("GET", f"{COURSE}/roster/import/{{import_id}}"): staff_of(200, 303),
+    ("GET", f"{COURSE}/roster/import/{{import_id}}/left-out.csv"): staff_of(200, 303),
     ("POST", f"{COURSE}/roster/import/{{import_id}}"): {**staff_of(409), **FORM},
     # No such invitation.
     ("GET", "/join"): everyone(404),

@@ -403,9 +403,15 @@ def test_the_pages_take_a_table_show_it_and_do_it(site, people, config, database
     shown = browser.get(stored.headers["location"]).text
     assert "&lt;b&gt;Dora&lt;/b&gt;" in shown
     assert "<strong>1 line will be left out.</strong>" in shown
+    assert "Import and send" in shown
+    assert "will be sent at once" in shown
+    broken = browser.get(f"{stored.headers['location']}/left-out.csv").text.splitlines()
+    assert broken[0].endswith("line,why it was left out")
+    assert len(broken) == 2
     digest = shown.split('name="digest" value="', 1)[1].split('"', 1)[0]
     done = browser.post(stored.headers["location"], data={"digest": digest})
     assert "Lines that changed something: 4." in browser.get(done.headers["location"]).text
+    assert browser.get(f"{stored.headers['location']}/left-out.csv").text.splitlines() == broken
     again = browser.post(stored.headers["location"], data={"digest": digest})
     assert (again.status_code, "applied already" in again.text) == (409, True)
     table = browser.get(f"{PATH}.csv").text
