@@ -85,7 +85,7 @@ class _installation:  # noqa: N801  # reads as the function that it stands for
             _stop_worker(self._folder)
         with Api(Account(served.url, "")) as api:
             password = served.accounts.password if served.accounts else ""
-            token = api.create_token("ines@example.org", password, "bench")["token"]
+            token = api.create_token("ines@example.org", password, "bench", staff=True)["token"]
         return Api(Account(served.url, token)), self._folder
 
     def __exit__(self, *problem: object) -> None:

@@ -215,7 +215,8 @@ def _people(session: Session, count: int, course_id: int, now: datetime) -> list
 
 def _token(student: Student, now: datetime) -> dict[str, object]:
     values = {"name": "load", "token_hash": ids.token_hash(student.token), "start": student.token[:10]}
-    return {"user_id": student.user_id, "created_at": now, **values}
+    lasting = {"expires_at": now + timedelta(days=90), "scopes": "read submit"}
+    return {"user_id": student.user_id, "created_at": now, **lasting, **values}
 
 
 def _login(student: Student, now: datetime) -> dict[str, object]:

@@ -33,6 +33,7 @@ class Config:
         web: folder with `templates/` and `static/`.
         public_url: how browsers reach the web tier; cookies are `Secure` when it is https.
         session_days: how long a login lasts.
+        token_days, token_days_most: how long a token for the command line lives unless its owner says, and at most.
         lease_s: how long an attempt lives without a heartbeat.
         attempt_deadline_s: how long an attempt may take in all.
         max_attempts: after so many attempts without a result a submission has failed.
@@ -62,6 +63,8 @@ class Config:
     nodes_broker_url: str = ""
     public_url: str = "http://127.0.0.1:8000"
     session_days: float = 14.0
+    token_days: int = 90
+    token_days_most: int = 365
     lease_s: float = 30.0
     attempt_deadline_s: float = 600.0
     max_attempts: int = 3

@@ -20,8 +20,14 @@ from client.errors import ClientError, UsageError
 @click.argument("server", envvar="LADDER_SERVER")
 @click.option("--email", help="Your account's e-mail address.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.option("--staff", is_flag=True, help="Let the token do what the staff of a course may, too.")
+@click.option(
+    "--days", type=click.IntRange(min=1), help="How long the token lives; the server's usual time if not said."
+)
 @options.as_json
-def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -> None:
+def login(
+    *, server: str, email: str | None, password_stdin: bool, staff: bool, days: int | None, as_json: bool
+) -> None:
     """Log in to SERVER and keep a token, readable by you alone."""
     if not email and password_stdin:
         raise UsageError("--password-stdin needs --email.")
@@ -31,15 +37,19 @@ def login(server: str, email: str | None, password_stdin: bool, as_json: bool) -
     email = email or click.prompt("E-mail")
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True)
     with Api(Account(address, "")) as api:
-        token = api.create_token(str(email), str(password), f"ladder on {platform.node() or 'a machine'}"[:80])["token"]
+        name = f"ladder on {platform.node() or 'a machine'}"[:80]
+        made = api.create_token(str(email), str(password), name, staff=staff, days=days)
+    token = made["token"]
     account = Account(address, token)
     with Api(account) as api:
         me = api.me()
     path = save_account(account)
     if as_json:
-        options.print_json({"server": account.server, "email": me["email"], "name": me["name"]})
+        known = {"server": account.server, "email": me["email"], "name": me["name"]}
+        options.print_json({**known, "expires_at": made["expires_at"]})
     else:
         click.echo(f"Logged in to {account.server} as {me['name']} <{me['email']}>; the token is in {path}.")
+        click.echo(f"It ends on {str(made['expires_at'])[:10]}; `ladder login` makes another.")
 
 
 def _is_readable_by_others(address: str) -> bool:

@@ -107,7 +107,7 @@ def opened(session: Session, token: str) -> Opened:
 
 
 def set_password(session: Session, token: str, password: str) -> User:
-    """Use the link up: its password is the account's from now on, every login and every other link of theirs ends.
+    """Use the link up: its password is the account's from now on, every login, token and other link of theirs ends.
 
     Raises:
         InvalidInputError: the password is too short or too long; the link stays good.
@@ -123,9 +123,9 @@ def set_password(session: Session, token: str, password: str) -> User:
         session,
         found.user,
         subject="Your password was set",
-        body="The password of your account was set by the link in a mail, and everybody who was logged in was logged"
-        " out. Tokens for the command line stay. If it was not you, ask for a new password at once and tell the staff"
-        " of your course.",
+        body="The password of your account was set by the link in a mail, everybody who was logged in was logged"
+        " out, and every token for the command line has ended. If it was not you, ask for a new"
+        " password at once and tell the staff of your course.",
         url="/account",
     )
     return found.user

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import and_, delete, func, select
+from sqlalchemy import and_, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
@@ -17,11 +17,13 @@ from server.config import Config
 from server.db import after_rollback
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
 from server.messages import service as messages
-from server.models import ApiToken, LoginAttempt, LoginSession, PasswordLink, User
+from server.models import ApiToken, LoginAttempt, LoginSession, PasswordLink, TokenScope, User
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 _NAME_CHARS = 120
 _TOKEN_NAME_CHARS = 80
+STUDENT_SCOPES = (TokenScope.read, TokenScope.submit)
+_TOKEN_LIVES = timedelta(days=90)
 _WINDOW = timedelta(minutes=1)
 _KEPT = timedelta(hours=1)
 _SEEN_EVERY = timedelta(minutes=5)
@@ -97,13 +99,13 @@ def lock_user(session: Session, user: User, *, beside: Collection[int] = ()) -> 
 def set_password(
     session: Session, user: User, password: str, *, keep: LoginSession | None = None, actor: User | None = None
 ) -> None:
-    """Give an account another password; its logins end, but for `keep`, and links to a new password; its tokens stay.
+    """Give an account another password; its logins end, but for `keep`, with its tokens and links to a new password.
 
     Raises:
         InvalidInputError: the password is too short or too long.
     """
     user.password_hash = passwords.hash_password(password)
-    revoke_other_sessions(session, user, keep=keep)
+    end_everywhere(session, user, keep=keep)
     session.execute(delete(PasswordLink).where(PasswordLink.user_id == user.id))
     audit.record(session, action="user.password_set", subject=f"user:{user.id}", actor=actor)
 
@@ -127,8 +129,9 @@ def change_password(
         session,
         user,
         subject="Your password was changed",
-        body="The password of your account was changed on its page, and everybody else who was logged in was logged"
-        " out. If it was not you, ask for a new one at once and tell the staff of your course.",
+        body="The password of your account was changed on its page, everybody else who was logged in was logged"
+        " out, and every token for the command line has ended. If it was not you, ask for a"
+        " new one at once and tell the staff of your course.",
         url="/account",
     )
 
@@ -233,22 +236,43 @@ def revoke_session(session: Session, user: User, session_id: int) -> None:
     session.delete(login)
 
 
-def revoke_other_sessions(session: Session, user: User, *, keep: LoginSession | None) -> None:
-    """End a person's logins, but for this one."""
+def end_everywhere(session: Session, user: User, *, keep: LoginSession | None) -> None:
+    """End a person's logins, but for this one, and their tokens: who broke in may have made some."""
     theirs = delete(LoginSession).where(LoginSession.user_id == user.id)
     session.execute(theirs.where(LoginSession.id != keep.id) if keep else theirs)
+    tokens = update(ApiToken).where(ApiToken.user_id == user.id, ApiToken.revoked_at.is_(None))
+    session.execute(tokens.values(revoked_at=datetime.now(UTC)))
+
+
+def token_end(config: Config, days: int | None = None) -> datetime:
+    """When a token ends that is made now; without `days` as long from now as it is usual here.
+
+    Raises:
+        InvalidInputError: it would live longer than the configuration allows, or not at all.
+    """
+    most = config.token_days_most
+    if days is not None and not 1 <= days <= most:
+        raise InvalidInputError(f"A token lives 1 to {most} days here.", field="days")
+    return datetime.now(UTC) + timedelta(days=min(config.token_days, most) if days is None else days)
 
 
 def create_token(
-    session: Session, user: User, *, name: str, expires_at: datetime | None = None
+    session: Session,
+    user: User,
+    *,
+    name: str,
+    expires_at: datetime | None = None,
+    scopes: Collection[TokenScope] = STUDENT_SCOPES,
 ) -> tuple[ApiToken, str]:
     """Make a token for the command line: its row, and the text, which is shown once and stored nowhere.
 
+    Args:
+        expires_at: as `token_end` says; `None`: in 90 days.
+        scopes: what it opens; it reads in any case.
+
     Raises:
-        InvalidInputError: the name is empty or too long, or it would have ended already.
+        InvalidInputError: the name is empty or too long.
     """
-    if expires_at is not None and expires_at <= datetime.now(UTC):
-        raise InvalidInputError("A token ends in the future.", field="expires")
     text = ids.api_token()
     token = ApiToken(
         user_id=user.id,
@@ -256,7 +280,8 @@ def create_token(
         token_hash=ids.token_hash(text),
         start=text[: ids.TOKEN_START_CHARS],
         created_at=datetime.now(UTC),
-        expires_at=expires_at,
+        expires_at=expires_at or datetime.now(UTC) + _TOKEN_LIVES,
+        scopes=" ".join(scope for scope in TokenScope if scope in {TokenScope.read, *scopes}),
     )
     session.add(token)
     session.flush()
@@ -270,9 +295,7 @@ def token_of(session: Session, text: str) -> ApiToken | None:
     )
     if token is None or token.revoked_at is not None or token.user.disabled_at is not None:
         return None
-    if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
-        return None
-    return token
+    return token if token.expires_at > datetime.now(UTC) else None
 
 
 def user_of_token(session: Session, text: str) -> User | None:

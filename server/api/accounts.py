@@ -5,13 +5,16 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
+from sqlalchemy.orm import Session
 
 from server.accounts import service as accounts
 from server.api.responses import errors
 from server.api.schemas import MeRead, TokenCreate, TokenRead
+from server.config import Config
 from server.errors import InvalidInputError
 from server.http.identity import Someone, client_address
 from server.http.work import Settings, Work
+from server.models import ApiToken, User
 
 router = APIRouter(tags=["accounts"])
 
@@ -22,7 +25,12 @@ def create_token(body: TokenCreate, request: Request, work: Work, config: Settin
     user = accounts.authenticate(
         work, email=body.email, password=body.password, address=client_address(request), config=config
     )
-    return TokenRead.of(*accounts.create_token(work, user, name=body.name))
+    return TokenRead.of(*_made(work, user, body, config))
+
+
+def _made(work: Session, user: User, body: TokenCreate, config: Config) -> tuple[ApiToken, str]:
+    ends = accounts.token_end(config, body.days)
+    return accounts.create_token(work, user, name=body.name, expires_at=ends, scopes=body.scopes)
 
 
 @router.delete(

@@ -20,7 +20,7 @@ router = APIRouter(tags=["artefacts"])
 _TYPE = "application/octet-stream"
 
 
-@router.get("/attempts/{attempt}/artefacts", responses=errors(401, 404, 422), summary="What an attempt left")
+@router.get("/attempts/{attempt}/artefacts", responses=errors(401, 403, 404, 422), summary="What an attempt left")
 def list_artefacts(attempt: AttemptId, who: Someone, work: Work) -> list[ArtefactRead]:
     """By name; for staff."""
     return [ArtefactRead.model_validate(item) for item in _of_staff(work, who, attempt)]
@@ -29,7 +29,7 @@ def list_artefacts(attempt: AttemptId, who: Someone, work: Work) -> list[Artefac
 @router.get(
     "/attempts/{attempt}/artefacts/{name}",
     response_class=Response,
-    responses={200: {"content": {_TYPE: {}}, "description": "The file."}, **errors(401, 404, 422)},
+    responses={200: {"content": {_TYPE: {}}, "description": "The file."}, **errors(401, 403, 404, 422)},
     summary="A file that an attempt left",
 )
 def read_artefact(attempt: AttemptId, name: FileName, who: Someone, work: Work) -> Response:

@@ -52,7 +52,7 @@ def read_drafts(course: str, slug: str, who: Someone, work: Work) -> list[DraftR
     return [DraftRead.of(draft) for draft in drafts.drafts_of(work, member.user, detail).values()]
 
 
-@router.put(f"{_PATH}/{{language}}", responses=errors(401, 404, 409, 413, 422), summary="Keep a draft")
+@router.put(f"{_PATH}/{{language}}", responses=errors(401, 403, 404, 409, 413, 422), summary="Keep a draft")
 def save_draft(*, course: str, slug: str, language: Language, body: DraftSave, who: Someone, work: Work) -> DraftRead:
     """Store the text; 409 where a newer one was saved meanwhile, which is then left as it is."""
     member = courses.membership(work, who.user, course)

@@ -117,7 +117,7 @@ def read_quiz(course: str, slug: str, who: Someone, work: Work) -> QuizRead:
 @router.post(
     f"{_PATH}/{{question}}/answers",
     status_code=HTTPStatus.CREATED,
-    responses={200: {"description": "It was given before; no try is used."}, **errors(401, 404, 409, 422)},
+    responses={200: {"description": "It was given before; no try is used."}, **errors(401, 403, 404, 409, 422)},
     summary="Answer a question",
 )
 def answer(

@@ -103,7 +103,7 @@ def read_requests(
 @router.post(
     "/submissions/{public_id}/regrade-request",
     status_code=HTTPStatus.CREATED,
-    responses=errors(401, 404, 409, 422),
+    responses=errors(401, 403, 404, 409, 422),
     summary="Ask for a regrade",
 )
 def ask_for_regrade(public_id: PublicId, body: RegradeRequestCreate, who: Someone, work: Work) -> ThreadRead:
@@ -120,7 +120,7 @@ def read_request(course: str, request_id: RowId, who: Someone, work: Work) -> Th
     return _thread(work, courses.membership(work, who.user, course), request_id)
 
 
-@router.post(f"{_REQUESTS}/{{request_id}}/messages", responses=errors(401, 404, 409, 422), summary="Say something")
+@router.post(f"{_REQUESTS}/{{request_id}}/messages", responses=errors(401, 403, 404, 409, 422), summary="Say something")
 def say(course: str, request_id: RowId, body: RegradeRequestCreate, who: Someone, work: Work) -> ThreadRead:
     """Add to the thread."""
     member = courses.membership(work, who.user, course)

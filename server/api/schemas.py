@@ -27,7 +27,7 @@ from autograder.contract import (
     Verdict,
 )
 from server.courses.service import AssignmentDetail, Membership
-from server.models import ApiToken, Line, Role, Submission, User
+from server.models import ApiToken, Line, Role, Submission, TokenScope, User
 from server.submissions.service import SubmissionView
 
 
@@ -75,6 +75,13 @@ class TokenCreate(Create):
     email: str
     password: str
     name: Annotated[str, Field(description="What the token is for, such as the machine's name.")] = "command line"
+    days: Annotated[
+        int | None, Field(description="How long it lives; without it as long as is usual here.", examples=[30])
+    ] = None
+    scopes: Annotated[list[TokenScope], Field(description="What it opens; every token reads.", max_length=10)] = [
+        TokenScope.read,
+        TokenScope.submit,
+    ]
 
 
 class TokenRead(Read):
@@ -83,12 +90,19 @@ class TokenRead(Read):
     id: int
     name: str
     token: Annotated[str, Field(description="Shown this once.")]
-    expires_at: datetime | None
+    expires_at: datetime
+    scopes: list[TokenScope]
 
     @classmethod
     def of(cls, token: ApiToken, text: str) -> TokenRead:
         """The row with the text that it does not keep."""
-        return cls(id=token.id, name=token.name, token=text, expires_at=token.expires_at)
+        return cls(
+            id=token.id,
+            name=token.name,
+            token=text,
+            expires_at=token.expires_at,
+            scopes=[TokenScope(word) for word in token.scopes.split()],
+        )
 
 
 class MeRead(Read):

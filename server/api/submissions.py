@@ -37,7 +37,7 @@ RequestKey = Annotated[
 @router.post(
     "/courses/{course}/assignments/{slug}/submissions",
     status_code=HTTPStatus.CREATED,
-    responses=errors(401, 404, 409, 413, 422, 429, 503),
+    responses=errors(401, 403, 404, 409, 413, 422, 429, 503),
     summary="Submit",
 )
 def submit(

@@ -423,10 +423,12 @@ def _dates(membership: Membership, row: Assignment, extended: Deadlines | None) 
 
 
 def _membership(course: Course, user: User, enrolment: Enrolment | None) -> Membership | None:
-    if user.is_admin:
+    if user.is_admin and not user.acts_as_student:
         return Membership(course, user, None, Role.instructor)
     if enrolment is None or enrolment.dropped_at is not None:
         return None
+    if user.acts_as_student:
+        return Membership(course, user, enrolment, Role.student)
     return Membership(course, user, enrolment, enrolment.role)
 
 

@@ -94,7 +94,9 @@ def account(session: Session, user: User) -> dict[str, Any]:
         "handle": user.handle,
         "created_at": user.created_at,
         "logins": [_some(row, "created_at", "last_seen_at", "agent", "address") for row in logins],
-        "tokens": [_some(row, "name", "created_at", "last_used_at", "revoked_at") for row in tokens],
+        "tokens": [
+            _some(row, "name", "created_at", "last_used_at", "expires_at", "revoked_at", "scopes") for row in tokens
+        ],
     }
 
 

@@ -19,6 +19,7 @@ from server.accounts import service as accounts
 from server.config import Config
 from server.db import now
 from server.errors import ForbiddenError, UnauthenticatedError
+from server.http import scopes
 from server.http.work import SAFE_METHODS, config_of, database_of
 from server.messages import service as messages
 from server.models import ApiToken, LoginSession, Preview, User
@@ -57,8 +58,10 @@ def identify(request: Request) -> Identity | None:
     """Who is asking, `None` for a stranger.
 
     Raises:
-        UnauthenticatedError: a bearer token was sent and is not valid; a cookie does not stand in for it.
-        ForbiddenError: a course is looked at as a student, and this is no reading of that course.
+        UnauthenticatedError: a bearer token was sent and is not valid, or this is a page; a cookie does not stand in
+            for it.
+        ForbiddenError: the token does not open this, or a course is looked at as a student, and this is no
+            reading of that course.
     """
     header = request.headers.get("authorization")
     found = _by_header(request, header) if header is not None else _by_cookie(request)
@@ -194,6 +197,7 @@ def _by_header(request: Request, header: str) -> Identity | None:
         session.expunge_all()
     if token is None:
         raise UnauthenticatedError("This token is not valid, or no longer. Make a new one with `ladder login`.")
+    scopes.check(request, token)
     if accounts.is_stale(token.last_used_at):
         _mark_seen(request, token_id=token.id)
     return Identity(token.user, token=token)

@@ -57,6 +57,7 @@ from server.models.people import (
     OutsideIdentity,
     OutsideLogin,
     PasswordLink,
+    TokenScope,
     User,
 )
 from server.models.quizzes import Quiz, QuizAnswer
@@ -188,6 +189,7 @@ __all__ = [
     "State",
     "Submission",
     "Tick",
+    "TokenScope",
     "Trial",
     "User",
     "UtcDateTime",

@@ -27,6 +27,9 @@ class User(Base):
     created_at: Mapped[datetime]
     disabled_at: Mapped[datetime | None]
 
+    acts_as_student = False
+    """Not stored: they came with a token that leaves out what the staff may do (`server.http.scopes`)."""
+
 
 class LoginSession(Base):
     """A browser that is logged in; the cookie holds the token, the table only its hash."""
@@ -46,6 +49,14 @@ class LoginSession(Base):
     user: Mapped[User] = relationship(lazy="raise")
 
 
+class TokenScope(StrEnum):
+    """What a token opens; every token reads."""
+
+    read = "read"
+    submit = "submit"
+    staff = "staff"
+
+
 class ApiToken(Base):
     """A token for the command line; shown once, stored as its hash."""
 
@@ -59,8 +70,10 @@ class ApiToken(Base):
     """Its first characters, so that its owner can tell tokens apart."""
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
-    expires_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    scopes: Mapped[str] = mapped_column(String(60))
+    """Words of `TokenScope` with a space between them, in its order."""
 
     user: Mapped[User] = relationship(lazy="raise")
 

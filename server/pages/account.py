@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -12,27 +11,29 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db
 from server.accounts import outside
 from server.accounts import service as accounts
 from server.accounts.passwords import MAX_CHARS, MIN_CHARS
+from server.config import Config
 from server.courses import service as courses
 from server.errors import InvalidInputError, LadderError, TooManyError, UnauthenticatedError
 from server.http.identity import Identity, Someone, clear_login_cookie, client_address
 from server.http.outside import asking, party_of, providers_of
-from server.http.work import RowId, Settings, Work, database_of
-from server.models import ApiToken, LoginSession
+from server.http.work import RowId, Settings, Work, config_of, database_of
+from server.models import ApiToken, LoginSession, TokenScope
 from server.pages.forms import WhatWasDone, back
 from server.pages.login import departure
 from server.pages.rendering import Slot, render, write
 
 router = APIRouter(include_in_schema=False)
 
-TOKEN_DAYS = {"30": "30 days", "90": "90 days", "365": "a year", "0": "until revoked"}
-"""How long a new token may live, as the form says it."""
+TOKEN_DAYS = (7, 30, 90, 180, 365)
+"""How long a new token may live, as far as the configuration allows."""
+TOKEN_SCOPES = {"submit": "hand in, run, answer", "staff": "do what the staff of my courses may"}
+"""What a new token may do besides reading."""
 DONE = {
-    "password": "Your password is changed. Everybody else who was logged in is logged out.",
-    "others": "Every other browser is logged out.",
+    "password": "Your password is changed. Everybody else who was logged in is logged out, and every token has ended.",
+    "others": "Every other browser is logged out, and every token has ended.",
     "linked": "From now on you can log in there too.",
     "unlinked": "It does not log in to your account any more.",
 }
@@ -79,20 +80,29 @@ def change_password(
 
 @router.post("/account/tokens", dependencies=[Slot])
 def create_token(
-    *, request: Request, who: Someone, name: Annotated[str, Form()] = "", days: Annotated[str, Form()] = "0"
+    *,
+    request: Request,
+    who: Someone,
+    config: Settings,
+    name: Annotated[str, Form()] = "",
+    days: Annotated[str, Form()] = "",
+    scope: Annotated[list[str] | None, Form()] = None,
 ) -> Response:
     """Make a token; this answer is the only place where its text ever stands."""
 
     def act(session: Session) -> tuple[ApiToken, str]:
-        if days not in TOKEN_DAYS:
+        if days and days not in _days(config):
             raise InvalidInputError("Choose how long it may live.", field="days")
-        ends = db.now(session) + timedelta(days=int(days)) if int(days) else None
-        return accounts.create_token(session, who.user, name=name, expires_at=ends)
+        ends = accounts.token_end(config, int(days) if days else None)
+        chosen = [TokenScope(word) for word in given if word in TOKEN_SCOPES]
+        return accounts.create_token(session, who.user, name=name, expires_at=ends, scopes=chosen)
+
+    given = scope or []
 
     try:
         _, text = write(request, act)
     except InvalidInputError as error:
-        return _again(request, who, error, form="token", name=name, days=days)
+        return _again(request, who, error, form="token", name=name, days=days, scopes=given)
     with database_of(request).reading() as session:
         return _page(request, session, who, status=HTTPStatus.CREATED, secret=text)
 
@@ -106,8 +116,8 @@ def revoke_token(token_id: RowId, who: Someone, work: Work) -> Response:
 
 @router.post("/account/sessions/revoke-others")
 def revoke_other_sessions(who: Someone, work: Work) -> Response:
-    """End all of one's own logins but this one."""
-    accounts.revoke_other_sessions(work, who.user, keep=who.login)
+    """End all of one's own logins but this one, and all tokens."""
+    accounts.end_everywhere(work, who.user, keep=who.login)
     return back("/account", "others", anchor="sessions")
 
 
@@ -143,6 +153,13 @@ def set_shown_name(course: str, who: Someone, work: Work, shown: Annotated[str, 
     return back("/account", anchor="names")
 
 
+def _days(config: Config) -> dict[str, str]:
+    """What the form offers: the usual ones up to the bound, the bound itself, and what is taken if nobody chooses."""
+    most = config.token_days_most
+    offered = {days for days in TOKEN_DAYS if days <= most} | {most, min(config.token_days, most)}
+    return {str(days): "1 day" if days == 1 else f"{days} days" for days in sorted(offered)}
+
+
 def _again(request: Request, who: Identity, error: LadderError, **given: Any) -> Response:
     """The page with what was refused, and why."""
     with database_of(request).reading() as session:
@@ -159,8 +176,10 @@ def _page(request: Request, session: Session, who: Identity, *, status: int = HT
         request,
         "account.html",
         status=status,
-        **{"secret": "", "error": None, "form": "", "name": "", "days": "90", "said": "", **given},
-        token_days=TOKEN_DAYS,
+        **{"secret": "", "error": None, "form": "", "name": "", "days": "", "scopes": ["submit"], "said": "", **given},
+        token_days=_days(config_of(request)),
+        usual_days=str(min(config_of(request).token_days, config_of(request).token_days_most)),
+        token_scopes=TOKEN_SCOPES,
         least=MIN_CHARS,
         most=MAX_CHARS,
         has_password=who.user.password_hash is not None,

@@ -205,6 +205,8 @@ def find_as_staff(session: Session, user: User, public_id: str) -> Submission:
 
 def is_staff_of(session: Session, user: User, submission: Submission) -> bool:
     """Whether `user` sees this submission as staff do, hidden cases included."""
+    if user.acts_as_student:
+        return False
     if user.is_admin:
         return True
     role = session.scalar(
@@ -365,7 +367,7 @@ def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime)
 
 
 def _may_see(session: Session, submission: Submission, user: User, role: Role | None) -> bool:
-    if user.is_admin or role in {Role.ta, Role.instructor}:
+    if not user.acts_as_student and (user.is_admin or role in {Role.ta, Role.instructor}):
         return True
     if role is None or submission.user_id == user.id:
         return role is not None

@@ -61,13 +61,31 @@ def test_a_migration_that_breaks_a_reference_on_sqlite_is_undone(tmp_path: Path,
 
     def break_a_reference(config, _revision):
         config.attributes["connection"].exec_driver_sql(
-            "INSERT INTO api_tokens (user_id, name, token_hash, start, created_at) VALUES (99, '', '', '', '2026')"
+            "INSERT INTO api_tokens (user_id, name, token_hash, start, created_at, expires_at, scopes)"
+            " VALUES (99, '', '', '', '2026', '2027', 'read')"
         )
 
     monkeypatch.setattr(migrations.command, "upgrade", break_a_reference)
     with pytest.raises(RuntimeError, match="api_tokens that refers to nothing"):
         migrations.upgrade(url)
     assert _scalar(url, "SELECT count(*) FROM api_tokens") == 0
+
+
+def test_tokens_of_before_go_on_and_end(empty_url: str):
+    migrations.upgrade(empty_url)
+    migrations.downgrade(empty_url, "0013")
+    known = "(id, user_id, name, token_hash, start, created_at, expires_at)"
+    _execute(
+        empty_url,
+        "INSERT INTO users (id, email, name, handle, is_admin, created_at)"
+        " VALUES (1, 'a@b', 'A', 'a', FALSE, '2026-01-01 00:00:00')",
+        f"INSERT INTO api_tokens {known} VALUES (1, 1, 'a', 'a', 'a', '2026-01-01 00:00:00', NULL)",
+        f"INSERT INTO api_tokens {known} VALUES (2, 1, 'b', 'b', 'b', '2026-01-01 00:00:00', '2031-01-01 00:00:00')",
+    )
+    migrations.upgrade(empty_url)
+    assert _scalar(empty_url, "SELECT count(*) FROM api_tokens WHERE scopes = 'read submit staff'") == 2
+    assert _scalar(empty_url, "SELECT expires_at > '2026-02-01' FROM api_tokens WHERE id = 1")
+    assert "2031" in str(_scalar(empty_url, "SELECT expires_at FROM api_tokens WHERE id = 2"))
 
 
 def _tables(url: str) -> set[str]:

@@ -11,10 +11,10 @@ import sqlite3
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ from server.config import Config, load_config
 from server.courses import service as courses
 from server.courses import sync
 from server.db import Database
-from server.models import Course, Lane, Language, Mode, Role, Submission, User
+from server.models import Course, Lane, Language, Mode, Role, Submission, TokenScope, User
 from server.nodes import service as nodes
 from server.submissions import service as submissions
 from tests.doubles.world import World
@@ -148,6 +148,14 @@ def submits(database: Database, config: Config) -> Submit:
     return call
 
 
+def a_token(
+    session: Session, user: User, *, name: str = "test", scopes: Collection[TokenScope] = tuple(TokenScope)
+) -> str:
+    """A person's token, good for a day."""
+    ends = datetime.now(UTC) + timedelta(days=1)
+    return accounts.create_token(session, user, name=name, expires_at=ends, scopes=scopes)[1]
+
+
 _routes: list[BaseRoute] = []
 
 
@@ -179,10 +187,12 @@ class Site:
         """A client without a login."""
         return self._stack.enter_context(httpx.Client(base_url=self.url, timeout=60, verify=NO_TLS, **options))
 
-    def bearer(self, user: User, **options: object) -> httpx.Client:
-        """A client with a new token of this person."""
+    def bearer(
+        self, user: User, *, token_scopes: Collection[TokenScope] = tuple(TokenScope), **options: object
+    ) -> httpx.Client:
+        """A client with a new token of this person, which opens everything that they may do."""
         with self._database.transaction() as session:
-            _row, text = accounts.create_token(session, user, name="test")
+            text = a_token(session, user, scopes=token_scopes)
         return self.browser(headers={"authorization": f"Bearer {text}"}, **options)
 
     def logged_in(self, user: User, config: Config) -> httpx.Client:

@@ -67,7 +67,17 @@ def test_a_commit_that_fails_leaves_what_stays_and_raises(database):
     def commit():
         with database.transaction() as session:
             after_rollback(session, lambda other: other.add(_row("stays")))
-            session.add(ApiToken(user_id=9, name="", token_hash="", start="", created_at=datetime.now(UTC)))
+            session.add(
+                ApiToken(
+                    user_id=9,
+                    name="",
+                    token_hash="",
+                    start="",
+                    scopes="",
+                    created_at=datetime.now(UTC),
+                    expires_at=datetime.now(UTC),
+                )
+            )
 
     with pytest.raises(IntegrityError):
         commit()

@@ -24,12 +24,11 @@ from schemathesis.specs.openapi.checks import (
 )
 from sqlalchemy import select
 
-from server.accounts import service as accounts
 from server.config import Config
 from server.db import Database
 from server.models import Bundle
 from server.nodes import service as nodes
-from tests.server.conftest import COURSE, RUNG, People, Site, Submit
+from tests.unit.server.conftest import COURSE, RUNG, People, Site, Submit, a_token
 
 NOT_THEIRS = ("{public_id}", "{attempt}", "{bundle_hash}")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -52,7 +51,7 @@ def tokens(database: Database, people: People) -> dict[str, str]:
     """Of each role; a stranger has none."""
     persons = {"other": people.bob, "owner": people.alice, "ta": people.tom}
     with database.transaction() as session:
-        made = {role: accounts.create_token(session, user, name="test")[1] for role, user in persons.items()}
+        made = {role: a_token(session, user) for role, user in persons.items()}
         made["node"] = nodes.create_node(session, name="anvil", now=people.alice.created_at)[1]
     return made
 
