@@ -35,6 +35,7 @@ from scripts.every_page import Asker, addresses, askers
 from scripts.large_course import SLUG
 from scripts.seed_large import HOME, ROOT
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.app import create_app
 from server.config import Config, load_config
 from server.db import Database
@@ -106,7 +107,7 @@ def _login(config: Config, database: Database, asker: Asker) -> str:
         return ""
     with database.transaction() as session:
         user = session.get_one(User, asker.user_id)
-        return accounts.start_login(session, user, address="127.0.0.1", agent="bench", config=config)[1]
+        return accounts.start_login(session, user, place=Place("127.0.0.1"), agent="bench", config=config)[1]
 
 
 def _time(  # noqa: PLR0917

@@ -14,7 +14,9 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from server import ids
+from server.accounts import places
 from server.accounts import service as accounts
+from server.accounts.places import Place, network_of
 from server.audit import service as audit
 from server.db import now
 from server.errors import NotFoundError, TooManyError
@@ -46,9 +48,9 @@ def request_reset(session: Session, *, email: str, address: str) -> None:
     Raises:
         TooManyError: it was asked for too often for this address, or from this network address.
     """
-    email, at = accounts.plain_email(email), now(session)
+    email, at, address = accounts.plain_email(email), now(session), network_of(address)
     _refuse_too_many(session, email=email, address=address, at=at)
-    session.add(LinkRequest(address=address[:64], email=email, at=at))
+    session.add(LinkRequest(address=address, email=email, at=at))
     user = session.scalar(select(User).where(User.email == email, User.disabled_at.is_(None)))
     if user is None:
         return
@@ -106,8 +108,11 @@ def opened(session: Session, token: str) -> Opened:
     return Opened(link.user, link.purpose)
 
 
-def set_password(session: Session, token: str, password: str) -> User:
+def set_password(session: Session, token: str, password: str, *, place: Place | None = None) -> User:
     """Use the link up: its password is the account's from now on, every login, token and other link of theirs ends.
+
+    Args:
+        place: where it is used; whoever has the mailbox may log in from there, whatever failed before.
 
     Raises:
         InvalidInputError: the password is too short or too long; the link stays good.
@@ -119,6 +124,8 @@ def set_password(session: Session, token: str, password: str) -> User:
     if session.execute(taken).one_or_none() is None:
         raise NotFoundError(_GONE)
     accounts.set_password(session, found.user, password, actor=found.user)
+    if place is not None:
+        places.remember(session, found.user, place)
     messages.send_mail(
         session,
         found.user,
@@ -155,7 +162,7 @@ def _new_link(session: Session, user: User, purpose: LinkPurpose, until: datetim
 
 
 def _refuse_too_many(session: Session, *, email: str, address: str, at: datetime) -> None:
-    for whose, most in ((LinkRequest.email == email, PER_EMAIL), (LinkRequest.address == address[:64], PER_ADDRESS)):
+    for whose, most in ((LinkRequest.email == email, PER_EMAIL), (LinkRequest.address == address, PER_ADDRESS)):
         count, oldest = session.execute(
             select(func.count(), func.min(LinkRequest.at)).where(whose, LinkRequest.at > at - _WINDOW)
         ).one()

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from server import ids
 from server.accounts import service as accounts
 from server.accounts.oidc import Person
+from server.accounts.places import network_of
 from server.accounts.providers import Provider
 from server.audit import service as audit
 from server.db import now
@@ -46,9 +47,9 @@ def depart(
     Raises:
         TooManyError: too many are on their way from this network address.
     """
-    at = now(session)
+    at, network = now(session), network_of(address)
     session.execute(delete(OutsideLogin).where(OutsideLogin.expires_at < at))
-    waiting = select(func.count(OutsideLogin.id)).where(OutsideLogin.address == address[:64])
+    waiting = select(func.count(OutsideLogin.id)).where(OutsideLogin.address == network)
     if (session.scalar(waiting) or 0) >= PER_ADDRESS:
         raise TooManyError("Too many log-ins began. Try again in a few minutes.", retry_after_s=60)
     gone = Departure(
@@ -66,7 +67,7 @@ def depart(
             verifier=gone.verifier,
             target=target[:500],
             user_id=link_to.id if link_to else None,
-            address=address[:64],
+            address=network,
             expires_at=at + BACK_WITHIN,
         )
     )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
 from server import ids
-from server.accounts import handles, passwords
+from server.accounts import handles, passwords, places
+from server.accounts.places import Place
 from server.audit import service as audit
 from server.config import Config
 from server.db import after_rollback
@@ -24,12 +26,14 @@ _NAME_CHARS = 120
 _TOKEN_NAME_CHARS = 80
 STUDENT_SCOPES = (TokenScope.read, TokenScope.submit)
 _TOKEN_LIVES = timedelta(days=90)
-_WINDOW = timedelta(minutes=1)
-_KEPT = timedelta(hours=1)
+_WINDOW = timedelta(hours=1)
+"""Failures of so long count; older ones are swept."""
+_FIRST_WAIT = timedelta(seconds=15)
+_LONGEST_WAIT = timedelta(minutes=15)
 _SEEN_EVERY = timedelta(minutes=5)
 """How old `last_seen_at` and `last_used_at` may grow: a write per request would make every reader a writer."""
 _PER_EMAIL = 3
-"""An e-mail address may fail so many times as often as from one network address: no stranger can lock somebody out."""
+"""So many times as often may an e-mail address fail in all, from places that it has never logged in from."""
 _PER_ADDRESS = 10
 """So many times as often may a network address fail in all: a campus may have only one for everybody."""
 
@@ -111,7 +115,7 @@ def set_password(
 
 
 def change_password(
-    session: Session, who: LoginSession, *, current: str, password: str, address: str, config: Config
+    session: Session, who: LoginSession, *, current: str, password: str, place: Place, config: Config
 ) -> None:
     """Give oneself another password; everybody else who is logged in is logged out, and the mailbox is told.
 
@@ -121,7 +125,7 @@ def change_password(
     """
     user = session.get_one(User, who.user_id)
     try:
-        authenticate(session, email=user.email, password=current, address=address, config=config)
+        authenticate(session, email=user.email, password=current, place=place, config=config)
     except UnauthenticatedError:
         raise InvalidInputError("That is not your current password.", field="current") from None
     set_password(session, user, password, keep=who, actor=user)
@@ -136,24 +140,30 @@ def change_password(
     )
 
 
-def authenticate(session: Session, *, email: str, password: str, address: str, config: Config) -> User:
+def authenticate(session: Session, *, email: str, password: str, place: Place, config: Config) -> User:
     """The person with this e-mail address and password.
 
     A failure is written down after the transaction that it ends was rolled back, or the rate limit would forget it.
+    Where the account knows the place, only what failed there counts, so that no stranger can lock anybody out.
 
     Raises:
         UnauthenticatedError: there is no such person, or the password is another.
-        TooManyError: too many failures from this address for this e-mail address, or for either of them in all.
+        TooManyError: after too many failures somebody has to wait, longer after each.
     """
     email, now = plain_email(email), datetime.now(UTC)
-    from_here, for_them = LoginAttempt.address == address, LoginAttempt.email == email
-    _refuse_too_many(session, and_(from_here, for_them), config.login_quota_per_minute, now)
-    _refuse_too_many(session, from_here, config.login_quota_per_minute * _PER_ADDRESS, now)
-    _refuse_too_many(session, for_them, config.login_quota_per_minute * _PER_EMAIL, now)
     user = session.scalar(select(User).where(User.email == email))
+    known = places.known(session, user, place)
+    here = place.browser if place.browser in known else place.network
+    _have_wait(
+        session, and_(LoginAttempt.address == here, LoginAttempt.email == email), config.login_quota_per_minute, now
+    )
+    if not known:
+        elsewhere = LoginAttempt.email == email, LoginAttempt.address.not_in(places.all_known(user))
+        _have_wait(session, LoginAttempt.address == here, config.login_quota_per_minute * _PER_ADDRESS, now)
+        _have_wait(session, and_(*elsewhere), config.login_quota_per_minute * _PER_EMAIL, now)
     stored = user.password_hash if user and user.disabled_at is None else None
     if not passwords.is_right(password, stored) or user is None or stored is None:
-        after_rollback(session, _failure(address=address, email=email, at=now))
+        after_rollback(session, _failure(address=here, email=email, at=now))
         raise UnauthenticatedError("No account has this e-mail address and password.")
     if passwords.is_outdated(stored):
         user.password_hash = passwords.hash_password(password)
@@ -170,19 +180,20 @@ def plain_email(typed: str) -> str:
 
 
 def log_in(
-    session: Session, *, email: str, password: str, address: str, agent: str, config: Config
+    session: Session, *, email: str, password: str, place: Place, agent: str, config: Config
 ) -> tuple[LoginSession, str]:
     """Start a login: its row, and the token for the cookie, which is stored nowhere.
 
     Raises:
         UnauthenticatedError, TooManyError: as `authenticate`.
     """
-    user = authenticate(session, email=email, password=password, address=address, config=config)
-    return start_login(session, user, address=address, agent=agent, config=config)
+    user = authenticate(session, email=email, password=password, place=place, config=config)
+    return start_login(session, user, place=place, agent=agent, config=config)
 
 
-def start_login(session: Session, user: User, *, address: str, agent: str, config: Config) -> tuple[LoginSession, str]:
+def start_login(session: Session, user: User, *, place: Place, agent: str, config: Config) -> tuple[LoginSession, str]:
     """Start a login for somebody who is known already: its row and the token for the cookie."""
+    places.remember(session, user, place)
     token, now = ids.session_token(), datetime.now(UTC)
     login = LoginSession(
         user_id=user.id,
@@ -193,7 +204,7 @@ def start_login(session: Session, user: User, *, address: str, agent: str, confi
         last_seen_at=now,
         expires_at=now + timedelta(days=config.session_days),
         agent=agent[:200],
-        address=address[:64],
+        address=place.address[:64],
     )
     session.add(login)
     session.execute(delete(LoginSession).where(LoginSession.expires_at < now))
@@ -368,20 +379,25 @@ def _checked_text(text: str, field: str, most: int) -> str:
     return text
 
 
-def _refuse_too_many(session: Session, whose: object, most: int, now: datetime) -> None:
-    count, oldest = session.execute(
-        select(func.count(), func.min(LoginAttempt.at)).where(whose, LoginAttempt.at > now - _WINDOW)  # type: ignore[arg-type]  # a column expression
+def _have_wait(session: Session, whose: ColumnElement[bool], free: int, now: datetime) -> None:
+    """Refuse until it is time after the last failure: each one beyond `free` doubles the wait, up to a bound."""
+    count, newest = session.execute(
+        select(func.count(), func.max(LoginAttempt.at)).where(whose, LoginAttempt.at > now - _WINDOW)
     ).one()
-    if count >= most:
+    if count < free:
+        return
+    wait = min(_FIRST_WAIT * 2 ** min(count - free, 10), _LONGEST_WAIT)
+    left_s = (newest + wait - now).total_seconds()
+    if left_s > 0:
         raise TooManyError(
-            "Too many log-ins failed. Wait a minute, then try again.",
-            retry_after_s=max(1.0, (oldest + _WINDOW - now).total_seconds()),
+            f"Too many log-ins failed. Wait {math.ceil(left_s)} s, then try again; each failure makes the wait longer.",
+            retry_after_s=max(1.0, left_s),
         )
 
 
 def _failure(*, address: str, email: str, at: datetime) -> Callable[[Session], None]:
     def write(session: Session) -> None:
-        session.execute(delete(LoginAttempt).where(LoginAttempt.at < at - _KEPT))
+        session.execute(delete(LoginAttempt).where(LoginAttempt.at < at - _WINDOW))
         session.add(LoginAttempt(address=address[:64], email=email, at=at))
 
     return write

@@ -7,12 +7,13 @@ from http import HTTPStatus
 from fastapi import APIRouter, Request
 from sqlalchemy.orm import Session
 
+from server.accounts import places
 from server.accounts import service as accounts
 from server.api.responses import errors
 from server.api.schemas import MeRead, TokenCreate, TokenRead
 from server.config import Config
 from server.errors import InvalidInputError
-from server.http.identity import Someone, client_address
+from server.http.identity import Someone, place_of
 from server.http.work import Settings, Work
 from server.models import ApiToken, User
 
@@ -22,9 +23,9 @@ router = APIRouter(tags=["accounts"])
 @router.post("/tokens", status_code=HTTPStatus.CREATED, responses=errors(401, 422, 429), summary="Make a token")
 def create_token(body: TokenCreate, request: Request, work: Work, config: Settings) -> TokenRead:
     """Exchange e-mail address and password for a token, to be sent as `Authorization: Bearer`."""
-    user = accounts.authenticate(
-        work, email=body.email, password=body.password, address=client_address(request), config=config
-    )
+    place = place_of(request)
+    user = accounts.authenticate(work, email=body.email, password=body.password, place=place, config=config)
+    places.remember(work, user, place)
     return TokenRead.of(*_made(work, user, body, config))
 
 

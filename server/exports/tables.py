@@ -58,6 +58,7 @@ ABOUT_PEOPLE = (
     About("notification_settings"),
     About("announcement_reads"),
     About("outside_identities"),
+    About("known_places"),
     About("regrade_requests", without=("retime", "regrade_id", "answered_by_id")),
 )
 """One file for each that has a line about them."""

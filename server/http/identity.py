@@ -15,7 +15,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.orm import Session
 
 from server import ids
+from server.accounts import places
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.config import Config
 from server.db import now
 from server.errors import ForbiddenError, UnauthenticatedError
@@ -105,6 +107,28 @@ Admin = Annotated[Identity, Depends(_admin)]
 def client_address(request: Request) -> str:
     """Where the request came from, for the rate limit."""
     return request.client.host if request.client else ""
+
+
+def device_cookie(config: Config) -> str:
+    """The name of the cookie by which an account knows a browser that logged in to it before."""
+    return "__Host-ladder_device" if is_secure(config) else "ladder_device"
+
+
+def place_of(request: Request) -> Place:
+    """Where a log-in comes from: the network, and the browser by its cookie."""
+    return Place(client_address(request), request.cookies.get(device_cookie(config_of(request)), ""))
+
+
+def place_to_keep(request: Request) -> Place:
+    """The same, with a new text for the cookie where the browser has none yet; `keep_device` gives it that."""
+    found = place_of(request)
+    return found if found.browser else Place(found.address, ids.session_token())
+
+
+def keep_device(response: Response, config: Config, place: Place) -> None:
+    """Let the account know this browser again; it logs nobody in."""
+    lasts = int(places.KEPT.total_seconds())
+    _set_cookie(response, config, device_cookie(config), place.device, max_age=lasts)
 
 
 def is_secure(config: Config) -> bool:

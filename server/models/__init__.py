@@ -4,7 +4,7 @@
       │                               │
       ├──< Submission >───────────────┤        Submission ─< Attempt ─ Result ─< CaseRow
       └──< QuizAnswer >─── Quiz >─────┘
-    LoginSession, ApiToken >─ User              Attempt >─ Node      Attempt ─< Artefact, Sampling
+    LoginSession, ApiToken, KnownPlace >─ User              Attempt >─ Node      Attempt ─< Artefact, Sampling
     Submission ─ Forecast, ─< GradeChange       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite, AccountsCheck
                                                 ReceiptKey
 
@@ -50,6 +50,7 @@ from server.models.operations import AccountsCheck, Alert, Rehearsal, Service, T
 from server.models.people import (
     ApiToken,
     AuditEntry,
+    KnownPlace,
     LinkPurpose,
     LinkRequest,
     LoginAttempt,
@@ -137,6 +138,7 @@ __all__ = [
     "GroupInvite",
     "GroupMember",
     "Kind",
+    "KnownPlace",
     "Lane",
     "Language",
     "LateDayGrant",

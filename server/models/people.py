@@ -78,6 +78,19 @@ class ApiToken(Base):
     user: Mapped[User] = relationship(lazy="raise")
 
 
+class KnownPlace(Base):
+    """A network or a browser that an account has logged in from; swept when it was not used for long."""
+
+    __tablename__ = "known_places"
+    __table_args__ = (UniqueConstraint("user_id", "mark"),)
+
+    id: Mapped[int] = mapped_column(BIG, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    mark: Mapped[str] = mapped_column(String(64))
+    """As `server.accounts.places` writes it."""
+    seen_at: Mapped[datetime]
+
+
 class LoginAttempt(Base):
     """A failed login, for the rate limit; rows older than an hour are swept."""
 
@@ -85,6 +98,7 @@ class LoginAttempt(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     address: Mapped[str] = mapped_column(String(64), index=True)
+    """The network, or the browser where the account knows it (`server.accounts.places`)."""
     email: Mapped[str] = mapped_column(String(254), index=True)
     at: Mapped[datetime]
 

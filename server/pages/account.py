@@ -17,7 +17,7 @@ from server.accounts.passwords import MAX_CHARS, MIN_CHARS
 from server.config import Config
 from server.courses import service as courses
 from server.errors import InvalidInputError, LadderError, TooManyError, UnauthenticatedError
-from server.http.identity import Identity, Someone, clear_login_cookie, client_address
+from server.http.identity import Identity, Someone, clear_login_cookie, place_of
 from server.http.outside import asking, party_of, providers_of
 from server.http.work import RowId, Settings, Work, config_of, database_of
 from server.models import ApiToken, LoginSession, TokenScope
@@ -67,7 +67,7 @@ def change_password(
             session.get_one(LoginSession, who.login.id),
             current=current,
             password=password,
-            address=client_address(request),
+            place=place_of(request),
             config=config,
         )
 

@@ -22,7 +22,9 @@ from server.http.identity import (
     Someone,
     clear_login_cookie,
     client_address,
+    keep_device,
     outside_cookie,
+    place_to_keep,
     set_login_cookie,
     set_outside_cookie,
 )
@@ -58,12 +60,10 @@ def log_in(
     next: Annotated[str, Form()] = "/",  # noqa: A002  # the field's name
 ) -> Response:
     """Log in and go where one wanted to; a refusal keeps the address that was typed."""
-    agent = request.headers.get("user-agent", "")
+    agent, place = request.headers.get("user-agent", ""), place_to_keep(request)
 
     def act(session: Session) -> tuple[LoginSession, str]:
-        return accounts.log_in(
-            session, email=email, password=password, address=client_address(request), agent=agent, config=config
-        )
+        return accounts.log_in(session, email=email, password=password, place=place, agent=agent, config=config)
 
     try:
         _, token = write(request, act)
@@ -71,6 +71,7 @@ def log_in(
         return _page(request, target=next, email=email, error=error)
     response = RedirectResponse(local_path(next), status_code=HTTPStatus.SEE_OTHER)
     set_login_cookie(response, config, token)
+    keep_device(response, config, place)
     return response
 
 
@@ -146,14 +147,17 @@ def _arrival(request: Request, party: Relying, who: Identity | None) -> Response
         write(request, lambda session: outside.link(session, party.provider, person, session.merge(who.user)))
         return _without_cookie(back("/account", "linked", anchor="identities"), request)
 
+    place = place_to_keep(request)
+
     def act(session: Session) -> tuple[LoginSession, str]:
         user = outside.account_of(session, party.provider, person)
         agent = request.headers.get("user-agent", "")
-        return accounts.start_login(session, user, address=client_address(request), agent=agent, config=config)
+        return accounts.start_login(session, user, place=place, agent=agent, config=config)
 
     _, token = write(request, act)
     response = _without_cookie(RedirectResponse(local_path(begun.target), status_code=HTTPStatus.SEE_OTHER), request)
     set_login_cookie(response, config, token)
+    keep_device(response, config, place)
     return response
 
 

@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 from server.accounts import links
 from server.accounts.passwords import MAX_CHARS, MIN_CHARS
 from server.errors import InvalidInputError, LadderError, NotFoundError, TooManyError
-from server.http.identity import client_address
-from server.http.work import Work, database_of
+from server.http.identity import client_address, keep_device, place_to_keep
+from server.http.work import Work, config_of, database_of
 from server.pages.rendering import Slot, render, write
 
 router = APIRouter(include_in_schema=False)
@@ -62,18 +62,21 @@ def set_password(
     again: Annotated[str, Form()] = "",
 ) -> Response:
     """Set it; the link is used up."""
+    place = place_to_keep(request)
 
     def act(session: Session) -> None:
         if password != again:
             raise InvalidInputError("These are two different passwords.", field="again")
-        links.set_password(session, token, password)
+        links.set_password(session, token, password, place=place)
 
     try:
         write(request, act)
     except (InvalidInputError, NotFoundError) as error:
         with database_of(request).reading() as session:
             return _password(request, session, token, error=error)
-    return RedirectResponse("/login?set=1", status_code=HTTPStatus.SEE_OTHER)
+    response = RedirectResponse("/login?set=1", status_code=HTTPStatus.SEE_OTHER)
+    keep_device(response, config_of(request), place)
+    return response
 
 
 def _forgotten(request: Request, *, email: str, error: LadderError | None = None) -> Response:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, joinedload
 from server import ids, stale
 from server.accounts import links
 from server.accounts import service as accounts
+from server.accounts.places import network_of
 from server.audit import service as audit
 from server.courses.service import Membership, refuse_archived
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
@@ -165,7 +166,7 @@ def sign_up(session: Session, token: str, *, email: str, name: str, address: str
     email, name = accounts.checked_email(email), accounts.checked_name(name)
     _refuse_too_many(session, address, now)
     # Without the e-mail address: what somebody else types here must not count as its owner's wish for a new password.
-    session.add(LinkRequest(address=address[:64], email="", at=now))
+    session.add(LinkRequest(address=network_of(address), email="", at=now))
     user = session.scalar(select(User).where(User.email == email))
     if user is None:
         user = accounts.create_user(session, email=email, name=name, password=None)
@@ -203,7 +204,7 @@ def _enrol(session: Session, row: CourseInvite, user: User, now: datetime) -> No
 
 
 def _refuse_too_many(session: Session, address: str, now: datetime) -> None:
-    query = select(func.count()).where(LinkRequest.address == address[:64], LinkRequest.at > now - _HOUR)
+    query = select(func.count()).where(LinkRequest.address == network_of(address), LinkRequest.at > now - _HOUR)
     if session.scalars(query).one() >= _PER_ADDRESS:
         raise TooManyError("Too many accounts were asked for from here. Try again in an hour.", retry_after_s=3600)
 

@@ -35,6 +35,7 @@ from server.models import (
     Extension,
     FindingLook,
     GradeOverride,
+    KnownPlace,
     LateDayGrant,
     LinkRequest,
     LoginAttempt,
@@ -62,7 +63,7 @@ ERASED = "erased"
 DOMAIN = "erased.invalid"
 THEIRS: tuple[type[Base], ...] = (
     LoginSession, ApiToken, PasswordLink, OutsideIdentity, OutsideLogin, Notification, NotificationSetting, Mail,
-    AnnouncementRead, Draft, DataExport,
+    AnnouncementRead, Draft, DataExport, KnownPlace,
 )  # fmt: skip
 """Rows that are about an account alone."""
 _NAMING = (

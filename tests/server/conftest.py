@@ -29,6 +29,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.app import create_app
 from server.config import Config, load_config
 from server.courses import service as courses
@@ -199,7 +200,7 @@ class Site:
         """A client with a new login of this person, and its CSRF token as a header."""
         with self._database.transaction() as session:
             login, token = accounts.start_login(
-                session, session.merge(user, load=False), address="test", agent="test", config=config
+                session, session.merge(user, load=False), place=Place("test"), agent="test", config=config
             )
         return self.browser(cookies={"ladder_login": token}, headers={"x-csrf-token": login.csrf_token})
 

@@ -11,18 +11,19 @@ from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
 from server import ids
+from server.accounts import links
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
 from server.models import AuditEntry, LoginAttempt, LoginSession, User
 
 PASSWORD = "a long enough password"
 
 
-def _log_in(database, config, *, email="alice@example.org", password=PASSWORD, address="192.0.2.1"):
+def _log_in(database, config, *, email="alice@example.org", password=PASSWORD, address="192.0.2.1", device=""):
+    place = Place(address, device)
     with database.transaction() as session:
-        return accounts.log_in(
-            session, email=email, password=password, address=address, agent="a browser", config=config
-        )
+        return accounts.log_in(session, email=email, password=password, place=place, agent="a browser", config=config)
 
 
 def test_an_account_gets_a_pseudonym_and_an_argon2id_hash_and_a_trail(database, people):
@@ -118,19 +119,97 @@ def test_too_many_failures_of_one_person_from_one_address_stop_even_the_right_pa
             _log_in(database, strict, password="wrong password")
     with pytest.raises(TooManyError) as caught:
         _log_in(database, strict)
-    assert 0 < caught.value.retry_after_s <= 60
+    assert 0 < caught.value.retry_after_s <= 15
     _log_in(database, strict, address="192.0.2.2")
 
 
 def test_people_behind_one_address_do_not_stop_each_other_before_its_own_limit(database, config, people):
     strict = dataclasses.replace(config, login_quota_per_minute=1)
     for number in range(10):
-        _log_in(database, strict)
         with pytest.raises(UnauthenticatedError):
             _log_in(database, strict, email=f"student{number}@example.org", password="wrong password")
     with pytest.raises(TooManyError):
         _log_in(database, strict)
     _log_in(database, strict, address="192.0.2.2")
+
+
+def _fail(database, config, count, **where):
+    """Failures of strangers, all as long ago as each other."""
+    with database.transaction() as session:
+        for number in range(count):
+            address = where.get("address", f"198.51.100.{number}")
+            mark = Place(address).network
+            session.add(LoginAttempt(address=mark, email="alice@example.org", at=datetime.now(UTC) + AHEAD))
+
+
+AHEAD = timedelta(seconds=30)
+"""So that no test depends on how long it takes."""
+
+
+def test_strangers_lock_nobody_out_of_a_network_or_a_browser_that_logged_in_before(database, config, people):
+    _log_in(database, config, address="2001:db8:1:2::5")
+    _log_in(database, config, address="203.0.113.7", device="alices laptop")
+    _fail(database, config, 200)
+    # From a place that nobody knows she has to wait, with the right password too.
+    with pytest.raises(TooManyError) as caught:
+        _log_in(database, config, address="192.0.2.77")
+    assert caught.value.retry_after_s > 600
+    # The same /64, the same network, the same browser elsewhere: never because of others.
+    _log_in(database, config, address="2001:db8:1:2:ffff::9")
+    _log_in(database, config, address="203.0.113.7")
+    _log_in(database, config, address="192.0.2.78", device="alices laptop")
+    # A browser is known to its own account alone.
+    with pytest.raises(TooManyError):
+        _log_in(database, config, address="192.0.2.79", device="alices laptop of another kind")
+    _fail(database, config, 200, address="192.0.2.80")
+    with pytest.raises(TooManyError):
+        _log_in(database, config, email="bob@example.org", address="192.0.2.80", device="alices laptop")
+
+
+def test_who_fails_from_a_known_place_waits_there_too(database, config, people):
+    _log_in(database, config, device="alices laptop")
+    mark = Place("", "alices laptop").browser
+    with database.transaction() as session:
+        for _ in range(config.login_quota_per_minute):
+            session.add(LoginAttempt(address=mark, email="alice@example.org", at=datetime.now(UTC) + AHEAD))
+    with pytest.raises(TooManyError):
+        _log_in(database, config, device="alices laptop")
+
+
+def test_each_failure_doubles_the_wait_up_to_a_bound(database, config, people):
+    waits = []
+    for count in (config.login_quota_per_minute, 1, 1, 20):
+        _fail(database, config, count, address="192.0.2.1")
+        with pytest.raises(TooManyError) as caught:
+            _log_in(database, config)
+        waits.append(round((caught.value.retry_after_s - AHEAD.total_seconds()) / 15))
+    assert waits == [1, 2, 4, 60]
+
+
+def test_a_whole_subnet_of_ipv6_is_one_network_to_every_quota(database, config, people):
+    assert len({Place(f"2001:db8::{number:x}").network for number in range(9)}) == 1
+    assert Place("::ffff:192.0.2.1").network == Place("192.0.2.1").network == "192.0.2.1"
+    assert Place("2001:db8:0:1::1").network != Place("2001:db8:0:2::1").network
+    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    for number in range(10):
+        with pytest.raises(UnauthenticatedError):
+            _log_in(database, strict, email=f"s{number}@example.org", password="wrong", address=f"2001:db8::{number}")
+    with pytest.raises(TooManyError):
+        _log_in(database, strict, address="2001:db8::aaaa")
+    with database.transaction() as session:
+        for number in range(links.PER_ADDRESS):
+            links.request_reset(session, email=f"s{number}@example.org", address=f"2001:db8:9::{number:x}")
+        with pytest.raises(TooManyError):
+            links.request_reset(session, email="new@example.org", address="2001:db8:9::ffff")
+
+
+def test_a_link_from_the_mailbox_opens_the_door_that_strangers_closed(database, config, people):
+    _fail(database, config, 200)
+    place = Place("192.0.2.90", "a new browser")
+    with database.transaction() as session:
+        link = links.invite(session, people.alice).partition("token=")[2]
+        links.set_password(session, link, "another long password", place=place)
+    _log_in(database, config, password="another long password", address=place.address)
 
 
 def test_too_many_failures_for_one_person_stop_every_address(database, config, people):

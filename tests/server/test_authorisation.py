@@ -20,6 +20,7 @@ from sqlalchemy import delete, select
 
 from server import ids
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.alerts import service as alerts
 from server.announcements import service as announcements
 from server.courses import service as courses
@@ -570,7 +571,7 @@ def fill(stage: Stage) -> Callable[[str], str]:
             login_id = 0
             if "session_id" in path:
                 alice = accounts.user_by_email(session, "alice@example.org")
-                login, _text = accounts.start_login(session, alice, address="", agent="", config=config)
+                login, _text = accounts.start_login(session, alice, place=Place(""), agent="", config=config)
                 login_id = login.id
             made_anew = {**_graded_by_hand(session, made), **_messages(session, people), **_ways_in(session, people)}
             made_anew |= _regrades(session, made)

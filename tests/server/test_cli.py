@@ -14,6 +14,7 @@ from autograder.contract import Lane, NodeReport
 from server import cli, migrations
 from server.accounts import service as accounts
 from server.accounts.passwords import is_right
+from server.accounts.places import Place
 from server.db import Database
 from server.models import Assignment, AuditEntry, Enrolment, Node, Role, User
 from server.nodes import service as nodes
@@ -99,7 +100,7 @@ def test_a_new_password_ends_the_logins(admin, database, config):
     admin("create-user", "alice@example.org", "Alice", "--password-stdin", text=f"{PASSWORD}\n")
     with database.transaction() as session:
         _login, token = accounts.log_in(
-            session, email="alice@example.org", password=PASSWORD, address="", agent="", config=config
+            session, email="alice@example.org", password=PASSWORD, place=Place(""), agent="", config=config
         )
     admin("set-password", "alice@example.org", "--password-stdin", text="quite another password\n")
     with database.reading() as session:

@@ -11,6 +11,7 @@ from sqlalchemy import delete, func, select, update
 
 from server.accounts import links
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.courses import service as courses
 from server.errors import InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
 from server.models import (
@@ -53,7 +54,7 @@ def use(database, token, password=NEW):
 def logs_in(database, config, password, email="alice@example.org"):
     try:
         with database.transaction() as session:
-            accounts.authenticate(session, email=email, password=password, address="a", config=config)
+            accounts.authenticate(session, email=email, password=password, place=Place("a"), config=config)
     except UnauthenticatedError:
         return False
     return True
@@ -61,8 +62,8 @@ def logs_in(database, config, password, email="alice@example.org"):
 
 def test_the_link_sets_a_password_ends_every_login_and_says_so(database, people, config):
     with database.transaction() as session:
-        accounts.start_login(session, session.merge(people.alice, load=False), address="", agent="", config=config)
-        accounts.start_login(session, session.merge(people.bob, load=False), address="", agent="", config=config)
+        accounts.start_login(session, session.merge(people.alice, load=False), place=Place(""), agent="", config=config)
+        accounts.start_login(session, session.merge(people.bob, load=False), place=Place(""), agent="", config=config)
     ask(database, " Alice@Example.org ")
     use(database, newest(database))
     assert logs_in(database, config, NEW)

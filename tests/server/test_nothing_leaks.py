@@ -34,6 +34,7 @@ from autograder.contract import (
 from server import ids, models
 from server.accounts import links
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.alerts import service as alerts
 from server.announcements import service as announcements
 from server.audit import service as audit
@@ -208,7 +209,7 @@ def _people(found: Planted, session, people, config) -> None:
         user = session.get_one(models.User, person.id)
         user.email = found.keep(f"leak-{person.id}-{secrets.token_hex(4)}@example.org", may)
         user.name = found.keep(f"Leak {person.id} {secrets.token_hex(4)}", may)
-        _login, cookie = accounts.start_login(session, user, address="192.0.2.7", agent="x", config=config)
+        _login, cookie = accounts.start_login(session, user, place=Place("192.0.2.7"), agent="x", config=config)
         found.keep(cookie)
         token, text = accounts.create_token(session, user, name=found.hide("token-name", may))
         found.keep(text)

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from server.accounts import outside
 from server.accounts import service as accounts
 from server.accounts.oidc import Person
+from server.accounts.places import Place
 from server.accounts.providers import Provider
 from server.errors import ConflictError, NotFoundError, TooManyError, UnauthenticatedError
 from server.models import AuditEntry, Mail, OutsideIdentity, OutsideLogin, User
@@ -88,7 +89,7 @@ def test_an_account_without_a_password_lets_in_nobody_by_password(database, peop
     account(database, allowed, Person(ISSUER, "u-9", "new@example.edu", "Nora"))
     for password in ("", "None", "nobody has this password"):
         with pytest.raises(UnauthenticatedError), database.transaction() as session:
-            accounts.authenticate(session, email="new@example.edu", password=password, address="x", config=config)
+            accounts.authenticate(session, email="new@example.edu", password=password, place=Place("x"), config=config)
 
 
 def test_a_closed_account_stays_closed(database, people, alice_there):

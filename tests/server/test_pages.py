@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.config import Config
 from server.db import Database
 from server.models import LoginSession, State, Submission
@@ -276,7 +277,7 @@ def test_nobody_ends_the_login_or_the_token_of_another(
     with database.transaction() as session:
         token, _ = accounts.create_token(session, session.merge(people.bob, load=False), name="bob's")
         login, _ = accounts.start_login(
-            session, session.merge(people.bob, load=False), address="", agent="", config=config
+            session, session.merge(people.bob, load=False), place=Place(""), agent="", config=config
         )
     assert alice.post(f"/account/tokens/{token.id}/revoke").status_code == 404
     assert alice.post(f"/account/sessions/{login.id}/revoke").status_code == 404

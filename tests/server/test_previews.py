@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 
 from autograder.contract import Language
 from server import db
+from server.accounts.places import Place
 from server.courses import service as courses
 from server.drafts import service as drafts
 from server.errors import ForbiddenError, NotFoundError
@@ -165,7 +166,7 @@ def started(database, people, config):
     now = datetime.now(UTC)
     with database.transaction() as session:
         tom = session.get_one(User, people.tom.id)
-        login, _text = accounts.start_login(session, tom, address="", agent="", config=config)
+        login, _text = accounts.start_login(session, tom, place=Place(""), agent="", config=config)
         member = courses.membership(session, tom, COURSE)
         _row, token = previews.start(session, member, login, student_id=people.alice.id, shown_at=None, now=now)
     return login.id, token, now
@@ -186,7 +187,7 @@ def test_it_ends_by_itself_and_belongs_to_its_login(database, started, people, c
 
     with database.transaction() as session:
         bob = session.get_one(User, people.bob.id)
-        other, _text = accounts.start_login(session, bob, address="", agent="", config=config)
+        other, _text = accounts.start_login(session, bob, place=Place(""), agent="", config=config)
     assert not _opened(database, started, login_id=other.id)
 
 

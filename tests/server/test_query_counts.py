@@ -21,6 +21,7 @@ from scripts.seed_large import seed
 from server import migrations
 from server.accounting.checks import broken_rules
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.app import create_app
 from server.config import Config, load_config
 from server.db import Database
@@ -130,7 +131,7 @@ def _browser(url: str, database: Database, config: Config, asker: Asker) -> Iter
     if asker.user_id is not None:
         with database.transaction() as session:
             user = session.get_one(User, asker.user_id)
-            _login, token = accounts.start_login(session, user, address="test", agent="test", config=config)
+            _login, token = accounts.start_login(session, user, place=Place("test"), agent="test", config=config)
             cookies = {"ladder_login": token}
     with httpx.Client(base_url=url, cookies=cookies, timeout=60, verify=NO_TLS) as client:
         yield client
