@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from server.errors import ForbiddenError, UnauthenticatedError
+from server.errors import ForbiddenError, InvalidInputError, UnauthenticatedError
 from server.http.identity import Identity, form_cookie, identify, login_cookie
 from server.http.work import SAFE_METHODS, config_of
 
@@ -34,7 +34,11 @@ async def guard(request: Request, identity: Annotated[Identity | None, Depends(i
     Raises:
         ForbiddenError: it has another origin, or not the token that our page gave it.
         UnauthenticatedError: its login has ended.
+        InvalidInputError: there is a zero byte in what it looks for.
     """
+    if any("\0" in text for pair in request.query_params.multi_items() for text in pair):
+        # PostgreSQL refuses to look for one; SQLite ends the text there and finds too much.
+        raise InvalidInputError("There is a zero byte in this address, which is in no name.")
     try:
         if request.method not in SAFE_METHODS and "authorization" not in request.headers:
             _check_origin(request)

@@ -306,3 +306,12 @@ def test_a_database_that_is_gone_is_a_503(site, people, app):
     event.remove(app.state.database.engine, "do_connect", refuse)
     assert broken.is_set()
     assert answer.status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/courses/gpu/submissions", "/api/v1/courses/gpu/submissions"])
+def test_a_zero_byte_in_a_search_is_refused_whatever_the_database(site, people, config, submit, path):
+    submit(people.alice)
+    client = site.bearer(people.tom) if path.startswith("/api") else site.logged_in(people.tom, config)
+    for student in ("%00", "alice%00", "%00%25"):
+        assert client.get(f"{path}?student={student}").status_code == 422
+    assert client.get(f"{path}?student=alice").status_code == 200
