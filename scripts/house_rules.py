@@ -33,7 +33,7 @@ BROAD_EXCEPT_ALLOWED: dict[str, str] = {
     "server/dispatcher": "around the job",
     "server/messages/sender.py": "around the job",
     "server/operations/doctor.py": "around a check: one that breaks must not keep the others from being made",
-    "server/pages/markdown.py": "around a converter that raises whatever its parser met",
+    "server/written/markdown.py": "around a converter that raises whatever its parser met",
 }
 EXEC_ALLOWED = ("autograder/runner",)
 FORBIDDEN_IMPORTS = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib")

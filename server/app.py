@@ -7,6 +7,7 @@
     snapshots   looks at the lanes of the queue, shared among viewers (`server.http.waits`)
     outside     identity providers that people may log in with, and threads for asking them (`server.http.outside`)
     writers     slots for unsafe requests (`server.http.work`)
+    turns       whose turn it is to have an expensive page made (`server.http.turns`)
     seen_slots  one for writing down that somebody is here (`server.http.identity`)
 
 The pages add what they render with (`server.pages`).
@@ -52,6 +53,7 @@ from server.http.edge import Edge
 from server.http.limits import BodyLimit
 from server.http.live import Live
 from server.http.outside import MAX_OUTSIDE
+from server.http.turns import Turns
 from server.http.work import MAX_WRITERS
 from server.presence import Beating, Presence
 
@@ -87,6 +89,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.outside = relying_parties(load_providers(config.oidc), config.public_url)
     app.state.outside_slots = CapacityLimiter(MAX_OUTSIDE)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
+    app.state.turns = Turns()
     app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)

@@ -225,6 +225,15 @@ def is_reading(session: Session) -> bool:
     return bool(session.get_bind().get_execution_options().get("read_only", False))
 
 
+def let_go(session: Session) -> None:
+    """Give the connection of a session that only reads back, before something long that needs none.
+
+    What was read stays; whatever is asked next begins anew. Any other session is left as it is.
+    """
+    if is_reading(session) and not (session.new or session.dirty or session.deleted):
+        session.commit()
+
+
 def show_at(session: Session, at: datetime) -> None:
     """Have `now` say `at` in this session, for who looks at how things will be then; it may only read."""
     if not is_reading(session):

@@ -6,20 +6,24 @@ followed as text; where one of them is gone, the comment stands under the source
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload, undefer
 
+from server.apart.asking import APART, GivenUpError
 from server.comments.service import Place, is_visible
+from server.db import let_go
+from server.lexing import lines
 from server.models import Comment, Mode, Submission
 
 VERSIONS = 10
 """So many earlier versions with comments are followed, the newest first."""
 MOST_LINES = 4_000
 """Longer sources are not followed: comparing takes time that the reader would wait for."""
+FOLLOWED_S = 0.5
+"""Of processor time, for each version."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def from_earlier(
         .limit(200)
     )
     rows = [row for row in session.scalars(query) if staff or is_visible(row, published=published)]
+    let_go(session)
     now = _lines(source)
     found: list[Carried] = []
     maps: dict[int, list[int | None]] = {}
@@ -73,22 +78,23 @@ def from_earlier(
 
 def follow(before: Sequence[str], after: Sequence[str]) -> list[int | None]:
     """For each line of `before` its number in `after`, from 1; `None` where it is gone or was changed."""
-    where: list[int | None] = [None] * len(before)
+    nowhere: list[int | None] = [None] * len(before)
     if max(len(before), len(after)) > MOST_LINES:
-        return where
-    for block in difflib.SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            where[block.a + offset] = block.b + offset + 1
-    return where
+        return nowhere
+    try:
+        where, _whole = APART.ask(lines.same_lines, *lines.numbered(before, after), seconds=FOLLOWED_S)
+    except GivenUpError:
+        return nowhere
+    return [place + 1 if place >= 0 else None for place in where]
 
 
 def _moved(comment: Comment, where: Sequence[int | None]) -> Place | None:
     if comment.first_line is None or comment.last_line is None:
         return None
-    lines = [place for place in where[comment.first_line - 1 : comment.last_line] if place is not None]
-    if len(lines) != comment.last_line - comment.first_line + 1:
+    found = [place for place in where[comment.first_line - 1 : comment.last_line] if place is not None]
+    if len(found) != comment.last_line - comment.first_line + 1:
         return None
-    return Place(lines[0], lines[-1])
+    return Place(found[0], found[-1])
 
 
 def _lines(source: str) -> list[str]:

@@ -5,6 +5,7 @@
     csrf        whether an unsafe request comes from our own page
     errors      errors as JSON for the API, and as whatever the pages registered for people
     limits      how long a body may be
+    turns       one expensive page at a time for each person
     edge        headers on every response, one log line per request
     templates   what pages render with
     live        telling watchers that a submission changed

@@ -61,3 +61,8 @@ def _lexer(language: str) -> Lexer | None:
         return get_lexer_by_name(language, **options) if language else None
     except ClassNotFound:
         return None
+
+
+def named_tokens(code: str, language: str) -> list[tuple[str, str]]:
+    """The same with the names of their kinds, which a process can tell another."""
+    return [(str(kind), value) for kind, value in tokens(code, language)]

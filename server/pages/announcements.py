@@ -23,7 +23,7 @@ from server.http.identity import Identity, Someone
 from server.http.work import RowId, Work, database_of
 from server.models import Announcement
 from server.pages.forms import WhatWasDone, back, course_path
-from server.pages.markdown import handout_html
+from server.pages.markdown import markdown_html
 from server.pages.rendering import Slot, render, write
 
 router = APIRouter(include_in_schema=False)
@@ -79,7 +79,7 @@ def announcements_page(
         shown=shown,
         page=page,
         more=more,
-        markdown=handout_html,
+        markdown=markdown_html,
         said=done.said(DONE),
     )
     response.background = _seen_after(request, who, shown)
@@ -122,7 +122,7 @@ def announcement_page(
         course=member.course,
         item=shown,
         edits=announcements.edits_of(work, member, shown.row),
-        markdown=handout_html,
+        markdown=markdown_html,
         said=done.said(DONE),
     )
     response.background = _seen_after(request, who, [shown])
@@ -199,9 +199,9 @@ def _form(
         error=error,
         field=error.field if isinstance(error, InvalidInputError) else "",
         conflict=isinstance(error, ConflictError),
-        preview=handout_html(typed.text) if error else "",
+        preview=markdown_html(typed.text) if error else "",
         most=announcements.TEXT_CHARS,
-        markdown=handout_html,
+        markdown=markdown_html,
     )
 
 

@@ -29,7 +29,7 @@ from server.models import (
     WriteUpFormat,
 )
 from server.pages.highlight import Line, Listing, listing
-from server.pages.markdown import handout_html
+from server.pages.markdown import markdown_html
 from server.pages.rendering import render
 from server.submissions import service as submissions
 from server.writeups import service as writeups
@@ -70,7 +70,7 @@ class Note:
     @property
     def html(self) -> Markup:
         """Its text."""
-        return handout_html(self.comment.text)
+        return markdown_html(self.comment.text)
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def piece_of_writeup(session: Session, member: Membership, assignment: Assignmen
         writeup=writeup,
         segments=(),
         left_out=0,
-        html=None if text is None else handout_html(text) if is_markdown else Markup("<pre>{}</pre>").format(text),
+        html=None if text is None else markdown_html(text) if is_markdown else Markup("<pre>{}</pre>").format(text),
         sections=_sections(text) if text and is_markdown else (),
         notes=tuple(Note(row) for row in rows),
         marked=frozenset(),

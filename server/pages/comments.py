@@ -19,6 +19,7 @@ from server.courses import service as courses
 from server.courses.service import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.http.identity import Identity, Someone
+from server.http.turns import Turn
 from server.http.work import RowId, Work, database_of
 from server.models import Assignment, Comment, Course, Showing, Submission, User
 from server.pages.commented import Typed, page_of, piece_of_submission, piece_of_writeup
@@ -39,7 +40,7 @@ class Change:
     showing: Showing
 
 
-@router.get("/submissions/{public_id}/comments")
+@router.get("/submissions/{public_id}/comments", dependencies=[Turn])
 def submission_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """A submission's source with its comments; `?lines=12-18` begins one on them."""
     return _of_submission(request, work, who.user, public_id, Typed(lines=request.query_params.get("lines", "")[:20]))
@@ -73,7 +74,7 @@ def comment_on_submission(
     ))  # fmt: skip
 
 
-@router.get("/writeups/{public_id}/comments")
+@router.get("/writeups/{public_id}/comments", dependencies=[Turn])
 def writeup_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """A write-up with its comments."""
     return _of_writeup(request, work, who.user, public_id, Typed())

@@ -13,11 +13,15 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from autograder.contract import Measurement
+from server.apart.asking import APART, GivenUpError
 from server.courses import service as courses
+from server.db import let_go
 from server.errors import InvalidInputError
 from server.groups import service as groups
 from server.http.identity import Someone
+from server.http.turns import Turn
 from server.http.work import Work
+from server.lexing import lines
 from server.models import AssignmentVersion, Mode, Submission, User
 from server.pages.compiled_diff import InstructionChange, compiled_changes, instruction_changes
 from server.pages.highlight import Line, listing, source_lines
@@ -30,6 +34,9 @@ router = APIRouter(include_in_schema=False)
 
 CONTEXT = 4
 """Lines shown around a change."""
+
+COMPARED_S = 1.0
+"""Of processor time."""
 
 MOST_VERSIONS = 200
 """Offered to choose from, newest first."""
@@ -54,13 +61,20 @@ class Hunk:
 
 @dataclass(frozen=True)
 class Diff:
-    """What changed; `left_out` equal lines follow the last hunk, `cut`: a source was too long to show whole."""
+    """What changed.
+
+    Attributes:
+        left_out: so many equal lines follow the last hunk.
+        cut: a source was too long to show whole.
+        whole: every part was compared line by line; one that is too different stands as removed and added.
+    """
 
     hunks: tuple[Hunk, ...]
     added: int
     removed: int
     left_out: int
     cut: bool
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ class Change:
     noise: bool
 
 
-@router.get("/submissions/{public_id}/diff")
+@router.get("/submissions/{public_id}/diff", dependencies=[Turn])
 def diff_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """This version against `from`, or against the one before it."""
     new = submissions.find(work, who.user, public_id)
@@ -118,7 +132,7 @@ def compare(old: str, new: str, old_language: str, new_language: str) -> Diff:
     before, after = listing(old, old_language), listing(new, new_language)
     # Compared as text: the same line is coloured otherwise inside a string.
     texts = source_lines(old)[: len(before.lines)], source_lines(new)[: len(after.lines)]
-    matcher = difflib.SequenceMatcher(None, *texts)
+    matcher, whole = _matched(*texts)
     hunks, at = [], 0
     for group in matcher.get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
@@ -132,7 +146,36 @@ def compare(old: str, new: str, old_language: str, new_language: str) -> Diff:
         removed=sum(to - start for _, start, to, _, _ in changed),
         left_out=len(before.lines) - at,
         cut=bool(before.left_out or after.left_out),
+        whole=whole,
     )
+
+
+class _Matcher(difflib.SequenceMatcher[str]):
+    """Groups changes as difflib does, of lines that were matched elsewhere."""
+
+    def __init__(self, blocks: Sequence[difflib.Match]) -> None:
+        super().__init__(None, (), ())
+        self._blocks = list(blocks)
+
+    def get_matching_blocks(self) -> list[difflib.Match]:
+        """Those that were given."""
+        return self._blocks
+
+
+def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[_Matcher, bool]:
+    """Which lines are the same, and whether all of them were looked at."""
+    try:
+        where, whole = APART.ask(lines.same_lines, *lines.numbered(old, new), seconds=COMPARED_S)
+    except GivenUpError:
+        where, whole = [-1] * len(old), False
+    blocks: list[difflib.Match] = []
+    for was, now in enumerate(where):
+        last = blocks[-1] if blocks else difflib.Match(-1, -1, 0)
+        if now >= 0 and (last.a + last.size, last.b + last.size) == (was, now):
+            blocks[-1] = last._replace(size=last.size + 1)
+        elif now >= 0:
+            blocks.append(difflib.Match(was, now, 1))
+    return _Matcher([*blocks, difflib.Match(len(old), len(new), 0)]), whole
 
 
 def _rows(opcode: tuple[str, int, int, int, int], before: Sequence[Line], after: Sequence[Line]) -> list[Row]:
@@ -143,6 +186,7 @@ def _rows(opcode: tuple[str, int, int, int, int], before: Sequence[Line], after:
 
 def _diff(session: Session, old: Submission, new: Submission) -> Diff:
     before, after = (submissions.source_of(session, one).decode("utf-8", "replace") for one in (old, new))
+    let_go(session)
     return compare(before, after, old.language.value, new.language.value)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
-from pygments.token import STANDARD_TYPES, Text, _TokenType
+from markupsafe import Markup
+from pygments.token import Text, _TokenType
 
-from server.http.templates import visible
-from server.lexing.apart import LEXING, NotLexedError
+from server.apart.asking import GivenUpError
+from server.lexing import apart
+from server.written.spans import span, spans
 
 MAX_COLOURED_CHARS = 100_000
 """Longer sources are shown plain: colouring takes time that the reader would wait for."""
@@ -17,8 +18,6 @@ LEXED_S = 1.0
 """So are those that take longer, of processor time: some would take years."""
 MAX_LINE_CHARS = 2_000
 MAX_LINES = 5_000
-_PLAIN = frozenset({"", "n", "p", "o", "w", "nn", "nv", "err", "x", "g"})
-"""Classes that look like plain text: a span for each would only make the page longer."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Listing:
 
 def highlight(code: str, language: str) -> Markup:
     """Code as spans, without numbers; plain where the language is not known."""
-    return Markup("").join(_span(kind, value) for kind, value in _tokens(code, language))
+    return spans(_tokens(code, language))
 
 
 def listing(source: str, language: str) -> Listing:
@@ -66,10 +65,10 @@ def _lines(code: str, language: str) -> Iterator[Markup]:
     line: list[Markup] = []
     for kind, value in _tokens(code, language):
         first, *rest = value.split("\n")
-        line.append(_span(kind, first))
+        line.append(span(kind, first))
         for part in rest:
             yield Markup("").join(line)
-            line = [_span(kind, part)]
+            line = [span(kind, part)]
     yield Markup("").join(line)
 
 
@@ -78,15 +77,6 @@ def _tokens(code: str, language: str) -> Sequence[tuple[_TokenType, str]]:
     if len(code) > MAX_COLOURED_CHARS or not (code and language):
         return plain
     try:
-        return LEXING.tokens(code, language, seconds=LEXED_S)
-    except NotLexedError:
+        return apart.tokens(code, language, seconds=LEXED_S)
+    except GivenUpError:
         return plain
-
-
-def _span(kind: _TokenType, value: str) -> Markup:
-    text = escape(visible(value))
-    if not value:
-        return text
-    # A kind without a class of its own looks like its parent.
-    name = STANDARD_TYPES.get(kind) or STANDARD_TYPES.get(kind.parent, "")
-    return text if name in _PLAIN else Markup('<span class="{}">{}</span>').format(name, text)

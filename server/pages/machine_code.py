@@ -14,6 +14,7 @@ from autograder.listings import KernelListing, Listings, Row, rows_of
 from server.courses import service as courses
 from server.errors import NotFoundError
 from server.http.identity import Someone
+from server.http.turns import Turn
 from server.http.work import Work
 from server.models import Submission
 from server.pages.highlight import listing
@@ -49,7 +50,7 @@ def linked(rows: Sequence[Row]) -> Linked:
     return Linked(tuple(rows), first, Counter(row.line for row in rows if row.line))
 
 
-@router.get("/submissions/{public_id}/machine-code")
+@router.get("/submissions/{public_id}/machine-code", dependencies=[Turn])
 def machine_code_page(
     *,
     request: Request,

@@ -18,6 +18,7 @@ from server.errors import ConflictError, ForbiddenError, InvalidInputError, Ladd
 from server.gradebook.people import checked_reason
 from server.grading import appeals, findings, review_queue
 from server.http.identity import Someone
+from server.http.turns import Turn
 from server.http.work import Work, database_of
 from server.models import Review, Submission, User
 from server.pages.highlight import listing
@@ -47,7 +48,7 @@ def queue_page(request: Request, course: str, who: Someone, work: Work) -> Respo
     return render(request, "review.html", member=member, course=member.course, found=found, shown=review_queue.SHOWN)
 
 
-@router.get("/submissions/{public_id}/evidence")
+@router.get("/submissions/{public_id}/evidence", dependencies=[Turn])
 def evidence_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """Everything that there is to decide by; its course's staff only."""
     return _evidence(request, work, who.user, public_id)

@@ -18,6 +18,7 @@ from server import db
 from server.courses import service as courses
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.identity import Someone
+from server.http.turns import Turn
 from server.http.work import RowId, Work, database_of
 from server.models import ComparisonState, PairMark, User
 from server.pages.highlight import Listing, listing
@@ -116,7 +117,7 @@ def results_page(request: Request, course: str, comparison_id: RowId, who: Someo
     )
 
 
-@router.get(HOME + "/pairs/{pair_id}")
+@router.get(HOME + "/pairs/{pair_id}", dependencies=[Turn])
 def pair_page(request: Request, course: str, pair_id: RowId, who: Someone, work: Work) -> Response:
     """Both sources, what they share marked, what everybody was given in grey."""
     return _pair(request, work, who.user, course, pair_id)

@@ -21,6 +21,7 @@ from server.grading import appeals
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.receipts import receipt_for
+from server.http.turns import Turn
 from server.http.waits import wait_of
 from server.http.work import Work, database_of
 from server.models import Review, User
@@ -36,7 +37,7 @@ PARTS = ("head", PLACE, "cancel", "progress", "detail", "cases", "receipt")
 """What changes while a submission is graded, each a template of its own under `submission/`."""
 
 
-@router.get("/submissions/{public_id}")
+@router.get("/submissions/{public_id}", dependencies=[Turn])
 def submission_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """The page; its parts are the ones that the live stream sends again."""
     return _page(request, work, who.user, public_id)
@@ -71,6 +72,9 @@ def _page(
     sheet = sheet_of(session, submission, user, wait=wait, max_attempts=request.app.state.config.max_attempts)
     source = submissions.source_of(session, submission).decode("utf-8", "replace")
     member = courses.membership(session, user, sheet.view.course)
+    context = place_context(wait, submission.lane, own=sheet.own)
+    beside = around(session, member, submission)
+    db.let_go(session)
     return render(
         request,
         "submission.html",
@@ -78,10 +82,10 @@ def _page(
         problem=problem,
         reason=reason,
         member=member,
-        around=around(session, member, submission),
+        around=beside,
         sheet=sheet,
         view=sheet.view,
-        **place_context(wait, submission.lane, own=sheet.own),
+        **context,
         parts=PARTS,
         own=sheet.own,
         may_cancel=sheet.may_cancel,

@@ -16,6 +16,7 @@ from server.errors import ConflictError, InvalidInputError, LadderError, TooLarg
 from server.groups import service as groups
 from server.http.attachments import attachment
 from server.http.identity import Identity, Someone
+from server.http.turns import Turn
 from server.http.work import Work, arrived_at, database_of
 from server.models import WriteUpFormat
 from server.pages.markdown import markdown_html
@@ -60,13 +61,14 @@ def upload(request: Request, course: str, slug: str, who: Someone, file: UploadF
     return RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
 
 
-@router.get("/writeups/{public_id}")
+@router.get("/writeups/{public_id}", dependencies=[Turn])
 def read(request: Request, public_id: str, who: Someone, work: Work) -> Response:
     """A text as a page: Markdown without raw HTML, pictures or scripts. A PDF is a file to download."""
     row, member = writeups.find(work, who.user, public_id)
     assignment = writeups.assignment_of(work, row)
     shown = row.format is not WriteUpFormat.pdf and row.size <= writeups.SHOWN_BYTES
     text = writeups.content_of(work, row).decode("utf-8", "replace") if shown else ""
+    db.let_go(work)
     return render(
         request,
         "writeup_read.html",

@@ -13,9 +13,10 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
+from server.apart.asking import GivenUpError, NoProcessError
 from server.config import Config
 from server.db import Database, now
-from server.lexing.apart import LEXING, NoLexerError, NotLexedError
+from server.lexing import apart
 from server.lexing.lexers import Token
 from server.models import ComparedText, Comparison, ComparisonState, Language, PairMark, SimilarPair
 from server.similarity import engine
@@ -139,9 +140,9 @@ def _sides(found: Gathered, handed_out: dict[Language, frozenset[int]], beat: _B
         beat("Reading sources", number, len(found.sources))
         try:
             reduced = reduce(source.text, source.language.value, _lexed)
-        except NoLexerError:
+        except NoProcessError:
             raise  # Else a comparison of nothing would look as if nobody were alike.
-        except NotLexedError:
+        except GivenUpError:
             left_out.append(f"{source.name}: it could not be read in time.")
             continue
         if len(reduced.text) > engine.MAX_REDUCED:
@@ -156,7 +157,7 @@ def _sides(found: Gathered, handed_out: dict[Language, frozenset[int]], beat: _B
 
 
 def _lexed(source: str, language: str) -> Sequence[Token]:
-    return LEXING.tokens(source, language, seconds=_LEXED_S)
+    return apart.tokens(source, language, seconds=_LEXED_S)
 
 
 def _uncommon(sides: Sequence[_Side], language: Language) -> Iterator[_Side]:

@@ -12,8 +12,9 @@ import pytest
 from pygments.token import Name
 
 from autograder.contract import Language
+from server.apart.asking import Apart, GivenUpError, NoProcessError
 from server.lexing import lexers
-from server.lexing.apart import Lexing, NoLexerError, NotLexedError
+from server.lexing.apart import tokens
 from server.pages.commented import _sections
 from server.pages.highlight import highlight, listing
 from server.similarity.reduced import reduce
@@ -27,8 +28,8 @@ PATIENCE_S = 60
 
 
 @pytest.fixture
-def lexing():
-    made = Lexing()
+def apart():
+    made = Apart()
     yield made
     made.close()
 
@@ -41,52 +42,52 @@ def test_comments_that_go_on_are_read_once(language: str) -> None:
     assert int(done.stdout) > 3
 
 
-def test_what_takes_too_long_is_given_up_and_asked_no_second_time(lexing: Lexing) -> None:
-    with pytest.raises(NotLexedError):
-        lexing.tokens(ENDLESS, "c", seconds=0.3)  # Pygments' own lexer of C.
-    first = lexing._child
+def test_what_takes_too_long_is_given_up_and_asked_no_second_time(apart: Apart) -> None:
+    with pytest.raises(GivenUpError):
+        tokens(ENDLESS, "c", seconds=0.3, apart=apart)  # Pygments' own lexer of C.
+    first = apart._child
     assert first.is_alive()
-    assert "".join(value for _, value in lexing.tokens("x = 1\n", "triton", seconds=1)) == "x = 1\n"
-    assert lexing._child is first
-    lexing.close()
-    with pytest.raises(NotLexedError):
-        lexing.tokens(ENDLESS, "c", seconds=0.3)
-    assert lexing._child is None
+    assert "".join(value for _, value in tokens("x = 1\n", "triton", seconds=1, apart=apart)) == "x = 1\n"
+    assert apart._child is first
+    apart.close()
+    with pytest.raises(GivenUpError):
+        tokens(ENDLESS, "c", seconds=0.3, apart=apart)
+    assert apart._child is None
 
 
-def test_a_process_that_died_is_begun_again(lexing: Lexing) -> None:
-    lexing.tokens("x", "triton", seconds=1)
-    os.kill(lexing._child._process.pid, signal.SIGKILL)
-    lexing._child._process.wait()
-    assert [value for _, value in lexing.tokens("x", "triton", seconds=1)] == ["x"]
+def test_a_process_that_died_is_begun_again(apart: Apart) -> None:
+    tokens("x", "triton", seconds=1, apart=apart)
+    os.kill(apart._child._process.pid, signal.SIGKILL)
+    apart._child._process.wait()
+    assert [value for _, value in tokens("x", "triton", seconds=1, apart=apart)] == ["x"]
 
 
 @pytest.mark.parametrize("command", [("/nowhere/python",), (sys.executable, "-c", "")])
 def test_where_there_is_no_process_the_source_is_asked_for_again(
-    lexing: Lexing, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    apart: Apart, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     """A machine that has no room for a process now may have it later; the page is without colours meanwhile."""
     with monkeypatch.context() as patched:
-        patched.setattr("server.lexing.apart._COMMAND", command)
-        with pytest.raises(NoLexerError):
-            lexing.tokens("x", "triton", seconds=1)
-    assert [value for _, value in lexing.tokens("x", "triton", seconds=1)] == ["x"]
+        patched.setattr("server.apart.asking._COMMAND", command)
+        with pytest.raises(NoProcessError):
+            tokens("x", "triton", seconds=1, apart=apart)
+    assert [value for _, value in tokens("x", "triton", seconds=1, apart=apart)] == ["x"]
 
 
-def test_one_that_says_nothing_is_ended(lexing: Lexing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.lexing.apart._COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
-    monkeypatch.setattr("server.lexing.apart._WAIT_S", 0.2)
-    with pytest.raises(NotLexedError):
-        lexing.tokens("x", "triton", seconds=0.1)
-    assert lexing._child is None
+def test_one_that_says_nothing_is_ended(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.apart.asking._COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
+    monkeypatch.setattr("server.apart.asking._WAIT_S", 0.2)
+    with pytest.raises(GivenUpError):
+        tokens("x", "triton", seconds=0.1, apart=apart)
+    assert apart._child is None
 
 
-def test_threads_get_their_own_answers(lexing: Lexing) -> None:
+def test_threads_get_their_own_answers(apart: Apart) -> None:
     said: dict[int, str] = {}
 
     def ask(number: int) -> None:
         code = f"x{number} = {number}\n" * 2000
-        said[number] = "".join(value for _, value in lexing.tokens(code, "triton", seconds=5))
+        said[number] = "".join(value for _, value in tokens(code, "triton", seconds=5, apart=apart))
         assert said[number] == code
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
@@ -117,10 +118,10 @@ def test_functions_are_named_and_control_is_not() -> None:
     assert "Keyword" in str(kinds["void"])
 
 
-def test_a_comparison_reads_it_too(lexing: Lexing) -> None:
+def test_a_comparison_reads_it_too(apart: Apart) -> None:
     assert reduce(ENDLESS, "cuda").text.startswith("VV")
-    with pytest.raises(NotLexedError):
-        reduce(ENDLESS, "c", lambda source, language: lexing.tokens(source, language, seconds=0.3))
+    with pytest.raises(GivenUpError):
+        reduce(ENDLESS, "c", lambda source, language: tokens(source, language, seconds=0.3, apart=apart))
 
 
 def test_a_heading_is_found_in_time_however_it_is_spaced() -> None:
