@@ -8,6 +8,7 @@
     outside     identity providers that people may log in with, and threads for asking them (`server.http.outside`)
     writers     slots for unsafe requests (`server.http.work`)
     turns       whose turn it is to have an expensive page made (`server.http.turns`)
+    health_slots  threads that say whether the server works (`server.api.health`)
     seen_slots  one for writing down that somebody is here (`server.http.identity`)
 
 The pages add what they render with (`server.pages`).
@@ -90,6 +91,7 @@ def create_app(config: Config) -> FastAPI:
     app.state.outside_slots = CapacityLimiter(MAX_OUTSIDE)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
     app.state.turns = Turns()
+    app.state.health_slots = CapacityLimiter(health.AT_ONCE)
     app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app.add_middleware(Edge, config=config)

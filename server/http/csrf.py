@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from server.errors import ForbiddenError, InvalidInputError, UnauthenticatedError
-from server.http.identity import Identity, form_cookie, identify, login_cookie
+from server.errors import ForbiddenError, UnauthenticatedError
+from server.http.identity import Identity, form_cookie, login_cookie, recognised
 from server.http.work import SAFE_METHODS, config_of
 
 FIELD = "csrf_token"
@@ -28,7 +28,7 @@ _OUT_OF_DATE = "This form is out of date. Go back, reload the page and send it a
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-async def guard(request: Request, identity: Annotated[Identity | None, Depends(identify)]) -> AsyncIterator[None]:
+async def guard(request: Request, identity: Annotated[Identity | None, Depends(recognised)]) -> AsyncIterator[None]:
     """Refuse an unsafe request that another site made in somebody's name.
 
     Raises:

@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
 from server import ids
 from server.accounts import places
@@ -73,6 +74,13 @@ def identify(request: Request) -> Identity | None:
     return found
 
 
+async def recognised(request: Request) -> Identity | None:
+    """As `identify`, in a thread; without one for who brought nothing to be recognised by."""
+    if "authorization" not in request.headers and not request.cookies.get(login_cookie(config_of(request))):
+        return identify(request)
+    return await run_in_threadpool(identify, request)
+
+
 _described = HTTPBearer(scheme_name="token", description="A person's token, from `POST /tokens`.", auto_error=False)
 
 
@@ -84,7 +92,7 @@ def require(identity: Identity | None) -> Identity:
 
 
 async def _someone(
-    identity: Annotated[Identity | None, Depends(identify)],
+    identity: Annotated[Identity | None, Depends(recognised)],
     _scheme: Annotated[HTTPAuthorizationCredentials | None, Depends(_described)] = None,
 ) -> Identity:
     """`_scheme` is for the API's description only."""
@@ -97,7 +105,7 @@ async def _admin(identity: Annotated[Identity, Depends(_someone)]) -> Identity:
     return identity
 
 
-Anyone = Annotated[Identity | None, Depends(identify)]
+Anyone = Annotated[Identity | None, Depends(recognised)]
 Someone = Annotated[Identity, Depends(_someone)]
 """Whoever is asking; a stranger is refused with `UnauthenticatedError`."""
 Admin = Annotated[Identity, Depends(_admin)]

@@ -9,7 +9,9 @@ import random
 import time
 from collections.abc import Callable
 
+import httpx
 import pytest
+from anyio import to_thread
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +27,7 @@ from server.pages.diff import compare
 from server.pages.markdown import markdown_html
 from server.writeups.service import SHOWN_BYTES
 from tests.doubles.world import passed
+from tests.unit.server.conftest import an_app
 
 MOST_S = 1.5
 """Of processor time, of this process and the one apart; three times what is aimed at."""
@@ -214,6 +217,18 @@ def test_a_page_says_that_others_are_still_being_drawn(world, busy, visit):
     status, text, _ = visit("Alice", f"/submissions/{made}/diff")
     assert status == 429
     assert "still being drawn" in text
+
+
+def test_the_health_of_a_busy_process_is_told_without_its_threads(world):
+    """All threads for requests are taken, and stay so."""
+
+    async def run() -> int:
+        limiter = to_thread.current_default_thread_limiter()
+        limiter.total_tokens = 1
+        async with limiter, httpx.AsyncClient(transport=httpx.ASGITransport(an_app(world.config))) as client:
+            return (await client.get("http://localhost/healthz", timeout=10)).status_code
+
+    assert asyncio.run(asyncio.wait_for(run(), 30)) == 200
 
 
 # --- whole pages ------------------------------------------------------------------------------------------------------
