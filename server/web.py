@@ -24,6 +24,7 @@ from broker import logs
 from server.app import create_app
 from server.config import load_config
 from server.http import metrics
+from server.http.protocol import Protocol
 
 GRACE_S = 5
 """How long open streams may take to end when the server stops, seconds."""
@@ -33,6 +34,7 @@ THRESHOLDS = (50_000, 10, 100)
 (`server.http.templates` sees to it), so that there is little to find, and what it shows needs no looking at."""
 SETTINGS: dict[str, Any] = {
     "factory": True,
+    "http": Protocol,
     "timeout_graceful_shutdown": GRACE_S,
     "server_header": False,
     # `server.http.edge` writes a line for every request, with its id; uvicorn's own lines go where ours go.

@@ -6,6 +6,7 @@
     errors      errors as JSON for the API, and as whatever the pages registered for people
     limits      how long a body may be
     turns       one expensive page at a time for each person
+    protocol    how large and how slow a request may be, where no proxy says so
     edge        headers on every response, one log line per request
     templates   what pages render with
     live        telling watchers that a submission changed
