@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from starlette.datastructures import UploadFile
 
-from server.errors import ForbiddenError, UnauthenticatedError
+from server.errors import ForbiddenError, InvalidInputError, UnauthenticatedError
 from server.http.identity import Identity, form_cookie, login_cookie, recognised
 from server.http.work import SAFE_METHODS, config_of
 

@@ -27,7 +27,7 @@ from server.pages.diff import compare
 from server.pages.markdown import markdown_html
 from server.writeups.service import SHOWN_BYTES
 from tests.doubles.world import passed
-from tests.unit.server.conftest import an_app
+from tests.server.conftest import an_app
 
 MOST_S = 1.5
 """Of processor time, of this process and the one apart; three times what is aimed at."""

@@ -28,7 +28,7 @@ from server.config import Config
 from server.db import Database
 from server.models import Bundle
 from server.nodes import service as nodes
-from tests.unit.server.conftest import COURSE, RUNG, People, Site, Submit, a_token
+from tests.server.conftest import COURSE, RUNG, People, Site, Submit, a_token
 
 NOT_THEIRS = ("{public_id}", "{attempt}", "{bundle_hash}")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]

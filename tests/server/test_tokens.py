@@ -10,14 +10,14 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import select
-from test_authorisation import API, BODIES, TABLE
+from tests.server.test_authorisation import API, BODIES, TABLE
 
 from server.accounts import links
 from server.accounts import service as accounts
 from server.errors import InvalidInputError
 from server.http import scopes
 from server.models import ApiToken, TokenScope
-from tests.unit.server.conftest import COURSE, PASSWORD, RUNG
+from tests.server.conftest import COURSE, PASSWORD, RUNG
 
 STUDENTS = "read", "submit"
 TOKENS = f"{API}/tokens"
