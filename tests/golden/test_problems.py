@@ -12,30 +12,21 @@ import torch
 from autograder.assignment import Case, Family, load_assignment, load_families
 from autograder.judge import seeds
 from autograder.judge.compare import compare
-from autograder.judge.problem import Problem, load_problem
-from tests.golden.rungs import ASSIGNMENTS, REFERENCE, SLUGS, facts
+from autograder.judge.problem import Problem, Tensors, load_problem
 
 DTYPES = ("float32", "float16", "bfloat16")
 
 
-def _drawn() -> Iterator[tuple[str, Case]]:
+def _drawn(slug: str) -> Iterator[Case]:
     """Every distribution that a rung uses, in every type and in the sizes that its staff name."""
-    for slug in SLUGS:
-        used: list[Case | Family] = [*load_assignment(ASSIGNMENTS / slug).cases, *load_families(REFERENCE / slug)]
-        for name, dtype, size in itertools.product(_distributions(used), DTYPES, facts(slug).SIZES):
-            yield slug, Case("drawn", size, dtype, name)
+    used: list[Case | Family] = [*load_assignment(ASSIGNMENTS / slug).cases, *load_families(REFERENCE / slug)]
+    for name, dtype, size in itertools.product(_distributions(used), DTYPES, facts(slug).SIZES):
+        yield Case("drawn", size, dtype, name)
 
 
 def _distributions(used: Sequence[Case | Family]) -> list[str]:
     named = ((one.distribution,) if isinstance(one, Case) else one.distributions for one in used)
     return sorted(set(itertools.chain.from_iterable(named)))
-
-
-EVERYTHING = [
-    pytest.param(slug, case, id=f"{slug}-{case.distribution}-{case.dtype}-{max(case.size.values())}")
-    for slug, case in _drawn()
-]
-every_case = pytest.mark.parametrize(("slug", "case"), EVERYTHING)
 
 
 @lru_cache
@@ -44,32 +35,33 @@ def _problem(slug: str) -> Problem:
     return load_problem(load_assignment(folder), folder)
 
 
-@every_case
-def test_the_same_seed_gives_the_same_inputs_and_another_seed_others(slug: str, case: Case) -> None:
-    problem, seed = _problem(slug), seeds.fresh_seed()
-    first, again, other = (problem.inputs(case, number) for number in (seed, seed, seed + 1))
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    if max(case.size.values()) > 200:
-        assert any(not torch.equal(first[name], other[name]) for name in first)
-
-
-@every_case
-def test_an_honest_float32_answer_is_right(slug: str, case: Case) -> None:
-    problem = _problem(slug)
-    inputs = problem.inputs(case, seeds.fresh_seed())
-    truth = problem.truth(case, inputs)
-    for name, got in facts(slug).honest(**inputs).items():
-        rule = problem.assignment.tolerance[name]
-        assert compare(got, truth.expected[name], truth.scale[name], rule).right
-
-
-@every_case
-def test_a_finite_answer_fits_its_type(slug: str, case: Case) -> None:
-    problem = _problem(slug)
-    inputs = problem.inputs(case, seeds.fresh_seed())
-    for value in problem.truth(case, inputs).expected.values():
+@pytest.mark.parametrize("slug", SLUGS)
+def test_what_is_drawn_follows_its_seed_and_has_a_right_answer_that_fits_its_type(slug: str) -> None:
+    problem, drawn = _problem(slug), list(_drawn(slug))
+    assert drawn
+    for case in drawn:
+        seed = seeds.fresh_seed()
+        inputs = problem.inputs(case, seed)
+        _follow_their_seed(problem, case, seed, inputs)
+        truth = problem.truth(case, inputs)
+        for name, got in facts(slug).honest(**inputs).items():
+            rule = problem.assignment.tolerance[name]
+            right = compare(got, truth.expected[name], truth.scale[name], rule).right
+            assert right, f"an honest float32 answer is wrong in {name} of {case}, seed {seed}"
         dtype = next(iter(inputs.values())).dtype
-        assert torch.equal(value.isfinite(), value.to(dtype).isfinite())
+        for name, value in truth.expected.items():
+            fits = torch.equal(value.isfinite(), value.to(dtype).isfinite())
+            assert fits, f"a finite {name} does not fit {dtype} in {case}, seed {seed}"
+
+
+def _follow_their_seed(problem: Problem, case: Case, seed: int, inputs: Tensors) -> None:
+    """The same seed gives the same inputs, and another seed others."""
+    again = problem.inputs(case, seed)
+    assert all(torch.equal(inputs[name], again[name]) for name in inputs), f"seed {seed} gives two inputs of {case}"
+    if max(case.size.values()) > 200:
+        other = problem.inputs(case, seed + 1)
+        differ = any(not torch.equal(inputs[name], other[name]) for name in inputs)
+        assert differ, f"seeds {seed} and {seed + 1} give the same inputs of {case}"
 
 
 def test_infinities_of_the_vectors_never_meet() -> None:

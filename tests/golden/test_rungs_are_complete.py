@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,17 +23,7 @@ _LISTED = r"^\| (\d+) \| `(\w+)` \| ([^|]*) \| ([\d, ]*) ?\|$"
 """A row of the table of rungs: number, slug, languages, numbers of the prerequisites."""
 
 
-def _small_cases() -> Iterator[tuple[str, Case]]:
-    """The public cases that a CPU computes; those for GPUs have the same formulas."""
-    for slug in SLUGS:
-        for case in load_assignment(ASSIGNMENTS / slug).cases_for(Lane.cpu):
-            yield slug, case
-
-
 each_rung = pytest.mark.parametrize("slug", SLUGS)
-each_small_case = pytest.mark.parametrize(
-    ("slug", "case"), [pytest.param(slug, case, id=f"{slug}-{case.name}") for slug, case in _small_cases()]
-)
 
 
 @each_rung
@@ -96,30 +85,25 @@ def test_the_cpu_lane_is_spared_what_its_interpreter_gets_wrong(slug: str) -> No
     assert {case.dtype for case in cases} <= {"float32", "float16"}
 
 
-@each_small_case
-def test_bytes_are_those_of_all_tensors_once(slug: str, case: Case) -> None:
-    assignment = load_assignment(ASSIGNMENTS / slug)
-    tensors = (*assignment.inputs, *assignment.outputs)
-    once = (_bytes(assignment, argument, case) for argument in tensors)
-    assert assignment.cost_of(case)[1] == sum(once)
-
-
-@each_small_case
-def test_flops_are_those_of_a_counted_run_of_the_oracle(slug: str, case: Case) -> None:
+@each_rung
+def test_bytes_flops_and_steps_are_those_of_the_oracle(slug: str) -> None:
+    """In the public cases that a CPU computes; those for GPUs have the same formulas."""
     assignment = load_assignment(ASSIGNMENTS / slug)
     problem = load_problem(assignment, ASSIGNMENTS / slug)
-    inputs = problem.inputs(case, seeds.fresh_seed())
-    assert assignment.cost_of(case)[0] == _counted(slug, inputs)
-
-
-@each_small_case
-def test_the_steps_that_are_counted_are_those_of_the_oracle(slug: str, case: Case) -> None:
-    problem = load_problem(load_assignment(ASSIGNMENTS / slug), ASSIGNMENTS / slug)
-    inputs = problem.inputs(case, seeds.fresh_seed())
-    truth = problem.truth(case, inputs)
-    for name, value in facts(slug).oracle(**inputs).items():
-        eps = torch.finfo(getattr(torch, case.dtype)).eps
-        torch.testing.assert_close(value.double(), truth.expected[name], rtol=eps, atol=1e-12, equal_nan=True)
+    cases = assignment.cases_for(Lane.cpu)
+    assert cases
+    for case in cases:
+        inputs = problem.inputs(case, seeds.fresh_seed())
+        outputs, flops = _counted(slug, inputs)
+        once = sum(_bytes(assignment, argument, case) for argument in (*assignment.inputs, *assignment.outputs))
+        assert assignment.cost_of(case) == (flops, once), case
+        truth, eps = problem.truth(case, inputs), torch.finfo(getattr(torch, case.dtype)).eps
+        assert set(outputs) == set(truth.expected), case
+        for name, value in outputs.items():
+            wrong = f"{name} of {case.name}: {{}}".format
+            torch.testing.assert_close(
+                value.double(), truth.expected[name], rtol=eps, atol=1e-12, equal_nan=True, msg=wrong
+            )
 
 
 def test_the_staff_folder_has_no_rung_of_its_own() -> None:
@@ -140,12 +124,12 @@ class _Elementwise(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _counted(slug: str, inputs: Tensors) -> int:
-    """Operations of the rung's arithmetic, written out step by step."""
+def _counted(slug: str, inputs: Tensors) -> tuple[Tensors, int]:
+    """What the rung's arithmetic, written out step by step, gives, and its operations."""
     known = facts(slug)
     with _Elementwise(known.COUNTED) as steps, FlopCounterMode(display=False) as products:
-        known.oracle(**inputs)
-    return steps.elements + int(products.get_total_flops())
+        outputs = known.oracle(**inputs)
+    return outputs, steps.elements + int(products.get_total_flops())
 
 
 def _bytes(assignment: Assignment, argument: Argument, case: Case) -> int:
