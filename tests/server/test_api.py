@@ -167,6 +167,7 @@ def test_the_history_is_read_in_pages(site, people):
 
 
 def test_a_list_asks_the_database_a_fixed_number_of_times(site, people, app):
+    """Without what the process's own thread asks for its sign of life, whenever that is."""
     client = site.bearer(people.tom)
     counts = []
     for _ in range(2):
@@ -175,7 +176,8 @@ def test_a_list_asks_the_database_a_fixed_number_of_times(site, people, app):
         statements = []
 
         def note(*args, statements=statements):
-            statements.append(args[2])
+            if threading.current_thread().name != "presence":
+                statements.append(args[2])
 
         event.listen(app.state.database.engine, "before_cursor_execute", note)
         assert client.get("/api/v1/courses/gpu/submissions").status_code == 200
