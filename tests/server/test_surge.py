@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def test_a_course_without_students_has_no_evening() -> None:
     assert (found.submissions, found.max_s, found.drained_s) == (0, 0.0, 0.0)
 
 
+@cache
 def replayed(*arguments: str) -> dict[str, list[tuple[str, int, dict[str, object]]]]:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--quick", "--json", *arguments], capture_output=True, text=True, check=False
