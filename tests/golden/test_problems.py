@@ -13,6 +13,7 @@ from autograder.assignment import Case, Family, load_assignment, load_families
 from autograder.judge import seeds
 from autograder.judge.compare import compare
 from autograder.judge.problem import Problem, Tensors, load_problem
+from tests.golden.rungs import ASSIGNMENTS, REFERENCE, SLUGS, facts
 
 DTYPES = ("float32", "float16", "bfloat16")
 

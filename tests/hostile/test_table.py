@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from corpus import REFUSED, Attack, attacks, files
+import pytest
+
+from tests.hostile.corpus import REFUSED, Attack, attacks, files
 
 from autograder.contract import FindingKind, Verdict
 from autograder.judge.defences import Defences

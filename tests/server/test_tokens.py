@@ -10,7 +10,6 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import select
-from tests.server.test_authorisation import API, BODIES, TABLE
 
 from server.accounts import links
 from server.accounts import service as accounts
@@ -18,6 +17,7 @@ from server.errors import InvalidInputError
 from server.http import scopes
 from server.models import ApiToken, TokenScope
 from tests.server.conftest import COURSE, PASSWORD, RUNG
+from tests.server.test_authorisation import API, BODIES, TABLE
 
 STUDENTS = "read", "submit"
 TOKENS = f"{API}/tokens"
