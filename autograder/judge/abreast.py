@@ -59,11 +59,15 @@ class Abreast:
 
     Nobody waits for a thread whose work is not wanted any more: whoever ends the runners ends what the threads do with
     them.
+
+    Attributes:
+        starved: whether it stopped before a case that only the backstop ended.
     """
 
     def __init__(self, checker: Checker, device: Device) -> None:
         self._checker = checker
         self._device = device
+        self.starved = False
         self._large = threading.Lock()
         self._asides: list[Future[Any]] = []
         self._shares: list[Future[None]] = []
@@ -77,19 +81,26 @@ class Abreast:
         at_last: Callable[[], None] = lambda: None,
         *,
         shared: bool = False,
+        again: bool = False,
     ) -> Iterator[Checked]:
         """What each case showed, in order.
 
-        It ends with the case that ended its runner; or, where anybody else is there, before one
-        that might have shown something else alone.
+        It ends with the case that ended its runner; or before one that might have shown something else alone, where
+        anybody else is there, or on a machine that is quiet.
 
         Args:
             others: those beside the first. Whoever does not begin is not missed.
             at_last: called once, when the last case has been dealt.
             shared: somebody else is there, or will be, without being dealt cases, and may have what they lack.
+            again: the first case was asked before: what it shows alone now is what it shows.
         """
+        self.starved = False
         deal = self._dealt if others or shared or self.is_busy() else self._alone
         for checked in deal(first, others, cases, at_last):
+            if checked.starved and not again:
+                self.starved = True
+                return
+            again = False
             yield checked
             if checked.ended:
                 return
@@ -114,6 +125,7 @@ class Abreast:
             for number, _ in cases:
                 checked = dealt.wait(number)
                 if checked.verdict in SHARED:
+                    self.starved = checked.starved
                     return
                 if not told and dealt.is_over():
                     told = True

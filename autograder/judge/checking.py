@@ -40,6 +40,7 @@ class Checked:
 
     Attributes:
         ended: the runner is gone, or must go.
+        starved: only the backstop ended it, as in `Failure`.
         finished: the call itself, where it came back, without its snapshots: those of a large case are not kept.
         outputs: private copies, by name, of the calls of a case that has to agree with itself bit for bit.
         seconds: from the reveal to the end of the comparison.
@@ -51,6 +52,7 @@ class Checked:
     mismatch: Mismatch | None = None
     error: StudentError | None = None
     ended: bool = False
+    starved: bool = False
     finished: Finished | None = None
     outputs: Tensors = field(default_factory=dict)
     seconds: float = 0.0
@@ -162,7 +164,7 @@ class Checker:
             scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
             called = runner.call(tensors, scalars, record=record, trace=trace, cold=cold)
             if isinstance(called, Failure):
-                return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+                return as_checked(called)
             # Snapshots are the judge's own: while they are looked at, the device clears what is given back.
             self._buffers.release(tensors)
             return self._taken(case, inputs, called, 2 * size, self._around(called.snapshots))
@@ -201,7 +203,7 @@ class Checker:
             strides = {spec.name: spec.stride for spec in memory.specs}
             called = runner.batch(memory, self._scalars(case, strides), cold=cold)
             if isinstance(called, Failure):
-                return Checked(called.verdict, called.message, error=called.error, ended=called.ended)
+                return as_checked(called)
             if worth and not worth(called):
                 return TakenBatch((), (), called.sealed_us, called.copy_us, called.event_us)
             return self._taken_batch(case, called, memory)
@@ -414,6 +416,11 @@ class Checker:
                 )
                 return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message)
         return dataclasses.replace(second, seconds=first.seconds)
+
+
+def as_checked(failure: Failure) -> Checked:
+    """A failure as what the case showed."""
+    return Checked(failure.verdict, failure.message, error=failure.error, ended=failure.ended, starved=failure.starved)
 
 
 def _overflow(name: str, before: int, after: int, between: int) -> Checked:

@@ -36,6 +36,7 @@ from autograder.judge.failure import (
     violation,
 )
 from autograder.judge.host import HOST
+from autograder.judge.owntime import BACKSTOP, Wait
 from autograder.judge.slabs import BatchMemory
 from autograder.packets import decode, encode
 from autograder.protocol import (
@@ -79,16 +80,23 @@ Given = ParamSpec("Given")
 Value = TypeVar("Value")
 
 _READY_S = 60.0
+"""By the wall's clock: a runner that does not start is an error of ours, and no verdict."""
 _SHOWN = 1000
 """Characters of what a runner printed that stand in an error of ours."""
 _SEND_S = 5.0
+"""By the wall's clock: there is room for a packet at once, however busy the machine is, unless nobody takes any."""
 _LOOK_S = 0.02
 """How often the limits that are watched rather than set are looked at."""
 _AWAKE_S = 0.0015
 """Between the thaw and t0 of a batch: it waits for the descriptors when the clock starts, like the null runner."""
 _RELEASE_S = 5.0
 _GONE_S = 5.0
-"""How long a runner that has closed its channel may take to be gone."""
+"""How long a runner that has closed its channel may take to be gone, in its own time."""
+_STOPPED_S = 5.0
+"""How long one may take to be stopped, in its own time."""
+
+_LONGER = 1.1
+"""A wait that lasted so many times its limit is said to have used processor time, not to have taken so long."""
 
 _ENDED = Failure(Verdict.runtime_error, "The judge ended the runner.")
 """What a thread is told whose runner another one has closed; it is nobody's result."""
@@ -117,18 +125,31 @@ class Budget:
     """What is left of a submission's own running time; the judge's work does not count. Its runners share it.
 
     Attributes:
-        total_s, left_s: in all, and now.
+        total_s, left_s: in all, and now, in the submission's own time (`owntime`).
+        backstop_s: what is left by the wall's clock.
     """
 
     def __init__(self, total_s: float) -> None:
         self.total_s = total_s
         self.left_s = total_s
+        self.backstop_s = BACKSTOP * total_s
         self._lock = threading.Lock()
 
     def spend(self, seconds: float) -> None:
-        """Take it off."""
+        """Take off what has passed."""
         with self._lock:
             self.left_s -= seconds
+            self.backstop_s -= seconds
+
+    def refund(self, seconds: float) -> None:
+        """Put back what of it was not the submission's own."""
+        with self._lock:
+            self.left_s += seconds
+
+    def ask_again(self) -> None:
+        """The backstop begins anew: somebody is asked again."""
+        with self._lock:
+            self.backstop_s = BACKSTOP * self.total_s
 
     def give_back(self, left_s: float) -> None:
         """Let so much be left, if less is."""
@@ -162,7 +183,10 @@ def _in_use(
     @functools.wraps(method)
     def used(self: Conversation, /, *arguments: Given.args, **options: Given.kwargs) -> Value:
         with self._using:
-            return method(self, *arguments, **options)
+            try:
+                return method(self, *arguments, **options)
+            finally:
+                self._settle_account()
 
     return used
 
@@ -195,13 +219,13 @@ class Conversation:
         self._owes_packed = False
         self._using = threading.RLock()
         self._closing = False
+        self._unsettled: list[Wait] = []
         self.versions: dict[str, str] = {}
 
     @_in_use
     def hello(self) -> None:
         """Wait until the toolchain is there; `SandboxError` if it is not."""
-        deadline = time.monotonic() + _READY_S
-        answer = self._receive(Ready, 0, deadline, "starting")
+        answer = self._receive(Ready, 0, Wait(self._runner, _READY_S, backstop_s=_READY_S), "starting")
         if isinstance(answer, Ready):
             self.versions = {name: clean(version, MAX_NAME) for name, version in _named(answer.versions).items()}
         else:
@@ -225,11 +249,11 @@ class Conversation:
         try:
             message, own = self._with_source(dataclasses.replace(load, packs=len(packs)))
             descriptors = [*own, *packs]
-            start = time.monotonic()
+            wait = self._wait(self._limits.import_s)
             sent = self._send(message, descriptors, "loading")
         finally:
             memory.close(descriptors[2:])
-        answer = sent or self._answer(Loaded, 0, start, "loading", self._limits.import_s)
+        answer = sent or self._answer(Loaded, 0, wait, "loading")
         failed = answer if isinstance(answer, Failure) else self._limits_kept("loading")
         self._loaded = failed is None
         return failed
@@ -252,11 +276,10 @@ class Conversation:
     def _packed(self, patience_s: float) -> int | None:
         descriptor, packed = memory.of_fixed_size("pack", PACK_BYTES), False
         try:
-            start = time.monotonic()
+            # By the wall's clock: who is late has no pack, and nothing else comes of it.
+            wait = Wait(self._runner, patience_s, backstop_s=patience_s)
             self._owes_packed = True
-            answer = self._send(Pack(), [descriptor], "packing") or self._answer(
-                Packed, 0, start, "packing", patience_s
-            )
+            answer = self._send(Pack(), [descriptor], "packing") or self._answer(Packed, 0, wait, "packing")
             packed = isinstance(answer, Packed)
             self._owes_packed = not packed
         finally:
@@ -293,15 +316,16 @@ class Conversation:
         for tensor in tensors:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
+        wait = self._wait(self._limits.call_s)
         self._settle(cold=cold)
         message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace)
-        start = time.monotonic()
+        start = wait.begin()
         self._judge_word.write(nonce)
         failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
         if not self._defences.reveal_at_t0:
             time.sleep(self._defences.early_reveal_s)
-            start = time.monotonic()
-        answer = failed or self._answer(Returned, nonce, start, "the call", self._limits.call_s)
+            start = wait.begin()
+        answer = failed or self._answer(Returned, nonce, wait, "the call")
         if not isinstance(answer, Returned):
             return answer if isinstance(answer, Failure) else violation("The control channel was written to.")
         if not self._defences.snapshot:
@@ -345,17 +369,18 @@ class Conversation:
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed
+        wait = self._wait(self._limits.call_s)
         self._settle(cold=cold)
         reveal, descriptors = encode(Reveal(nonce, memory.drawn)), [slab.memory.descriptor for slab in memory.inputs]
         self._runner.thaw()
         time.sleep(_AWAKE_S)
-        start = time.monotonic()
+        start = wait.begin()
         self._judge_word.write(nonce)
         try:
             socket.send_fds(self._channel, [reveal], descriptors)
         except OSError:
             return self._gone("a batch of calls")
-        answer = self._awaited(Returned, nonce, start, "a batch of calls", self._limits.call_s, spin=True)
+        answer = self._awaited(Returned, nonce, wait, "a batch of calls", spin=True)
         if not isinstance(answer, Returned):
             failed = answer if isinstance(answer, Failure) else violation("The control channel was written to.")
             return self._stopped("a batch of calls") or failed
@@ -396,11 +421,12 @@ class Conversation:
 
     def _released(self, nonce: int) -> Failure | None:
         """Wait until the runner says that it has; it has had its answer in, so this is nobody's measured time."""
-        start = time.monotonic()
-        answer = self._receive(Released, nonce, start + _RELEASE_S, "letting go of memory")
-        self._budget.spend(time.monotonic() - start)
+        # The runner goes on already: what it does before the first look is nobody's measured time either.
+        wait = Wait(self._runner, _RELEASE_S)
+        answer = self._receive(Released, nonce, wait, "letting go of memory")
+        self._spend(wait)
         if answer is None:
-            return out_of_time("letting go of memory", _RELEASE_S)
+            return self._late(wait, "letting go of memory")
         return answer if isinstance(answer, Failure) else None
 
     def _settle(self, *, cold: bool) -> None:
@@ -411,9 +437,9 @@ class Conversation:
 
     def _armed(self, arm: Arm, descriptors: list[int]) -> Failure | None:
         """Have the runner map the outputs."""
-        start = time.monotonic()
+        wait = self._wait(self._limits.call_s)
         failed = self._send(arm, descriptors, "a batch of calls")
-        answer = failed or self._answer(Armed, arm.nonce, start, "a batch of calls", self._limits.call_s)
+        answer = failed or self._answer(Armed, arm.nonce, wait, "a batch of calls")
         return answer if isinstance(answer, Failure) else None
 
     @_in_use
@@ -467,11 +493,9 @@ class Conversation:
         self._runner.thaw()
         return None
 
-    def _answer(
-        self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float
-    ) -> FromRunner | Failure:
-        """Wait for the answer to what was said at `start`, then stop the runner."""
-        answer = self._awaited(wanted, nonce, start, during, limit_s)
+    def _answer(self, wanted: type[FromRunner], nonce: int, wait: Wait, during: str) -> FromRunner | Failure:
+        """Wait for the answer to what was said, then stop the runner."""
+        answer = self._awaited(wanted, nonce, wait, during)
         if isinstance(answer, Failure) and answer.ended:
             self._loaded = False
             return answer
@@ -483,48 +507,95 @@ class Conversation:
         It is no error of ours: whoever could make it one would be graded again for it.
         """
         start = time.monotonic()
+        wait: Wait | None = None
         try:
-            self._runner.freeze()
-        except NotStoppedError:
-            self._broken = not_stopped(during)
-            return self._broken
+            while not self._froze():
+                # It has been a second: nobody is timed any more.
+                wait = wait or Wait(self._runner, _STOPPED_S)
+                if wait.is_over():
+                    self._broken = not_stopped(during, starved=wait.own().own_s < _STOPPED_S)
+                    return self._broken
         finally:
             self._budget.spend(time.monotonic() - start)
         return None
 
+    def _froze(self) -> bool:
+        """Whether the runner could be stopped, in the time that the sandbox takes for it."""
+        try:
+            self._runner.freeze()
+        except NotStoppedError:
+            return False
+        return True
+
+    def _wait(self, limit_s: float) -> Wait:
+        """A wait for the runner, within its limit and the budget."""
+        if not self._defences.deadlines:
+            most_s = self._defences.off_deadline_s
+            return Wait(self._runner, most_s, backstop_s=most_s)
+        return Wait(self._runner, limit_s, left_s=self._budget.left_s, backstop_s=self._budget.backstop_s)
+
     def _awaited(
-        self, wanted: type[FromRunner], nonce: int, start: float, during: str, limit_s: float, *, spin: bool = False
+        self, wanted: type[FromRunner], nonce: int, wait: Wait, during: str, *, spin: bool = False
     ) -> FromRunner | Failure:
-        """Wait for the answer to what was said at `start`, within its limit and the budget."""
-        allowed_s = min(limit_s, self._budget.left_s) if self._defences.deadlines else self._defences.off_deadline_s
-        answer = self._receive(wanted, nonce, start + allowed_s, during, spin=spin)
-        self._budget.spend(time.monotonic() - start)
-        if answer is None:
-            return out_of_time(during, limit_s) if allowed_s == limit_s else out_of_total(self._budget.total_s)
-        return answer
+        """Wait for the answer to what was said."""
+        answer = self._receive(wanted, nonce, wait, during, spin=spin)
+        self._spend(wait)
+        return self._late(wait, during) if answer is None else answer
+
+    def _spend(self, wait: Wait) -> None:
+        """Charge all that has passed; what was not the submission's own is put back when nobody is timed."""
+        self._budget.spend(wait.end())
+        self._unsettled.append(wait)
+
+    def _settle_account(self) -> None:
+        """Put back what others took. Of a short wait that is little, and not looked for."""
+        waits, self._unsettled = self._unsettled, []
+        for wait in waits:
+            if wait.wall_s > _LOOK_S:
+                self._budget.refund(wait.wall_s - wait.own().own_s)
+
+    def _late(self, wait: Wait, during: str) -> Failure:
+        """Out of time: the limit's, the budget's, or only the backstop's."""
+        took = wait.own()
+        starved = took.own_s < wait.limit_s
+        if wait.is_cut(starved=starved):
+            return out_of_total(self._budget.total_s, starved=starved)
+        if starved:
+            return out_of_time(during, wait.backstop_s, starved=True)
+        used = took.wall_s > _LONGER * wait.limit_s and took.processor_s >= wait.limit_s
+        return out_of_time(during, wait.limit_s, used=used)
 
     def _receive(
-        self, wanted: type[FromRunner], nonce: int, deadline: float, during: str, *, spin: bool = False
+        self, wanted: type[FromRunner], nonce: int, wait: Wait, during: str, *, spin: bool = False
     ) -> FromRunner | Failure | None:
-        """The awaited packet, what went wrong instead, or `None` at the deadline; `spin` looks instead of sleeping."""
+        """The awaited packet, what went wrong instead, or `None` out of time; `spin` looks instead of sleeping.
+
+        What has been said by now is in time: the judge may be late itself.
+        """
         looked = time.monotonic()
-        while not self._closing and (left := deadline - time.monotonic()) > 0:
-            if not self._poll.poll(0 if spin else 1000 * min(left, _LOOK_S)):
+        while not self._closing:
+            if not self._poll.poll(0 if spin else 1000 * min(wait.left_s or _LOOK_S, _LOOK_S)):
                 if spin and time.monotonic() < looked + _LOOK_S:
                     continue
                 if failed := self._limits_kept(during):
                     return failed
+                if wait.is_over():
+                    return None
                 looked = time.monotonic()
                 continue
-            try:
-                packet = self._channel.recv(MAX_PACKET + 1)
-            except OSError:
-                return self._gone(during)
-            if not packet:
-                return self._gone(during)
-            if (answer := self._understood(packet, wanted, nonce)) is not None:
+            packet = self._packet(during)
+            answer = packet if isinstance(packet, Failure) else self._understood(packet, wanted, nonce)
+            if answer is not None or wait.is_over():
                 return answer
-        return _ENDED if self._closing else None
+        return _ENDED
+
+    def _packet(self, during: str) -> bytes | Failure:
+        """The packet that is there, or what has become of the runner if its channel is closed."""
+        try:
+            packet = self._channel.recv(MAX_PACKET + 1)
+        except OSError:
+            packet = b""
+        return packet or self._gone(during)
 
     def _understood(self, packet: bytes, wanted: type[FromRunner], nonce: int) -> FromRunner | Failure | None:
         """What a packet means here; `None` for one that is passed over, which only happens in a test."""
@@ -554,13 +625,14 @@ class Conversation:
     def _gone(self, during: str) -> Failure:
         """The channel is closed: how did the runner end, or is it only hiding? Frozen it could not finish ending."""
         self._runner.thaw()
-        deadline = time.monotonic() + _GONE_S
-        while (ending := self._runner.poll()) is None and time.monotonic() < deadline and not self._closing:
+        wait = Wait(self._runner, _GONE_S)
+        while (ending := self._runner.poll()) is None and not self._closing and not wait.is_over():
             time.sleep(_LOOK_S / 4)
         if ending is None and self._closing:
             return _ENDED
         if ending is None:
-            return violation(f"The control channel was closed in {during}.")
+            failed = violation(f"The control channel was closed in {during}.")
+            return dataclasses.replace(failed, starved=wait.own().own_s < _GONE_S)
         return from_exit(ending, during)
 
     def _limits_kept(self, during: str) -> Failure | None:

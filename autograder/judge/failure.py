@@ -31,12 +31,14 @@ class Failure:
     Attributes:
         message: one sentence for the student, with its next step.
         ended: the runner is gone, or must go.
+        starved: only the backstop ended it: the machine may have been too busy for it.
     """
 
     verdict: Verdict
     message: str
     error: StudentError | None = None
     ended: bool = True
+    starved: bool = False
 
 
 def from_raised(raised: Raised, source: str | None = None, *, loading: bool = False) -> Failure:
@@ -102,24 +104,31 @@ def violation(message: str) -> Failure:
     return Failure(Verdict.rule_violation, message)
 
 
-def out_of_time(during: str, limit_s: float) -> Failure:
-    """A wait that came to its end."""
+def out_of_time(during: str, limit_s: float, *, used: bool = False, starved: bool = False) -> Failure:
+    """A wait that came to its end.
+
+    Args:
+        limit_s: what is said of it: the limit, or by the backstop how long it was.
+        used: it lasted longer, and used so much processor time.
+    """
     advice = "Look for a loop that does not end, or for too many programs."
-    return Failure(
-        Verdict.time_limit, f"{during.capitalize()} did not end within {limit_s:.3g} s and was stopped. {advice}"
-    )
+    what = f"used {limit_s:.3g} s of processor time" if used else f"did not end within {limit_s:.3g} s"
+    message = f"{during.capitalize()} {what} and was stopped. {advice}"
+    return Failure(Verdict.time_limit, message, starved=starved)
 
 
-def out_of_total(total_s: float) -> Failure:
+def out_of_total(total_s: float, *, starved: bool = False) -> Failure:
     """All calls together took too long."""
     advice = "Start fewer programs, or do more work in each."
-    return Failure(Verdict.time_limit, f"All calls together took more than {total_s:.3g} s. {advice}")
+    message = f"All calls together took more than {total_s:.3g} s. {advice}"
+    return Failure(Verdict.time_limit, message, starved=starved)
 
 
-def not_stopped(during: str) -> Failure:
+def not_stopped(during: str, *, starved: bool = False) -> Failure:
     """It answered, and what it began goes on: a thread or a child in a system call that does not end."""
     advice = "Ask the system for less at a time, and leave nothing running."
-    return Failure(Verdict.time_limit, f"After {during} a process of the submission could not be stopped. {advice}")
+    message = f"After {during} a process of the submission could not be stopped. {advice}"
+    return Failure(Verdict.time_limit, message, starved=starved)
 
 
 def signal_name(number: int) -> str:

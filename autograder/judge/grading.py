@@ -51,12 +51,14 @@ from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED,
 from autograder.judge.afterwards import Seen
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
+from autograder.judge.checking import as_checked as called_as_checked
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
 from autograder.judge.failure import Failure, clean
 from autograder.judge.look import Look
 from autograder.judge.measuring import Measuring
+from autograder.judge.owntime import BACKSTOP, wait_for_quiet
 from autograder.judge.phases import Emit, Phases
 from autograder.judge.problem import load_problem
 from autograder.judge.references import References, find_reference
@@ -217,17 +219,30 @@ class Grading:
         if self._may_begin_ahead():
             self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
         if not self._runners.precompiles:
-            return self._runners.fresh(others=self._others(Visibility.public))
+            return self._loaded(self._runners.fresh(others=self._others(Visibility.public)))
         runner = self._runners.fresh(others=self._others(Visibility.public), meanwhile=self._begin_those_that_wait)
         # It was not the only one that loads and has memory of the device.
-        return self._alone() if isinstance(runner, Failure) and runner.verdict in SHARED else runner
+        return self._loaded(runner, shared=True)
+
+    def _loaded(self, runner: Conversation | Failure, *, shared: bool = False) -> Conversation | Failure:
+        """The runner; or another, alone, if it was not loaded for what others may have taken.
+
+        Args:
+            shared: others are there, and may have what it lacks.
+        """
+        if isinstance(runner, Failure) and (runner.starved or (shared and runner.verdict in SHARED)):
+            return self._alone(quiet=runner.starved)
+        return runner
 
     def _first_timed_runner(self) -> Conversation | Failure:
-        """The only one that loads. Late in that, it is not loaded again: each process has a pace of its own to draw."""
+        """The only one that loads. Late in that, it is not loaded again: each process has a pace of its own to draw.
+
+        Only by the backstop it may have been late for the machine's sake.
+        """
         self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
         runner = self._runners.fresh()
         self._runners.end_precompiling()
-        return runner
+        return self._loaded(runner)
 
     def _begin_those_that_wait(self) -> None:
         """Begin those of the hidden cases, so far as they wait; what cannot start now comes later.
@@ -311,9 +326,7 @@ class Grading:
             self._look.begin()  # Its runners take their contexts while that is compiled.
         is_beside = self._abreast.is_busy()
         self._runners.pack()
-        runner = self._runners.another(Visibility.hidden)
-        if isinstance(runner, Failure) and runner.verdict in SHARED and is_beside:
-            runner = self._alone()
+        runner = self._loaded(self._runners.another(Visibility.hidden), shared=is_beside)
         if isinstance(runner, Failure):
             self._results.finish(numbers[0], as_checked(runner))
             return
@@ -336,21 +349,34 @@ class Grading:
             yield left.pop(0)[0], checked
             if checked.ended:
                 return
-        if left:
-            yield from self._shown_alone(left)
+        while left:
+            ended = False
+            for number, checked in self._shown_alone(list(left)):
+                left.pop(0)
+                ended = checked.ended
+                yield number, checked
+            if ended:
+                return
 
     def _shown_alone(self, cases: Sequence[tuple[int, Case]]) -> Iterator[tuple[int, Checked]]:
-        """The same of cases that might have shown something else beside others."""
-        runner = self._alone()
+        """The same of cases that might have shown something else beside others; of the first one at least."""
+        runner = self._alone(quiet=self._abreast.starved)
         if isinstance(runner, Failure):
             yield cases[0][0], as_checked(runner)
             return
-        yield from zip([number for number, _ in cases], self._abreast.checked(runner, (), cases), strict=False)
+        shown = self._abreast.checked(runner, (), cases, again=True)
+        yield from zip([number for number, _ in cases], shown, strict=False)
 
-    def _alone(self) -> Conversation | Failure:
-        """A runner when all others have been ended, and nothing is done with them any more."""
+    def _alone(self, *, quiet: bool = False) -> Conversation | Failure:
+        """A runner when all others have been ended, and nothing is done with them any more.
+
+        Args:
+            quiet: once the machine is quiet, or has not been for so long as the backstop of a call.
+        """
         self._runners.close()
         self._abreast.rest()
+        if quiet and not wait_for_quiet(BACKSTOP * self._assignment.limits.call_s):
+            logger.warning("a submission is asked again on a machine that is not quiet")
         return self._runners.alone()
 
     def _measure(self) -> tuple[Measurement, ...]:
@@ -361,7 +387,7 @@ class Grading:
             return ()
         self._phases.enter(Phase.measuring)
         # A `measure` attempt's runner has made no call yet.
-        ours = self._runners.present() if self._work is Work.measure else self._runners.another()
+        ours = self._runners.present() if self._work is Work.measure else self._loaded(self._runners.another())
         ranked = self._results.numbers(lambda case: case.ranked)
         if isinstance(ours, Failure):
             self._results.finish(ranked[0], as_checked(ours))
@@ -395,7 +421,7 @@ class Grading:
         policy = self._assignment.policy(self._request.lane)
         taken: list[Timed] = []
         for number in ranked:
-            timed = measuring.time(ours, self._results.cases[number], policy.pairs if policy else 1)
+            ours, timed = self._timed_case(measuring, ours, self._results.cases[number], policy.pairs if policy else 1)
             if not timed.last.passed or self._work is Work.measure:
                 self._results.finish(number, timed.last)
             if not timed.last.passed:
@@ -406,6 +432,18 @@ class Grading:
         self._runners.close()
         asked = clocks.Asked(self._request.best_us, self._request.remeasured)
         return tuple(self._traced(measuring.conclude(timed, self._request.lane, asked)) for timed in taken)
+
+    def _timed_case(
+        self, measuring: Measuring, ours: Conversation, case: Case, pairs: int
+    ) -> tuple[Conversation, Timed]:
+        """One case, and whose it is: what only the backstop ended is timed again from the start, by another runner."""
+        timed = measuring.time(ours, case, pairs)
+        if not timed.last.starved:
+            return ours, timed
+        again = self._alone(quiet=True)
+        if isinstance(again, Failure):
+            return ours, dataclasses.replace(timed, last=as_checked(again))
+        return again, measuring.time(again, case, pairs)
 
     def _traced(self, found: Measurement) -> Measurement:
         """With what was seen in a call that was traced, if one was."""
@@ -484,7 +522,7 @@ class Grading:
 
 def as_checked(failure: Failure) -> Checked:
     """A failure to load again, as what the next case showed."""
-    return Checked(failure.verdict, failure.message, error=failure.error, ended=True)
+    return dataclasses.replace(called_as_checked(failure), ended=True)
 
 
 def _assignment_for(request: GradeRequest, folder: Path) -> Assignment:

@@ -30,7 +30,7 @@ from autograder.judge.inputs import Kept, kept
 from autograder.judge.problem import Tensors
 from autograder.judge.slabs import BatchMemory, bytes_of
 from autograder.protocol import Load
-from autograder.sandbox import Exit
+from autograder.sandbox import Exit, Spent
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +84,10 @@ class NullRunner:
         if code is None:
             return None
         return Exit(signal=-code) if code < 0 else Exit(code=code)
+
+    def spent(self) -> Spent:
+        """Nobody asks how much it spends: it ends in time, or the grader has failed."""
+        return Spent(0.0, 0.0)
 
     def log(self) -> str:
         """What it complained of."""

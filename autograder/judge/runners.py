@@ -154,6 +154,7 @@ class Runners:
         """One with none beside it or aside, which compiles by itself."""
         self.close()
         self._compiles_ahead = False
+        self._budget.ask_again()
         # As one that was ahead it may try twice: the driver takes its time to give back the memory of those ended.
         self.start_next()
         return self.fresh()

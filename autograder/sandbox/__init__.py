@@ -85,6 +85,20 @@ class Exit:
     output_exceeded: bool = False
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a runner's whole tree has spent so far, those of it that have ended as well, as far as the kernel tells.
+
+    Attributes:
+        processor_s: of processors, by all its processes together.
+        waited_s: in which one of them, or where only that is told one of this machine's, was ready to run and waited
+            for a processor; `None` where nobody tells.
+    """
+
+    processor_s: float
+    waited_s: float | None
+
+
 class Runner(Protocol):
     """One started runner: one process tree, connected by `channel`."""
 
@@ -106,6 +120,9 @@ class Runner(Protocol):
 
     def poll(self) -> Exit | None:
         """How it ended, `None` while it lives. Also enforces the limits that are watched rather than set."""
+
+    def spent(self) -> Spent:
+        """What it has spent. Neither number goes down; some files of the kernel's are read for it."""
 
     def log(self) -> str:
         """What it has printed so far, capped, undecodable bytes replaced."""

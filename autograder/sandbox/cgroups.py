@@ -19,7 +19,8 @@ from pathlib import Path
 from autograder.errors import NotStoppedError, SandboxError
 
 PREFIX = "kernel-ladder"
-_FREEZE_S = 5.0
+_FREEZE_S = 1.0
+"""How long one attempt takes; the judge makes more, as long as the runner has time of its own (`judge.owntime`)."""
 _REMOVE_S = 5.0
 _LOOK_S = 0.0001
 
@@ -102,6 +103,11 @@ def of(pid: int) -> Layout:
     return Layout(memory, 2 if modern else 1, pids, freezer, 2 if unified else 1)
 
 
+def accounting_of(pid: int) -> str:
+    """The group of version 1 that counts another process's processor time; `""` if it has none of its own."""
+    return next(_apart(pid, "cgroup", "cpuacct", "cpuacct.usage"), "")
+
+
 def _apart(pid: int, kind: str, controller: str, file: str) -> Iterator[str]:
     """The process's group in one hierarchy, if this process is in another one; never a hierarchy's root."""
     own = set(_own(kind, controller))
@@ -163,6 +169,15 @@ class Group:
 
     def _write(self, base: str, file: str, text: str) -> None:
         Path(base, self._name, file).write_text(text)
+
+    @property
+    def unified(self) -> str:
+        """Its folder in the hierarchy of version 2; `""` if it has none there."""
+        versions = (
+            (self._layout.freezer, self._layout.freezer_version),
+            (self._layout.memory, self._layout.memory_version),
+        )
+        return next((f"{folder}/{self._name}" for folder, version in versions if folder and version != 1), "")
 
     @property
     def freezes(self) -> bool:

@@ -10,7 +10,8 @@ from contextlib import ExitStack, suppress
 
 from autograder import codec
 from autograder.errors import NotStoppedError, SandboxError
-from autograder.sandbox import Exit, Promise, RunnerLimits, cgroups, removal, tree
+from autograder.sandbox import Exit, Promise, RunnerLimits, Spent, cgroups, removal, tree
+from autograder.sandbox.meter import meter
 from autograder.sandbox.output import Output
 from autograder.sandbox.plan import Plan, Report
 from autograder.sandbox.uids import Uid
@@ -50,6 +51,7 @@ class ProcessRunner:
         except SandboxError:
             self.close()
             raise
+        self._meter = meter(self.pid, group.unified)
         tmp_bytes = 0 if plan.new_root else limits.tmp_bytes
         self._watch = Watch(self.pid, plan.folder, memory_bytes=plan.watched_bytes, tmp_bytes=tmp_bytes)
 
@@ -114,6 +116,10 @@ class ProcessRunner:
             raise SandboxError(f"the runner could not be shut in: {report.message}")
         # The kernel may have ended it for its memory between the two looks.
         return Exit(report.code, report.signal, out_of_memory=self._group.out_of_memory())
+
+    def spent(self) -> Spent:
+        """What its processes have spent so far."""
+        return self._meter.read()
 
     def log(self) -> str:
         """What it has printed so far, capped, undecodable bytes replaced."""

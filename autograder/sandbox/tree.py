@@ -13,14 +13,17 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-_STOP_S = 5.0
-"""How long stopping a tree may take: a process inside a system call stops when that is over, on a busy machine late."""
+_STOP_S = 1.0
+"""How long one attempt to stop a tree takes: a process inside a system call stops when that is over, on a busy machine
+late. The judge makes more attempts, as long as the runner has time of its own (`judge.owntime`)."""
 _KILL_S = 15.0
 _PAUSE_S = 0.001
 _EAGER_PASSES = 10
 """So many passes are made before the first pause."""
 _STOPPED, _DEAD = "Tt", "ZX"
 """Letters of states."""
+_TIMES = slice(11, 15)
+"""Where `_fields` has the times of a process and of the children that it has reaped."""
 _THREADS = 17
 """Where `_fields` has the number of threads, of which a dead first one is one until the process is buried."""
 
@@ -79,6 +82,12 @@ def _fields(path: str) -> list[str] | None:
         return Path(path).read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def processor_ticks(root: int) -> int:
+    """Processor time of `root` and everything below it, and of all that they have reaped, in clock ticks."""
+    found = (_fields(f"/proc/{pid}/stat") for pid in (root, *descendants(root)))
+    return sum(int(ticks) for fields in found if fields is not None for ticks in fields[_TIMES])
 
 
 def send(pid: int, number: signal.Signals) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 
 from autograder import codec
 from autograder.errors import ContractError, SandboxError
-from autograder.sandbox import Promise, Purpose, Side, cgroups, uids
+from autograder.sandbox import Promise, Purpose, Side, Spent, cgroups, uids
 from autograder.sandbox.docker.config import DockerConfig
 from autograder.sandbox.docker.cores import apart
 from autograder.sandbox.docker.engine import Engine, Image
 from autograder.sandbox.docker.gate import Gate
 from autograder.sandbox.docker.settings import Kind, Slot, settings
+from autograder.sandbox.meter import meter
 from autograder.sandbox.plan import Report
 
 _logger = logging.getLogger(__name__)
@@ -101,6 +102,8 @@ class Container:
             self._first = os.pidfd_open(self.pid) if self.pid else -1
             self.groups = cgroups.of(self.pid)
             self._freezer = cgroups.Freezer(self.groups.freezer, self.groups.freezer_version)
+            unified = self.groups.freezer if self.groups.freezer_version != 1 else ""
+            self._meter = meter(self.pid, unified, cgroups.accounting_of(self.pid))
             self._line = self._gate.accept(self.pid, self._id, deadline)
         except (OSError, SandboxError) as error:
             raise SandboxError(f"a container did not start: {error} {self._told()}") from None
@@ -173,6 +176,10 @@ class Container:
             return None
         except (OSError, ContractError):
             return Report("ended", signal=signal.SIGKILL)
+
+    def spent(self) -> Spent:
+        """What all processes in it have spent so far, its first one's imports among it."""
+        return self._meter.read()
 
     def alive(self) -> bool:
         """Whether its first process lives."""

@@ -7,7 +7,7 @@ import socket
 from contextlib import ExitStack, suppress
 
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, Side
+from autograder.sandbox import Exit, Promise, Side, Spent
 from autograder.sandbox.docker.container import Container
 from autograder.sandbox.output import Output
 
@@ -86,6 +86,10 @@ class DockerRunner:
             raise SandboxError(f"the runner could not be shut in: {report.message}")
         # The kernel may have ended it for its memory between the two looks.
         return Exit(report.code, report.signal, out_of_memory=self.container.out_of_memory())
+
+    def spent(self) -> Spent:
+        """What all processes of the container have spent so far."""
+        return self.container.spent()
 
     def log(self) -> str:
         """What it has printed so far, capped, undecodable bytes replaced."""

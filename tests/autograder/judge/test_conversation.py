@@ -32,7 +32,7 @@ from autograder.judge.references import load_of
 from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
 from autograder.protocol import MAX_PACKET, WORD
-from autograder.sandbox import Exit, Promise
+from autograder.sandbox import Exit, Promise, Spent
 from tests.autograder.runner_talk import wait_for
 
 DOUBLE = load_assignment(Path(__file__).parents[2] / "fixtures" / "assignments" / "double")
@@ -110,6 +110,10 @@ class ScriptedRunner:
 
     def poll(self) -> Exit | None:
         return self._ending if self._over else None
+
+    def spent(self) -> Spent:
+        """As on a machine that nobody else uses."""
+        return Spent(0.0, 0.0)
 
     def log(self) -> str:
         return ""
