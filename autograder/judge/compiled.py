@@ -55,6 +55,7 @@ from autograder.judge.compilers import (
     understood,
 )
 from autograder.judge.failure import clean, from_exit, from_raised
+from autograder.judge.owntime import Wait
 from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 from autograder.protocol import Raised
 from autograder.sandbox import Exit, Purpose, Runner, Sandbox, Side
@@ -65,7 +66,7 @@ LANGUAGES = (Language.triton, Language.cuda)
 BUDGET_S: Mapping[Language, float] = {Language.triton: 20.0, Language.cuda: 30.0}
 """No compilation of a Triton kernel begins later than this after the runner's first; nvcc has to end by then."""
 DEADLINE_S = 45.0
-"""How long either runner may take in all."""
+"""How long either runner may take in all, in its own time; the backstop is all that ends it on a busy machine."""
 
 REFUSED = "Would not"
 """How a message begins that tells of a kernel which the compiler or the target refuses."""
@@ -204,10 +205,10 @@ class Compilation:
     def _collect(self, jobs: list[_Job]) -> None:
         """Wait for every target's word or end; then end the runner, and seal what it left."""
         waiting = {job.target: job for job in jobs}
-        deadline = time.monotonic() + DEADLINE_S
+        wait = Wait(self._runners[Purpose.compile], DEADLINE_S)
         try:
             while waiting:
-                said = _heard(packet_of(self._runners[Purpose.compile], deadline, DEADLINE_S), set(self._jobs))
+                said = _heard(packet_of(self._runners[Purpose.compile], wait), set(self._jobs))
                 job = waiting.pop(said.target, None)
                 if job is not None:
                     job.hear(said)
@@ -230,7 +231,7 @@ class Compilation:
             return
         functions = tuple(function for job in jobs for function in job.functions())
         send(self._runners[Purpose.read], Read(tuple(places), functions), [*(job.code for job in jobs), self._text])
-        packet = packet_of(self._runners[Purpose.read], time.monotonic() + DEADLINE_S, DEADLINE_S)
+        packet = packet_of(self._runners[Purpose.read], Wait(self._runners[Purpose.read], DEADLINE_S))
         self._runners.pop(Purpose.read).close()
         # Nobody who could still write has the memory, or has it mapped.
         memory.seal(self._text)

@@ -15,6 +15,7 @@ from autograder.contract import GradeRequest
 from autograder.errors import ContractError
 from autograder.judge import memory
 from autograder.judge.failure import from_exit
+from autograder.judge.owntime import Wait
 from autograder.packets import decode, encode
 from autograder.protocol import MAX_PACKET
 from autograder.sandbox import Runner, RunnerLimits
@@ -66,11 +67,11 @@ def send(runner: Runner, ask: Compile | Precompile | Read, descriptors: list[int
         raise EndedError("The compiler's process ended before it began.") from None
 
 
-def packet_of(runner: Runner, deadline: float, limit_s: float, given_up: Callable[[], bool] = lambda: False) -> bytes:
+def packet_of(runner: Runner, wait: Wait, given_up: Callable[[], bool] = lambda: False) -> bytes:
     """The next packet of a runner's.
 
     Args:
-        limit_s: how long it may take, for people; the deadline is what counts.
+        wait: the time that it has, perhaps for several packets.
         given_up: whether nobody wants it any more.
 
     Raises:
@@ -78,7 +79,7 @@ def packet_of(runner: Runner, deadline: float, limit_s: float, given_up: Callabl
     """
     poll = select.poll()
     poll.register(runner.channel, select.POLLIN)
-    while time.monotonic() < deadline and not given_up():
+    while not (given_up() or wait.is_over()):
         if poll.poll(1000 * _LOOK_S):
             packet = runner.channel.recv(MAX_PACKET + 1)
             if packet:
@@ -87,7 +88,7 @@ def packet_of(runner: Runner, deadline: float, limit_s: float, given_up: Callabl
             time.sleep(_LOOK_S)
         if (ending := runner.poll()) is not None:
             raise EndedError(from_exit(ending, "compiling").message)
-    raise EndedError(f"Compiling did not end within {limit_s:.3g} s and was stopped.")
+    raise EndedError(f"Compiling did not end within {wait.limit_s:.3g} s and was stopped.")
 
 
 def understood(packet: bytes, *wanted: type[Said]) -> Said:

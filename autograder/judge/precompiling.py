@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -34,6 +33,7 @@ from autograder.judge.compilers import (
     understood,
 )
 from autograder.judge.conversation import PACK_BYTES
+from autograder.judge.owntime import Wait
 from autograder.judge.packs import Packs
 from autograder.judge.references import limits_of
 from autograder.sandbox import Purpose, Runner, Sandbox, Side
@@ -136,9 +136,10 @@ class Precompiling:
         last.callback(os.close, room)
         runner = self._sandbox.start(LIMITS, self._request.language, side=Side.untimed, purpose=Purpose.compile)
         last.callback(self._end, runner)
-        deadline = time.monotonic() + BUDGET_S + _PACKING_S
+        # By the wall's clock: what is not compiled ahead is compiled when it is called, and no verdict depends on it.
+        wait = Wait(runner, BUDGET_S + _PACKING_S, backstop_s=BUDGET_S + _PACKING_S)
         ask_with_source(runner, self._request, self._question(cases), [room, *packs])
-        packet = packet_of(runner, deadline, BUDGET_S + _PACKING_S, self._given_up.is_set)
+        packet = packet_of(runner, wait, self._given_up.is_set)
         understood(packet, Precompiled)
         self._packed = os.dup(room)
         self._has_packed = True

@@ -30,7 +30,7 @@ from autograder.judge.precompiling import Ahead, Precompiling
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
 from autograder.runner import pack
-from autograder.sandbox import Purpose
+from autograder.sandbox import Purpose, Spent
 from autograder.sandbox.process import ProcessSandbox
 from tests.autograder.compile_checks.test_checks import ADD, ENTRY, HEAD, LAUNCH, VECTOR_ADD
 from tests.autograder.judge.test_conversation import DOUBLE, ScriptedSandbox, loading
@@ -270,6 +270,10 @@ class Undying:
 
     def poll(self) -> None:
         """It lives."""
+
+    def spent(self) -> Spent:
+        """Nothing."""
+        return Spent(0.0, 0.0)
 
     def close(self) -> None:
         self.channel.close()
