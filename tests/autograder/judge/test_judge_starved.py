@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
-from grading_bench import GOOD, Bench
+from grading_bench import GOOD, Bench, body, edited, kernel
 from test_judge_conversation import LIMITS, Script, ScriptedRunner, Talk, called, opened, talk
 
 from autograder.assignment import Case
@@ -141,3 +145,31 @@ def test_who_is_late_is_told_why(
     assert isinstance(found, Failure)
     assert (found.verdict, found.starved) == (Verdict.time_limit, starved)
     assert words in found.message
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Others on this machine, three for each processor; each ends by itself, whatever becomes of the test."""
+    spin = "import time\nend = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    count = 3 * min(2, len(os.sched_getaffinity(0)))
+    others = [subprocess.Popen([sys.executable, "-S", "-c", spin]) for _ in range(count)]
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_call_that_needs_half_its_limit_passes_beside_others(bench: Bench) -> None:
+    once = (
+        "if not DONE:\n    DONE.append(1)\n    end = time.process_time() + 1\n    while time.process_time() < end: pass"
+    )
+    assert bench.grade(kernel(before=once, top="DONE = []")).verdict is Verdict.passed
+
+
+def test_work_in_a_daemon_is_the_submissions_own(bench: Bench, tmp_path: Path) -> None:
+    """It has left its parent and its session, and the entry waits for what never comes."""
+    daemon = "import os\nif os.fork() == 0:\n    os.setsid()\n    while os.fork() == 0:\n        while True: pass\n"
+    folder = edited(tmp_path, ("call_s = 2", "call_s = 0.3"))
+    result = bench.grade(body(f"{daemon}    os._exit(0)\nos.wait()\ntime.sleep(60)"), assignment=folder)
+    assert result.verdict is Verdict.time_limit
