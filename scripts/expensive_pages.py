@@ -28,6 +28,7 @@ from sqlalchemy import select
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from server.accounts import service as accounts
+from server.accounts.places import Place
 from server.models import User
 from tests.doubles.world import World
 
@@ -51,7 +52,7 @@ def prepare(world: World, lines: int) -> tuple[list[str], str]:
     with world.database.transaction() as session:
         alice = session.scalars(select(User).where(User.name == "Alice")).one()
         _login, cookie = accounts.start_login(
-            session, alice, address="127.0.0.1", agent="expensive pages", config=world.config
+            session, alice, place=Place("127.0.0.1"), agent="expensive pages", config=world.config
         )
     return [f"/submissions/{new}/diff?from={old}" for old, new in permutations(made, 2)], cookie
 

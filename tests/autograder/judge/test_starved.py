@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from grading_bench import GOOD, Bench, body, edited, kernel
-from test_judge_conversation import LIMITS, Script, ScriptedRunner, Talk, called, opened, talk
 
 from autograder.assignment import Case
 from autograder.contract import Verdict, Work
@@ -23,6 +21,8 @@ from autograder.judge.failure import Failure, out_of_time
 from autograder.judge.owntime import BACKSTOP
 from autograder.protocol import Load
 from autograder.sandbox import Spent
+from tests.autograder.grading_bench import GOOD, Bench, body, edited, kernel
+from tests.autograder.judge.test_conversation import LIMITS, Script, ScriptedRunner, Talk, called, opened, talk
 
 __all__ = ["talk"]
 
