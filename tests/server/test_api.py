@@ -272,6 +272,6 @@ def test_the_description_names_every_route_with_its_errors(app):
     assert paths["/api/v1/me"]["get"]["security"] == [{"token": []}]
     assert "security" not in paths["/healthz"]["get"]
     responses = paths["/api/v1/courses/{course}/assignments/{slug}/submissions"]["post"]["responses"]
-    assert {"201", "401", "404", "409", "413", "422", "429", "503"} == set(responses)
+    assert {"201", "401", "403", "404", "409", "413", "422", "429", "503"} == set(responses)
     for status in ("404", "422"):
         assert responses[status]["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorRead")

@@ -50,7 +50,6 @@ from server.models.student import Draft, WriteUp, WriteUpFormat
 from server.nodes import service as nodes
 from tests.doubles.world import World, case, measurement, passed, wrong
 
-pytestmark = pytest.mark.timeout(900)
 """Each test fetches several hundred pages."""
 
 ROLES = {"anonymous": "", "stranger": "stranger", "dropped": "carol", "other": "bob", "owner": "alice"}

@@ -28,7 +28,6 @@ from server.db import Database
 from server.models import User
 from tests.server.conftest import NO_TLS, served, until
 
-pytestmark = pytest.mark.timeout(900)
 SIZES = (Size(students=6, rungs=3, submissions=120), Size(students=18, rungs=6, submissions=700))
 BROKEN_OFF = 599
 unknown_to_us: set[str] = set()

@@ -39,7 +39,7 @@ from server.app import create_app
 from server.errors import ConflictError
 from server.grading import receipt_keys
 from server.grading.receipts import receipt_of
-from server.models import Assignment, Line, ReceiptKey, Sampling, State, Submission, User
+from server.models import Assignment, Line, ReceiptKey, Sampling, State, Submission, TokenScope, User
 from server.regrades.console import rescore
 from tests.doubles.world import SOURCE, case, manifest, measurement, passed, wrong
 from tests.server.conftest import NO_TLS, served
@@ -62,7 +62,7 @@ def site(world):
         def client(person):
             with world.database.transaction() as session:
                 user = session.scalars(select(User).where(User.name == person)).one()
-                _row, token = accounts.create_token(session, user, name="test")
+                _row, token = accounts.create_token(session, user, name="test", scopes=TokenScope)
             headers = {"authorization": f"Bearer {token}"}
             return stack.enter_context(httpx.Client(base_url=url, headers=headers, verify=NO_TLS, timeout=60))
 

@@ -5,9 +5,9 @@
     python -m tests.suite full            `make test-full`
     python -m tests.suite total           what the runs since the last `quick` or `full` came to, together
 
-Two lines run side by side. Most tests share the cores, two at a time, as a judge and its runner take turns. The other
-line has those that go one after another: attacks, which look for each other's traces, then whole installations and
-browsers, which wait more than they work.
+Two lines run side by side. Most tests share the cores, as a judge and its runner take turns. The other line has those
+that go one after another: attacks, which look for each other's traces, then whole installations and browsers, which
+wait more than they work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from tests.suite.plugin import Folder, Outcome, problems_of, shortened
 BOOK = policy.ROOT / "var" / "tests"
 ATTACKS = ("tests/hostile", "tests/docker")
 INSTALLATIONS = ("tests/browser", "tests/compose", "tests/e2e")
-PYTEST = (sys.executable, "-m", "pytest", "-q")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--durations", "25", "--durations-min", "8")
+WORKERS = (os.cpu_count() or 1) + 1
+"""Of the line that shares the cores: its tests wait a third of their time."""
 
 
 def main() -> int:
@@ -72,7 +74,7 @@ _ONE_AFTER_ANOTHER = "import json, subprocess, sys\nfor command in json.loads(sy
 
 def _most() -> list[str]:
     alone = (*ATTACKS, *INSTALLATIONS)
-    return ["--numprocesses", "2", "--dist", "worksteal", *(f"--ignore={folder}" for folder in alone), "tests"]
+    return ["--numprocesses", str(WORKERS), "--dist", "worksteal", *(f"--ignore={folder}" for folder in alone), "tests"]
 
 
 def _command(part: str, name: str, arguments: Sequence[str]) -> list[str]:

@@ -50,7 +50,6 @@ needs_nvcc = pytest.mark.skipif(
     not any(shutil.which("nvcc", path=place) for place in (None, "/usr/local/cuda/bin", "/usr/local/bin")),
     reason="needs nvcc",
 )
-pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
