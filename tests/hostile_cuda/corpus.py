@@ -16,7 +16,11 @@ SECRET = "/SECRET"
 
 @dataclass(frozen=True)
 class Bite:
-    """Without these promises, or with these limits or values of macros, the file gets `succeeds`."""
+    """Without these promises, or with these limits or values of macros, the file gets `succeeds`.
+
+    Attributes:
+        without: `private_files` or nothing.
+    """
 
     succeeds: str
     without: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ import pytest
 from autograder import codec
 from autograder.contract import CompiledFor, FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
 from autograder.judge import compiled, grade
-from autograder.sandbox import Promise
+from autograder.sandbox import Promise, toolchain
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile_cuda.corpus import SECRET, Attack, attacks, files
 from tests.suite.choose import each, first_of_each
@@ -110,12 +110,18 @@ def test_a_hostile_file_gets_its_verdict_and_nothing_else(
 
 
 @each(BITES, QUICK)
-def test_without_what_it_meets_it_succeeds(attack: Attack, secret: Path, tmp_path: Path) -> None:
+def test_without_what_it_meets_it_succeeds(
+    attack: Attack, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without private files a runner is shown the secret's folder, and still the harness wherever the checkout lies."""
     bite = attack.bite
     assert bite is not None
     if attack.compiled and not NVCC:
         pytest.skip("what it attacks is not on this machine")
-    weak = ProcessSandbox(without=frozenset(map(Promise, bite.without)))
+    if Promise.private_files in bite.without:
+        shown = (*toolchain.readable(), str(secret.parent))
+        monkeypatch.setattr(toolchain, "readable", lambda: shown)
+    weak = ProcessSandbox()
     try:
         limits, define = bite.limits or attack.limits, bite.define or attack.define
         result = graded(attack, weak, secret, tmp_path, limits=limits, define=define)
