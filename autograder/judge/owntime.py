@@ -120,14 +120,16 @@ class Wait:
 
 
 def wait_for_quiet(most_s: float, clock: Clock = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Wait until hardly anybody on this machine waits for a processor, or so long; whether it is quiet.
+    """Wait until hardly anybody on this machine waits for a processor, or so long; whether it may be quiet.
 
-    Where the kernel does not tell, nobody waits.
+    Where the kernel does not tell, nobody waits, and it may.
     """
     until = clock() + most_s
-    while (before := waited_s()) is not None and clock() < until:
+    while (before := waited_s()) is not None:
+        if clock() >= until:
+            return False
         start = clock()
         sleep(_QUIET_LOOK_S)
         if (waited_s() or before) - before <= QUIET * (clock() - start):
-            return True
-    return False
+            break
+    return True

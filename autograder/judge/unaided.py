@@ -52,7 +52,9 @@ def _takes_work(values: torch.Tensor, inputs: Tensors) -> torch.Tensor:
 
 
 def _fills(values: torch.Tensor) -> torch.Tensor:
-    """Which elements are 0, 1 or -1, not finite, or the least or the greatest of their type."""
+    """Which elements are 0, 1 or -1, not finite, or the least or the greatest of their type; of truth values all."""
+    if values.dtype is torch.bool:
+        return torch.ones_like(values)
     info = torch.finfo(values.dtype) if values.dtype.is_floating_point else torch.iinfo(values.dtype)
     given = (values == 0) | (values == 1) | (values == info.min) | (values == info.max)
     if info.min < 0:

@@ -53,11 +53,11 @@ class Apart:
             GivenUpError: it takes more than it may, or there was no turn for it.
             NoProcessError: the process could not be begun, or has died.
         """
-        asked = json.dumps([work.__module__, work.__name__, given])
+        asked = json.dumps([seconds, [work.__module__, work.__name__, given]])
         key = hashlib.blake2b(asked.encode(), digest_size=16).digest()
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._done(key, asked, seconds)
+            answer = self._done(key, asked.encode(), seconds, work.__name__)
         if answer == _NOTHING:
             raise GivenUpError(work.__name__)
         return json.loads(answer)
@@ -70,19 +70,20 @@ class Apart:
 
     def processor_s(self) -> float:
         """What the process that there is now has taken; for tests and figures."""
-        return self._child.processor_s() if self._child else 0.0
+        with self._lock:
+            return self._child.processor_s() if self._child else 0.0
 
-    def _done(self, key: bytes, asked: str, seconds: float) -> bytes:
+    def _done(self, key: bytes, asked: bytes, seconds: float, name: str) -> bytes:
         if not self._lock.acquire(timeout=_WAIT_S):
             raise GivenUpError("no turn")
         try:
             # Whoever had the turn before may have asked for the same.
             answer = self._answers.get(key)
             if answer is None:
-                answer = self._answered(f"[{seconds}, {asked}]".encode(), seconds + _WAIT_S)
+                answer = self._answered(asked, seconds + _WAIT_S)
                 self._answers.keep(key, answer)
                 if answer == _NOTHING:
-                    logger.warning("given up after %.1f s of processor time: %.80s", seconds, asked[:60])
+                    logger.warning("%s was given up after %.1f s of processor time", name, seconds)
         except (OSError, EOFError) as error:
             # Perhaps the machine's fault and not the text's: it may ask again.
             self.close()
@@ -97,9 +98,10 @@ class Apart:
             self._child = _Child()
         try:
             return self._child.answer(asked, seconds)
-        except TimeoutError:
+        except TimeoutError as error:
+            # By the wall's clock: the machine stood still, as processor time ends the work by itself.
             self.close()
-            return _NOTHING
+            raise NoProcessError("no answer in time") from error
 
 
 class _Answers:

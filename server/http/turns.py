@@ -81,7 +81,8 @@ class Turns:
 
 async def _turn(request: Request, who: Someone) -> AsyncIterator[None]:
     turns: Turns = request.app.state.turns
-    async with turns.turn(who.user.id):
+    # Who previews a course as a student waits in their own line.
+    async with turns.turn(who.login.user_id if who.login else who.user.id):
         yield
 
 

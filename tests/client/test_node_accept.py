@@ -17,6 +17,7 @@ from client import node_report
 from client.commands.node import node as group
 
 REPOSITORY = Path(__file__).parents[2]
+pytestmark = pytest.mark.full("slow")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,6 @@ def _verify(path, *more):
     return CliRunner().invoke(group, ["verify-report", str(path), *more])
 
 
-@pytest.mark.full("slow")
 def test_a_report_says_what_was_tried_and_what_came_of_it(accepted):
     report = json.loads((accepted / "node-report.json").read_text())
     assert (report["lane"], report["accepted"], report["problems"]) == ("cpu", True, [])

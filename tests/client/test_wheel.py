@@ -103,12 +103,14 @@ def test_the_base_installation_is_small_and_explains_itself(installed: Path) -> 
         assert f"{heavy}==" not in listed
 
 
+@pytest.mark.full("slow")
 def test_the_base_installation_talks_to_a_server(installed: Path, alice: str) -> None:
     listed = _run(installed / "ladder", "list", account=load_account())
     assert listed.returncode == 0, listed.stderr
     assert "vector_add" in listed.stdout
 
 
+@pytest.mark.full("slow")
 @pytest.mark.parametrize(
     ("command", "extra"),
     [

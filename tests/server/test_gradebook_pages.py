@@ -92,7 +92,7 @@ def test_what_staff_set_shows_once_it_is_published(term, people, alice, ta, cell
     html = alice.get(f"{HOME}/grades").text
     assert "<strong>99.5</strong>" in html
     assert "set by staff" in html
-    assert "Published; can still be handed in" in html
+    assert "Published; you can still hand in" in html
     assert "Final" not in html
     assert "Published" in ta.get(f"{HOME}/gradebook/publish").text
     ta.post(f"{HOME}/gradebook/publish", data={"slug": "add_one", "action": "withdraw"})

@@ -155,11 +155,13 @@ def test_every_page_has_an_address(counted):
     assert unknown_to_us == set(), "give their parameters a value in scripts/every_page.py"
 
 
+@pytest.mark.full("slow")
 def test_no_page_fails(counted):
     for found in counted:
         assert {key: look.status for key, look in found.items() if look.status >= 500} == {}
 
 
+@pytest.mark.full("slow")
 def test_most_pages_are_really_looked_at(counted):
     small, large = counted
     # The small one may lack what only few students have, such as a regrade request.
@@ -170,6 +172,7 @@ def test_most_pages_are_really_looked_at(counted):
         assert len(shown) > 25, role
 
 
+@pytest.mark.full("slow")
 def test_a_larger_course_costs_no_more_queries(counted):
     small, large = counted
     both = {key: (small[key], look) for key, look in large.items() if key in small}

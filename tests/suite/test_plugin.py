@@ -94,7 +94,9 @@ def test_kept(database): pass
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "by a worker"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.full("slow"))], ids=["alone", "by a worker"]
+)
 def test_the_two_parts_are_the_whole_and_the_first_says_what_it_left(tmp_path: Path, workers: tuple[str, ...]) -> None:
     passed = {part: run(tmp_path, PARTS, "--part", part, *workers)[1] for part in ("quick", "rest", "full")}
     assert [passed[part]["passed"] for part in ("quick", "rest", "full")] == [1, 2, 3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from autograder.assignment import DTYPE_BYTES
 from autograder.judge.unaided import Output, share
 
 X = torch.tensor([2.5, 3.5, 4.5, 5.5])
@@ -54,3 +55,9 @@ def test_whole_numbers_have_fills_too(dtype: torch.dtype) -> None:
 
 def test_nothing_in_an_empty_output_is_work() -> None:
     assert shared(torch.zeros(0), torch.zeros(0, dtype=torch.float64)) == 0.0
+
+
+def test_every_type_of_an_output_can_be_asked() -> None:
+    for name in DTYPE_BYTES:
+        filled = torch.ones(4, dtype=getattr(torch, name))
+        assert shared(filled, filled) == 0.0
