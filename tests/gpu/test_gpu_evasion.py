@@ -13,14 +13,8 @@ from tests.gpu.hostile.corpus import EVASION, attacks
 pytestmark = pytest.mark.gpu
 Grade = Callable[..., GradeResult]
 FILES = Path(__file__).with_name("evasion")
-ADDS_WITH_TORCH = "honest_takes_scratch_from_torch"
-"""Its scratch memory is added to by torch, over the whole length: what the rung lists, and staff are shown."""
 FLOAT32_ONLY = "honest_writes_ptx_by_hand"
-HONEST = [
-    path
-    for path in sorted(Path(__file__).with_name("hostile").glob("honest_*.py"))
-    if path.stem not in {ADDS_WITH_TORCH, FLOAT32_ONLY}
-]
+HONEST = [path for path in sorted(Path(__file__).with_name("hostile").glob("honest_*.py")) if path.stem != FLOAT32_ONLY]
 CORPUS = Path(__file__).parents[2] / "reference" / "vector_add" / "submissions"
 FOUND = {attack.name: set(attack.findings) for attack in attacks() if attack.folder == EVASION}
 
@@ -38,12 +32,6 @@ def test_what_staff_are_shown(grade_on_gpu: Grade, name: str) -> None:
     result = checked(grade_on_gpu, FILES / f"{name}.py")
     assert result.verdict is Verdict.passed, result.explanation
     assert {finding.kind for finding in result.findings} == FOUND[name]
-
-
-def test_torch_beside_ones_own_kernel_is_shown(grade_on_gpu: Grade) -> None:
-    result = checked(grade_on_gpu, Path(__file__).with_name("hostile") / f"{ADDS_WITH_TORCH}.py")
-    assert result.verdict is Verdict.passed, result.explanation
-    assert {finding.kind for finding in result.findings} == {FindingKind.library_call}
 
 
 @pytest.mark.parametrize("path", HONEST, ids=lambda path: path.stem)
