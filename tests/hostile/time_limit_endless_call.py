@@ -22,7 +22,7 @@ END = None
 
 def vector_add(x, y, out, n):
     global END
-    END = END or time.monotonic() + 8
-    while time.monotonic() < END:
+    END = END or time.process_time() + 8
+    while time.process_time() < END:
         pass
     _honest(x, y, out, n)

@@ -17,8 +17,8 @@ def _honest(x, y, out, n):
     _add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
 
 
-END = time.monotonic() + 8
-while time.monotonic() < END:
+END = time.process_time() + 8
+while time.process_time() < END:
     pass
 
 
