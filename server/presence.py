@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 EVERY_S = 10.0
 KEPT = timedelta(days=1)
 """A process that was killed cannot take its row away: after so long somebody else does."""
-LEAVE_S = 2.0
+LEAVE_S = 10.0
 MAX_KIND_CHARS = 24
 MAX_INSTANCE_CHARS = 120
 

@@ -36,6 +36,9 @@ SETTINGS: dict[str, Any] = {
     "factory": True,
     "http": Protocol,
     "timeout_graceful_shutdown": GRACE_S,
+    # A process that is started imports everything before it answers; on a busy machine that takes a while, and uvicorn
+    # would end it after five seconds and start it anew, for ever.
+    "timeout_worker_healthcheck": 60,
     "server_header": False,
     # `server.http.edge` writes a line for every request, with its id; uvicorn's own lines go where ours go.
     "access_log": False,
