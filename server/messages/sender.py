@@ -24,7 +24,7 @@ from server.models import AlertKind
 logger = logging.getLogger(__name__)
 
 EVERY_S = 2.0
-LEAVE_S = 1.0
+LEAVE_S = 10.0
 
 
 class Sender:
