@@ -65,11 +65,11 @@ check: $(TOOLS) ## Format, lint, types, import rules, house rules
 	@sh scripts/check.sh
 
 .PHONY: test
-test: $(TOOLS) $(PAGES) ## Run a part of every kind of test (10 minutes); says what it left to test-full
+test: $(TOOLS) $(PAGES) ## Run a part of every kind of test (12 minutes); says what it left to test-full
 	@$(BIN)/python -m tests.suite quick
 
 .PHONY: test-full
-test-full: $(TOOLS) $(PAGES) ## Run every test: both databases, both sandboxes, containers (40 minutes)
+test-full: $(TOOLS) $(PAGES) ## Run every test: both databases, both sandboxes, containers (an hour)
 	@$(BIN)/python -m tests.suite full
 
 .PHONY: compose-up
