@@ -20,7 +20,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from tests.suite import policy
 from tests.suite.plugin import Folder, Outcome, problems_of, shortened
@@ -48,7 +50,7 @@ def main() -> int:
 def run(part: str, until: Sequence[str]) -> Outcome:
     """Run the tests of a part; their output goes through, that of the second line when the first has ended."""
     BOOK.mkdir(parents=True, exist_ok=True)
-    for old in BOOK.glob("*" if part != "rest" else "rest-*"):
+    for old in BOOK.glob("rest-*.json" if part == "rest" else "*.json"):
         old.unlink()
     subprocess.run(["sh", "scripts/get_browser.sh"], cwd=policy.ROOT, check=False)
     environment = {**os.environ, **_docker()}
@@ -56,20 +58,19 @@ def run(part: str, until: Sequence[str]) -> Outcome:
     lines = {"most": _most(), "attacks": ATTACKS, "installations": INSTALLATIONS}
     commands = {name: _command(part, name, [*common, *where]) for name, where in lines.items()}
     log = BOOK / f"{part}-second.log"
-    with log.open("wb") as second:
-        beside = subprocess.Popen(
-            [sys.executable, "-c", _ONE_AFTER_ANOTHER, json.dumps([commands["attacks"], commands["installations"]])],
-            cwd=policy.ROOT, env=environment, stdout=second, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        subprocess.run(commands["most"], cwd=policy.ROOT, env=environment, check=False)
-        beside.wait()
+    with log.open("wb") as second, ThreadPoolExecutor() as beside:
+        alone = [commands["attacks"], commands["installations"]]
+        beside.submit(_one_after_another, alone, environment, second)
+        _one_after_another([commands["most"]], environment, None)
     print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
     if environment.get("DOCKER_HOST"):
         subprocess.run(["sh", "scripts/get_docker.sh", "stop"], cwd=policy.ROOT, check=False)
     return added(*(read(_book(part, name)) for name in lines))
 
 
-_ONE_AFTER_ANOTHER = "import json, subprocess, sys\nfor command in json.loads(sys.argv[1]): subprocess.run(command)"
+def _one_after_another(commands: Sequence[list[str]], environment: dict[str, str], out: IO[bytes] | None) -> None:
+    for command in commands:
+        subprocess.run(command, cwd=policy.ROOT, env=environment, stdout=out, stderr=out, check=False)
 
 
 def _most() -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.suite import __main__ as suite
 from tests.suite import policy
 from tests.suite.__main__ import added, read, tell
 from tests.suite.plugin import Folder, Outcome
@@ -124,3 +125,19 @@ def test_runs_add_up_and_the_status_is_the_most_telling(capsys: pytest.CaptureFi
     other.not_begun.clear()
     assert tell(added(one, other), whole=True) == policy.OVER_BUDGET
     assert tell(added(one, other), whole=False) == 0
+
+
+def test_a_run_forgets_the_reports_of_the_one_before_and_a_rest_keeps_the_quick_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the folder of pytest's own that the run before left; none of these commands writes a report."""
+    monkeypatch.setattr(suite, "BOOK", tmp_path)
+    monkeypatch.setattr(suite, "PYTEST", (sys.executable, "-c", ""))
+    monkeypatch.setattr(suite, "_docker", dict)
+    (tmp_path / "cache").mkdir()
+    for name in ("quick-most", "rest-most"):
+        (tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
+    assert len(suite.run("rest", []).failed) == 3
+    assert [path.name for path in tmp_path.glob("*.json")] == ["quick-most.json"]
+    assert len(suite.run("quick", []).failed) == 3
+    assert not list(tmp_path.glob("*.json"))
