@@ -64,8 +64,12 @@ down: ## Stop what `make up` started
 check: $(TOOLS) ## Format, lint, types, import rules, house rules
 	@sh scripts/check.sh
 
+.PHONY: docs
+docs: $(TOOLS) ## Build the documentation as a site in var/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
+
 .PHONY: test
-test: $(TOOLS) $(PAGES) ## Run a part of every kind of test (12 minutes); says what it left to test-full
+test: $(TOOLS) $(PAGES) ## Run a part of every kind of test (10 to 20 minutes); says what it left to test-full
 	@$(BIN)/python -m tests.suite quick
 
 .PHONY: test-full
@@ -116,6 +120,10 @@ chaos: $(TOOLS) $(PAGES) ## Break everything while a course submits, and check t
 redteam: $(TOOLS) ## Attack every path that this machine has, and print what became of it (ONLY=A1, LANE=h200, SANDBOX=docker)
 	@mkdir -p var
 	$(BIN)/python -m tests.redteam $(if $(ONLY),--only $(ONLY)) $(if $(LANE),--lane $(LANE)) $(if $(SANDBOX),--sandbox $(SANDBOX)) --json var/redteam.json
+
+.PHONY: pins
+pins: $(TOOLS) ## Say which images of the containers are behind their registry (docs/deploy.md)
+	$(BIN)/python -m scripts.pins
 
 .PHONY: format
 format: $(TOOLS) ## Format and fix what can be fixed without thinking

@@ -29,13 +29,16 @@ import tarfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from autograder import languages
 from autograder.compile_checks.targets import LANES, TARGETS
 from autograder.contract import Lane, Language, Verdict, Visibility
 from autograder.errors import ContractError
 from autograder.manifest import Reader
 
-EXTENSIONS: Mapping[Language, str] = {Language.triton: "py", Language.cuda: "cu"}
+EXTENSIONS: Mapping[Language, str] = {language: languages.of(language).extension for language in Language}
+"""Of a language's new files, and of those that the names of a rung's files end with."""
 READING = "reading.py"
 """Among the starters: what they do in plain PyTorch, to read beside them. It is called as they are, and is wrong."""
 DTYPE_BYTES: Mapping[str, int] = {
@@ -272,7 +275,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One rung of the ladder, as `assignment.toml` says it."""
+    """One rung of the ladder, as `assignment.toml` says it.
+
+    Attributes:
+        challenge: no honest kernel passes it, so whoever does has found a hole in the judge. It is no rung: a course
+            shows it when staff say so.
+    """
 
     slug: str
     title: str
@@ -295,6 +303,7 @@ class Assignment:
     compile_for: tuple[str, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     writeup: Writeup | None = None
+    challenge: bool = False
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -356,6 +365,7 @@ class Mutant:
         find, replace: the edit; `find` occurs exactly once in the source.
         killed_by: name of the public case, or category of the hidden family, that must fail first or among others.
         verdict: what it must get.
+        misconception: the name of the one of `misconceptions.toml` that it has to be told as; `""` for any words.
     """
 
     name: str
@@ -365,6 +375,7 @@ class Mutant:
     killed_by: str
     why: str
     verdict: str = "wrong_answer"
+    misconception: str = ""
 
 
 def load_assignment(folder: Path) -> Assignment:
@@ -409,9 +420,18 @@ def load_mutants(folder: Path) -> tuple[Mutant, ...]:
 
 
 def slugs(root: Path) -> tuple[str, ...]:
-    """The assignments under `root`, by rung."""
+    """The rungs under `root`, in their order."""
+    return tuple(assignment.slug for assignment in _all(root) if not assignment.challenge)
+
+
+def challenges(root: Path) -> tuple[str, ...]:
+    """The assignments under `root` that no honest kernel passes."""
+    return tuple(assignment.slug for assignment in _all(root) if assignment.challenge)
+
+
+def _all(root: Path) -> list[Assignment]:
     folders = (path.parent for path in root.glob("*/assignment.toml"))
-    return tuple(a.slug for a in sorted((load_assignment(folder) for folder in folders), key=lambda a: a.rung))
+    return sorted(map(load_assignment, folders), key=lambda assignment: assignment.rung)
 
 
 def comparison(text: str) -> tuple[str, int] | None:
@@ -684,7 +704,7 @@ def _check_argument(argument: Argument, where: str, names: list[str], sizes: set
             raise reader.error(f"{where}.shape", f"{name!r} is a size that no case sets", hint)
 
 
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+ARITHMETIC: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -701,8 +721,8 @@ def _evaluate(node: ast.expr, names: Mapping[str, float]) -> float:
             return float(value)
         case ast.Name(id=name) if name in names:
             return names[name]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _OPERATORS[type(op)](_evaluate(left, names), _evaluate(right, names))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in ARITHMETIC:
+            return float(ARITHMETIC[type(op)](_evaluate(left, names), _evaluate(right, names)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, names)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:

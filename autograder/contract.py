@@ -16,7 +16,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-CONTRACT_VERSION = 3
+from autograder import languages
+
+CONTRACT_VERSION = 4
 """Raised whenever a message changes shape; both sides refuse another version than their own."""
 
 MAX_SOURCE_BYTES = 2**20
@@ -96,10 +98,15 @@ class Work(StrEnum):
 
 
 class Language(StrEnum):
-    """What a submission is written in."""
+    """What a submission is written in: its members are what `autograder.languages` has a folder for, in order."""
 
-    triton = "triton"
-    cuda = "cuda"
+    _ignore_ = "_record"
+    for _record in languages.ALL:
+        vars()[_record.id] = _record.id
+
+
+FIRST_LANGUAGE = next(iter(Language))
+"""What is meant where nobody says a language."""
 
 
 class Lane(StrEnum):
@@ -146,6 +153,8 @@ class FindingKind(StrEnum):
     """More than a tenth of the output is right when the student's kernels do nothing: something else computed it."""
     library_call = "library_call"
     """Library operations ran that do the exercise's work."""
+    other_kernels = "other_kernels"
+    """More than a quarter of the device's time went to other work than the student's kernels."""
     no_replay = "no_replay"
     """Whether the student's kernels do the work could not be tried: what was made to see it ended early."""
     timed_otherwise = "timed_otherwise"
@@ -342,10 +351,8 @@ def _plain(error: StudentError) -> StudentError:
 
 _PLAIN_KINDS = frozenset({
     *(name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)),
-    "exit status", "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGKILL", "CompilationError", "OutOfResources",
-    "OutOfMemoryError", "MissingEntry", "WrongSignature", "CompileError", "GpuOnly", "MissingOverload", "LauncherError",
-    "LaunchError", "IllegalAccess", "MisalignedAddress", "BarrierError", "WarpError", "WaitsForAnotherBlock",
-    "AssertionFailed", "Trap",
+    "exit status", "SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGKILL",
+    "OutOfMemoryError", "MissingEntry", "WrongSignature", *languages.error_kinds(),
 })  # fmt: skip
 """Kinds of error that a student may be told of a hidden case."""
 
@@ -451,8 +458,9 @@ class Measurement:
     """The speed of one ranked case, as a paired ratio with an interval.
 
     Attributes:
-        clock: which clock ranks: `event`, `sealed`, or `bound`, where the event clock was not believed and the sealed
-            batches rank.
+        clock: which clock ranks: `event`; `sealed` on a lane that has no other; `batches`, where the sealed batches of
+            both sides rank, as one call after another takes longer than a single one by the event clock; or `bound`,
+            where those of the submission do, which is far slower than the reference.
         ratio: median of the pairwise submission / reference; below 1 is faster than the reference.
         ratio_low, ratio_high: block-bootstrap interval of it.
         time_us: median time of the submission on that clock, with its interval.
@@ -465,6 +473,7 @@ class Measurement:
         traced_us: how long the device worked in a traced call after the timed ones; 0 where none was traced (a claim).
         held: why a person has to look; `""` if nobody has.
         remeasure: why this has to be measured again, which is nobody's fault; `""` if it has not.
+        note: a sentence to the student on the clock that ranks; `""` where there is nothing to say.
     """
 
     case: str
@@ -486,6 +495,7 @@ class Measurement:
     traced_us: float = 0.0
     held: str = ""
     remeasure: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -650,7 +660,9 @@ class GradeResult:
     """What an attempt found. Immutable: a new grading makes a new one.
 
     Attributes:
-        explanation: the answer in one sentence, for the student.
+        explanation: the answer in a few sentences, for the student.
+        told_case: the name of the public case that the explanation is about; `""` where it is about none.
+        section: the anchor of the handout's section that an author names for what went wrong; `""` where none is named.
         held: staff have to look before speed points and a place on the board count; `held_reason` says why.
         log: what the runner printed on public cases, capped; never that of hidden cases.
         environment: names and versions of everything that took part, by name.
@@ -683,6 +695,8 @@ class GradeResult:
     device_kernels: tuple[DeviceKernel, ...] = ()
     compiled: tuple[CompiledFor, ...] = ()
     requirements: tuple[RequirementResult, ...] = ()
+    told_case: str = ""
+    section: str = ""
     version: int = CONTRACT_VERSION
 
     def for_student(self) -> GradeResult:
@@ -845,17 +859,34 @@ class AttemptFailure:
 
 
 @dataclass(frozen=True)
+class Stamp:
+    """Which of a node's signed messages this is.
+
+    Attributes:
+        session: drawn at random by each process, and each connection of it, that signs.
+        number: counts the session's messages, from 1.
+        at: when it was signed, by the node's clock, seconds since 1970.
+    """
+
+    session: int
+    number: int
+    at: float
+
+
+@dataclass(frozen=True)
 class Envelope:
     """What a node puts on the results queue.
 
     Attributes:
         node: the sender's name.
+        stamp: makes it one of a kind: it is taken once, and not when it is old.
         body: JSON text of the class that `kind` names.
-        signature: hex HMAC-SHA256 of `node`, `kind` and `body`, by the node's key.
+        signature: base64 of the Ed25519 signature of all of these, by the node's key.
     """
 
     node: str
     kind: Kind
+    stamp: Stamp
     body: str
     signature: str
     version: int = CONTRACT_VERSION

@@ -32,6 +32,9 @@ WORD = struct.Struct("<QQ")
 """A control word: nonce, nanoseconds."""
 WORD_BYTES = 4096
 
+ORDERS = 3
+"""How blocks and threads take turns in the emulator of CUDA C++, from call to call: forward, reverse, shuffled."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -64,6 +67,7 @@ class Load:
         signatures: for a language with types, what the arguments are in the cases of the lane, once for each
             combination of dtypes: `input float32`, `output float16`, `scalar float32` or `integer`.
         packs: so many descriptors at the end are what other runners of this source have packed.
+        tuned: what other runners found by tuning is taken as well; else the kernels are tuned anew.
     """
 
     source: str
@@ -75,6 +79,7 @@ class Load:
     source_bytes: int = 0
     signatures: tuple[tuple[str, ...], ...] = ()
     packs: int = 0
+    tuned: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +187,7 @@ class Returned:
         operations: library operations by name and count, at most 64.
         ran: what ran on the device in a traced call, at most 64.
         busy_ns: for how many nanoseconds the device worked on it; what ran side by side counts once.
+        waited_for: calls of CUDA in which the device rested, at most 64, with the nanoseconds of rest.
         written: inputs that were written to. The runner has a private copy-on-write view of every input, so a write
             changes nothing for anybody else; whoever denies it has gained nothing.
     """
@@ -192,6 +198,7 @@ class Returned:
     written: tuple[str, ...] = ()
     ran: tuple[Ran, ...] = ()
     busy_ns: int = 0
+    waited_for: tuple[Ran, ...] = ()
 
 
 @dataclass(frozen=True)

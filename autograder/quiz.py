@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from autograder import languages
 from autograder.manifest import Reader
 
 QUIZ_FILE = "quiz.toml"
 KEY_FILE = "answer_key.toml"
-LANGUAGES = ("triton", "cuda", "text")
+LANGUAGES = (*(record.id for record in languages.ALL), "text")
 """Of a question's code."""
 MIN_OPTIONS, MAX_OPTIONS = 2, 8
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

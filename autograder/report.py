@@ -33,7 +33,7 @@ def render(result: GradeResult, *, colour: bool = False) -> str:
     parts = [
         _answer(result, colour),
         _table(_case_rows(result.cases)),
-        *(_picture(case.mismatch) for case in _pictured(result.cases)),
+        *(_picture(case.mismatch) for case in _pictured(result)),
         _error(result.error) if result.error else "",
         _table(_speed_rows(result.measurements)),
         *(_compiled(one) for one in result.compiled),
@@ -102,7 +102,7 @@ def _compiled(found: CompiledFor) -> str:
         f"  {plain(one.kernel)} ({plain(one.config)}): {plain(one.message)}" for one in found.kernels if one.message
     ]
     notes += [f"  {plain(found.message)}"] if found.message else []
-    notes += [f"  {found.left_out} launches more were not compiled."] if found.left_out else []
+    notes += [f"  {found.left_out} more launches were not compiled."] if found.left_out else []
     parts = [_table(_kernel_rows(found.kernels)), *notes]
     return "\n".join([title, *(part for part in parts if part)]) if any(parts) else ""
 
@@ -128,7 +128,7 @@ def _kernel_rows(kernels: Sequence[CompiledKernel]) -> list[tuple[str, ...]]:
 
 def _requirements(results: Sequence[RequirementResult]) -> str:
     """What the rung asks of the kernels' structure."""
-    words = {True: "met", False: "not met", None: "could not be told"}
+    words = {True: "met", False: "not met", None: "could not be checked"}
     return "\n".join(
         f"  {plain(one.name)} ({one.target}: {one.rule}): {words[one.met]}. {plain(one.message)}" for one in results
     )
@@ -144,8 +144,9 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _pictured(cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
-    """The first case that has a picture: one is enough to start with."""
+def _pictured(result: GradeResult) -> Iterator[CaseResult]:
+    """One case that has a picture, which is enough to start with: the one that is told, else the first."""
+    cases = sorted(result.cases, key=lambda case: case.name != result.told_case)
     yield from [case for case in cases if case.mismatch and case.mismatch.map][:1]
 
 

@@ -89,7 +89,7 @@ def times_of(measurement: Measurement) -> list[tuple[float, float]]:
     if measurement.clock == BOUND and measurement.bound is not None:
         taken = [(measurement.bound.sealed_us, reference) for _, reference in taken]
     if measurement.clock == BATCHES and measurement.bound is not None:
-        reference_us = sealed_call_us(measurement.bound, _as_many(measurement.bound))
+        reference_us = reference_call_us(measurement.bound)
         return [(measurement.bound.sealed_us, reference_us) for _ in taken]
     if measurement.control is not None and slowed(measurement):
         taken = [(ours, measurement.control.reference_us) for ours, _ in taken]
@@ -115,11 +115,17 @@ def sealed_call_us(bound: Bound, batches: Sequence[Batch]) -> float:
     """
     if not batches or not bound.null_us or bound.calls < 1:
         raise ContractError("there is no batch, null or call to bound one by")
-    return min(_calls_us(bound, batches))
+    return min(calls_us(bound, batches))
 
 
-def _calls_us(bound: Bound, batches: Sequence[Batch]) -> list[float]:
-    """The same by every batch."""
+def reference_call_us(bound: Bound) -> float:
+    """The same of the reference, by as many batches as the submission has; 0 where none was taken."""
+    taken = _as_many(bound)
+    return sealed_call_us(bound, taken) if taken else 0.0
+
+
+def calls_us(bound: Bound, batches: Sequence[Batch]) -> list[float]:
+    """The same in µs by every batch."""
     return [(batch.sealed_us - min(bound.null_us)) / bound.calls for batch in batches]
 
 
@@ -161,8 +167,8 @@ def _sampled(item: Measurement, values: Sequence[float], *, alone: bool = False)
     """One attempt's ratios, or its times alone, with what they follow from."""
     if item.clock != BATCHES or item.bound is None or not item.bound.batches:
         return AttemptSamples(values)
-    theirs = [] if alone else _calls_us(item.bound, _as_many(item.bound))
-    return ShortestBatches(values, _calls_us(item.bound, item.bound.batches), theirs)
+    theirs = [] if alone else calls_us(item.bound, _as_many(item.bound))
+    return ShortestBatches(values, calls_us(item.bound, item.bound.batches), theirs)
 
 
 def _as_many(bound: Bound) -> tuple[Batch, ...]:

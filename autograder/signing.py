@@ -1,4 +1,4 @@
-"""Ed25519 signatures over JSON documents: receipts of grades, reports of nodes.
+"""Ed25519 signatures over JSON documents (receipts of grades, acceptance reports) and over bytes (what a node says).
 
 A signed document has one more key, `signature`. What is signed is the rest of it as canonical JSON: keys sorted, no
 spaces, UTF-8, numbers as Python writes them, nothing that is not finite. So a file may be indented or reordered and
@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import hmac
 import json
 import os
 from collections.abc import Mapping
@@ -59,14 +60,14 @@ class SigningKey:
             raise SignatureError(f"{path} holds a key of another kind than {ALGORITHM}.")
         return cls(key)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, *, mode: int = 0o600) -> None:
         """Write it as PEM, its owner's alone from the first byte on.
 
         Raises:
             FileExistsError: there is such a file; no key is ever overwritten.
         """
         new = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._key.private_bytes(*_PEM))
@@ -82,6 +83,15 @@ class SigningKey:
         value = base64.b64encode(self._key.sign(canonical(document))).decode()
         signature = {"algorithm": ALGORITHM, "key": self.public, "value": value}
         return {**_unsigned(document), SIGNATURE: signature}
+
+    def sign_bytes(self, data: bytes) -> str:
+        """The signature of bytes, base64. A document begins with a brace: let nothing else that is signed do so."""
+        return base64.b64encode(self._key.sign(data)).decode()
+
+    def derived(self, purpose: str) -> str:
+        """A secret of 32 bytes, as hex, that follows from the private half and tells nothing of it: HMAC-SHA256."""
+        seed = self._key.private_bytes_raw()
+        return hmac.new(seed, purpose.encode(), hashlib.sha256).hexdigest()
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
@@ -111,7 +121,7 @@ def verify(document: Mapping[str, Any], public: str | None = None) -> str:
     if not isinstance(said, Mapping) or not all(isinstance(said.get(name), str) for name in ("key", "value")):
         raise SignatureError("this document is not signed")
     if said.get("algorithm") != ALGORITHM:
-        raise SignatureError(f"it is signed by another algorithm than {ALGORITHM}")
+        raise SignatureError(f"it is not signed with {ALGORITHM}")
     if public is not None and said["key"] != public:
         raise SignatureError(f"it is signed by the key {key_id(said['key'])}, not by {key_id(public)}")
     try:
@@ -119,6 +129,19 @@ def verify(document: Mapping[str, Any], public: str | None = None) -> str:
     except InvalidSignature:
         raise SignatureError("it was changed after it was signed") from None
     return str(said["key"])
+
+
+def verify_bytes(data: bytes, signature: str, public: str) -> None:
+    """Raise `SignatureError` unless this is the signature of these bytes by the owner of that public key."""
+    try:
+        _public_key(public).verify(_bytes(signature), data)
+    except InvalidSignature:
+        raise SignatureError("the signature does not match: another key signed it, or it was changed") from None
+
+
+def check_public(public: str) -> None:
+    """Raise `SignatureError` unless this is a public key: base64 of 32 bytes."""
+    _public_key(public)
 
 
 def key_id(public: str) -> str:

@@ -23,8 +23,10 @@ from kombu.entity import Exchange, Queue
 GRADE = "grade"
 RECORD = "record"
 TICK = "tick"
-"""The server's own message through the results queue (`server.grading.heard`)."""
+"""The server's own message through the results queue (`server.grading.lease_clock`)."""
 RESULTS = "results"
+"""What the recorder consumes."""
+TICKS = "ticks"
 
 SEND_TIMEOUT_S = 5.0
 """How long one try to reach the broker may take."""
@@ -33,6 +35,30 @@ SEND_TIMEOUT_S = 5.0
 def grade_queue(node: str) -> str:
     """The queue that only this node consumes."""
     return f"grade.{node}"
+
+
+def said_queue(node: str) -> str:
+    """Where on Redis this node puts what it says; `server.nodes.collector` takes it on to the recorder."""
+    return f"said.{node}"
+
+
+def queue_of_sayings(app: Celery, node: str) -> str:
+    """Where a node puts what it says. A folder knows no users: there it is the recorder's queue itself."""
+    return said_queue(node) if _on_redis(app) else RESULTS
+
+
+def queue_of_ticks(app: Celery) -> str:
+    """Where ticks are put: behind whatever nodes said before them."""
+    return TICKS if _on_redis(app) else RESULTS
+
+
+def _on_redis(app: Celery) -> bool:
+    return is_redis(str(app.conf.broker_url))
+
+
+def is_redis(url: str) -> bool:
+    """Whether this broker is a Redis, which has users."""
+    return urlsplit(url).scheme in {"redis", "rediss"}
 
 
 def unacked_keys(queue: str) -> tuple[str, str, str]:
@@ -98,7 +124,7 @@ def _transport(broker_url: str, queue: str | None) -> dict[str, Any]:
     scheme = urlsplit(broker_url).scheme
     if scheme == "filesystem":
         return _filesystem(Path(urlsplit(broker_url).path))
-    if scheme in {"redis", "rediss"}:
+    if is_redis(broker_url):
         return {
             "broker_transport": "broker.redis:Transport",
             "broker_transport_options": {**_REDIS, **_own_keys(queue)},
@@ -107,6 +133,8 @@ def _transport(broker_url: str, queue: str | None) -> dict[str, Any]:
 
 
 _REDIS: dict[str, Any] = {
+    # What waits, waits in the database, in its order; a queue is one list.
+    "priority_steps": [0],
     # Only the recorder acknowledges late. Its jobs take milliseconds, and a repeated one changes nothing, so that what
     # a killed recorder had in its hands may come again soon. The times are those of the consumers' clocks: recorders
     # whose clocks disagree by more repeat each other's work, and nothing worse.

@@ -25,7 +25,7 @@ STRUCK = "[struck out]"
 _trace: ContextVar[str] = ContextVar("trace", default="")
 _NAMED = re.compile(r"\btrace[ =]([0-9a-f]{32})\b")
 _SECRETS = (
-    # Our own tokens: a person's, a node's, an invitation's.
+    # Our own tokens: a person's, an invitation's.
     re.compile(r"\bk[a-z]_[A-Za-z0-9_-]{16,}"),
     re.compile(r"(?i)(?<=bearer )[A-Za-z0-9._~+/=-]{8,}"),
     # The password in a URL of a database or a broker.

@@ -42,7 +42,7 @@ def load_account(environ: Mapping[str, str] = os.environ) -> Account:
     same = not environ.get("LADDER_SERVER") or address_of(server) == stored.get("server")
     token = environ.get("LADDER_TOKEN") or (stored.get("token", "") if same else "")
     if not server or not token:
-        raise ReachError("nobody is logged in. Run `ladder login SERVER`, or set LADDER_SERVER and LADDER_TOKEN.")
+        raise ReachError("you are not logged in. Run `ladder login SERVER`, or set LADDER_SERVER and LADDER_TOKEN.")
     return Account(address_of(server), _sendable(token))
 
 
@@ -76,7 +76,7 @@ def _sendable(token: str) -> str:
     """The token as a header can carry it; what is wrong with another is said without showing it."""
     token = token.strip()
     if not (token.isascii() and token.isprintable()):
-        raise UsageError("LADDER_TOKEN, or the token that is kept here, is no token. Log in again, or set another.")
+        raise UsageError("the token in LADDER_TOKEN or in the token file is malformed. Log in again, or set another.")
     return token
 
 

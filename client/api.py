@@ -15,7 +15,15 @@ import httpx
 import httpx_sse
 
 from client.account import Account
-from client.errors import ClientError, NoAnswerError, OursError, ReachError, UsageError
+from client.errors import (
+    ClientError,
+    CodeNeededError,
+    NoAnswerError,
+    NotThereError,
+    OursError,
+    ReachError,
+    UsageError,
+)
 
 Json = Any
 """What `json.loads` returns: the one place where `Any` is the honest type."""
@@ -60,15 +68,19 @@ class Api:
         self._http.close()
 
     def create_token(
-        self, email: str, password: str, name: str, *, staff: bool = False, days: int | None = None
+        self, email: str, password: str, name: str, *, staff: bool = False, days: int | None = None, code: str = ""
     ) -> Json:
         """Log in: `{"token": …}`, shown this once.
 
         Args:
             staff: it may do what the staff of a course may, too.
             days: how long it lives; the server says if nobody does.
+            code: of the second factor.
+
+        Raises:
+            CodeNeededError: the server asks for a code.
         """
-        body = {"email": email, "password": password, "name": name, "days": days}
+        body = {"email": email, "password": password, "name": name, "days": days, **({"code": code} if code else {})}
         scopes = ["read", "submit", *(["staff"] if staff else [])]
         return self._json("POST", "/tokens", json={**body, "scopes": scopes})
 
@@ -110,12 +122,12 @@ class Api:
         Where no answer comes, or that of a server in trouble, it is sent once more. Its key is the same, so that it is
         stored once.
         """
-        doubt = f" It may be stored all the same: `ladder status {slug}` shows whether it is."
+        doubt = f" It may have been stored: check with `ladder status {slug}`."
         options: dict[str, Any] = {"json": submission, "headers": {"Idempotency-Key": secrets.token_hex(16)}}
         try:
             return self._sent_twice(f"{_assignment(course, slug)}/submissions", doubt=doubt, **options)
         except KeyboardInterrupt:
-            raise NoAnswerError(f"stopped before {self.server} answered.{doubt}") from None
+            raise NoAnswerError(f"interrupted before {self.server} answered.{doubt}") from None
 
     def _sent_twice(self, url: str, **options: Any) -> Json:
         try:
@@ -189,7 +201,8 @@ class Api:
             failures += 1
             time.sleep(pause_s)
         raise ReachError(
-            f"{self.server} stayed away ({problem}). Your submission is stored: `ladder status {public_id}`."
+            f"{self.server} could not be reached again ({problem}). Your submission is stored: `ladder status "
+            f"{public_id}`."
         )
 
     def _events(self, public_id: str) -> Iterator[httpx_sse.ServerSentEvent]:
@@ -205,7 +218,7 @@ class Api:
         try:
             return response.json()
         except ValueError:
-            raise OursError(f"{self.server} answered with something that is not JSON. Is it a Kernel Ladder?") from None
+            raise OursError(f"{self.server} did not answer with JSON. Is it a Kernel Ladder server?") from None
 
     def _request(self, method: str, url: str, *, doubt: str = "", **options: Any) -> httpx.Response:
         """Send it; `doubt` says what may have happened all the same where it was sent and no answer came."""
@@ -222,15 +235,18 @@ class Api:
         return response
 
     def _refusal(self, response: httpx.Response, doubt: str = "") -> ClientError:
-        message = _message(response)
+        message = _said(response, "message", "detail") or (
+            f"the server answered {response.status_code} {response.reason_phrase}."
+        )
         if response.has_redirect_location:
             return ReachError(_moved(self.server, response))
         if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            return ReachError(message)
+            needs_code = _said(response, "error") == "SecondFactorError"
+            return CodeNeededError(message) if needs_code else ReachError(message)
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS and (after := response.headers.get("Retry-After")):
             return UsageError(f"{message} Try again in {after} s.")
         if response.is_client_error:
-            return UsageError(message)
+            return NotThereError(message) if response.status_code == httpx.codes.NOT_FOUND else UsageError(message)
         if response.status_code in {httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT}:
             # A proxy speaks: what the server behind it did, it does not know either.
             return NoAnswerError(f"{self.server} did not answer: {message}{doubt}")
@@ -254,7 +270,7 @@ def _items(data: Json) -> list[Json]:
     """A list, whether it comes alone or in a page."""
     items = data.get("items", data) if isinstance(data, dict) else data
     if not isinstance(items, list):
-        raise OursError("the server answered with something else than a list.")
+        raise OursError("the server did not answer with a list.")
     return items
 
 
@@ -263,17 +279,18 @@ def _moved(server: str, response: httpx.Response) -> str:
     target = response.url.join(response.headers["location"])
     address = f"{target.scheme}://{target.netloc.decode('ascii')}"
     if address == server:
-        return f"{server} sends elsewhere: {target}. Is it a Kernel Ladder, and are you on its network?"
-    return f"{server} sends elsewhere, to {address}. If you trust that address: `ladder login {address}`."
+        return f"{server} redirects to {target}. Is it a Kernel Ladder server, and are you on its network?"
+    return f"{server} redirects to {address}. If you trust that address: `ladder login {address}`."
 
 
-def _message(response: httpx.Response) -> str:
+def _said(response: httpx.Response, *keys: str) -> str:
+    """The first of these texts that the answer has, `""` if none."""
     try:
         data = response.json()
     except ValueError:
         data = None
     if isinstance(data, dict):
-        for key in ("message", "detail"):
+        for key in keys:
             if isinstance(data.get(key), str):
                 return str(data[key])
-    return f"the server answered {response.status_code} {response.reason_phrase}."
+    return ""

@@ -13,11 +13,12 @@ from client.show import duration, plain_table
 def show_board(out: Console, board: Json) -> None:
     """The ranking by paired ratio, its interval and the time beside it; milestones stand among the entries."""
     practice = ", practice: no points" if board["practice"] else ""
-    out.print(Text(f"{clean(board['title'])} on {board['lane']}{practice}", style="bold"))
+    only = _only(board)
+    out.print(Text(f"{clean(board['title'])} on {board['lane']}{only}{practice}", style="bold"))
     if board["as_of"]:
-        out.print(f"Frozen: this is what was handed in by {clean(board['as_of'])}.")
+        out.print(f"Frozen: submissions up to {clean(board['as_of'])}.")
     if not board["entries"]:
-        out.print("Nobody stands on this board yet.")
+        out.print("This leaderboard is empty.")
         return
     limited = board["limit_us"] is not None
     columns = ("rank", "who", "ratio (below 1 is faster than the reference)", "time", "language", "confirmed")
@@ -30,10 +31,11 @@ def show_board(out: Console, board: Json) -> None:
 
 
 def show_standings(out: Console, standings: Json) -> None:
-    """Who leads each board, then everybody's points of leaderboards."""
+    """Who leads each board, then everybody's rank points."""
     if not standings["rungs"]:
         out.print("No assignment has a leaderboard yet.")
         return
+    out.print(Text(f"Standings on {clean(standings['lane'])}{_only(standings)}", style="bold"))
     fame = plain_table("rung", "assignment", "first", "ratio", "entries")
     for rung in standings["rungs"]:
         leaders = rung["leaders"]
@@ -41,12 +43,17 @@ def show_standings(out: Console, standings: Json) -> None:
         best = f"{leaders[0]['ratio']:.3f}" if leaders else ""
         fame.add_row(str(rung["rung"]), Text(clean(rung["title"])), Text(names), best, str(rung["entries"]))
     out.print(fame)
-    people = plain_table("rank", "who", "points", "first places", "boards")
+    people = plain_table("rank", "who", "rank points", "first places", "boards")
     for person in standings["people"]:
         numbers = (f"{person['points']:g}", str(person["firsts"]), str(person["boards"]))
         people.add_row(str(person["rank"]), _who(person), *numbers)
     if standings["people"]:
         out.print(people)
+
+
+def _only(shown: Json) -> str:
+    """The language, where only results in it are ranked; older servers do not say."""
+    return f", {clean(shown['language'])}" if shown.get("language") else ""
 
 
 def _entry(entry: Json) -> tuple[str | Text, ...]:
@@ -64,7 +71,9 @@ def _numbers(row: Json) -> tuple[str | Text, ...]:
 
 
 def _share(row: Json, limit_us: float | None) -> tuple[str, ...]:
-    return () if limit_us is None else (f"{100 * limit_us / row['time_us']:.0f} %",)
+    if limit_us is None:
+        return ()
+    return (f"{100 * limit_us / row['time_us']:.0f} %" if row["time_us"] else "",)
 
 
 def _who(row: Json) -> Text:

@@ -2,8 +2,10 @@
 
     ClientError              a click.ClickException: its message goes to stderr
     ├── UsageError       2   something about how the command was called, or about a file on this machine
+    │   └── NotThereError    the server has nothing of that name
     ├── OursError        3   our side failed: the server, the judge, a node
     └── ReachError       4   the server cannot be reached, or does not let you in
+        ├── CodeNeededError  it asks for the code of a second factor
         └── NoAnswerError    it was reached, and what it did is not known
 
 A verdict is not an error: 0 is passed, 1 is any other verdict of the student's.
@@ -60,6 +62,10 @@ class UsageError(ClientError):
     exit_code = USAGE
 
 
+class NotThereError(UsageError):
+    """The server has nothing of that name."""
+
+
 class OursError(ClientError):
     """Our side failed: the server, the judge or a node."""
 
@@ -70,6 +76,10 @@ class ReachError(ClientError):
     """The server cannot be reached, or does not let you in."""
 
     exit_code = REACH
+
+
+class CodeNeededError(ReachError):
+    """The server asks for the code of a second factor."""
 
 
 class NoAnswerError(ReachError):

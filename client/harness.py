@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from autograder import codec
+from autograder import codec, languages
 from autograder.contract import GradeRequest, Verdict
 from client.api import Json
 from client.errors import OursError, UsageError, clean
@@ -32,7 +32,7 @@ def require_harness() -> None:
         raise UsageError(
             "the local judge needs Linux (on Windows: WSL). `ladder check --remote` runs on the course's nodes."
         )
-    missing = [name for name in ("torch", "triton", "numpy") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("torch", *languages.imports(), "numpy") if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
             f"the local judge needs {', '.join(missing)}: pip install 'kernel-ladder[harness]'. "

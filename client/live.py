@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from autograder import languages
 from client.api import Json
 from client.errors import clean
 from client.show import case_name, standing, turn, word
 
+COMPILED_FIRST = frozenset(record.id for record in languages.ALL if record.compiled_at_load)
 UP_TO_CHECKING = ("preparing", "compiling", "checking")
 
 
@@ -27,6 +29,7 @@ class Live:
         self._position: int | None = None
         self._said: list[str] = []
         self._trouble = ""
+        self._compiles = False
 
     def submission(self, submission: Json) -> None:
         """The server's submission, again: print what is new about it."""
@@ -38,6 +41,7 @@ class Live:
             if line and line not in self._said:
                 self._said.append(line)
                 self._out.print(Text(line, style="dim"))
+        self._compiles = submission["language"] in COMPILED_FIRST
         self._news(submission["phases"], submission["cases"])
 
     def _turn(self, submission: Json) -> str:
@@ -71,7 +75,8 @@ class Live:
 
     def phase(self, name: str) -> None:
         """A phase began."""
-        self._out.print(Text(f"{name} …", style="dim"))
+        first = " the first compilation on a node can take half a minute" if self._compiles else ""
+        self._out.print(Text(f"{name} …{first if name == 'compiling' else ''}", style="dim"))
 
     def case(self, case: Json) -> None:
         """A case has its result."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from autograder import languages
+
 Document = dict[str, Any]
 
 
@@ -20,12 +22,14 @@ def _head(report: Document) -> Iterator[str]:
     yield f"# Node {node.get('host', '?')}, lane {report['lane']}: {verdict}"
     yield ""
     yield f"Made {report['made_at']} in {report['seconds']:.0f} s. " + ", ".join(
-        f"{name} {node[name]}" for name in ("gpu", "gpu driver", "system", "torch", "triton") if name in node
+        f"{name} {node[name]}"
+        for name in ("gpu", "gpu driver", "system", "torch", *languages.distributions())
+        if name in node
     )
     sandbox = report["sandbox"]
     if sandbox:
         missing = ", ".join(sandbox["missing"]) or "none"
-        yield f"Sandbox: {sandbox['driver']}; promises kept: {len(sandbox['kept'])}; missing: {missing}."
+        yield f"Sandbox: {sandbox['driver']}; guarantees given: {len(sandbox['kept'])}; missing: {missing}."
 
 
 def _problems(report: Document) -> Iterator[str]:
@@ -40,7 +44,7 @@ def _self_test(report: Document) -> Iterator[str]:
         return
     yield from ("", "## Self-test: known jobs and escapes", "", "| file | verdict | s | |", "|---|---|---:|---|")
     for one in tried:
-        yield f"| {one['name']} | {one['verdict']} | {one['seconds']:.1f} | {one['trouble'] or 'as it must be'} |"
+        yield f"| {one['name']} | {one['verdict']} | {one['seconds']:.1f} | {one['trouble'] or 'as expected'} |"
 
 
 def _noise(report: Document) -> Iterator[str]:
@@ -52,8 +56,8 @@ def _noise(report: Document) -> Iterator[str]:
         return
     yield (
         f"The golden kernel beside itself, {floor['gradings']} measurements: ratio {floor['ratio']:.4f}, at most "
-        f"{floor['ratio_spread']:.2%} from it; time {floor['time_us']:.1f} µs, at most {floor['time_spread']:.2%} "
-        f"from it; {noise['doubtful']} asked to be repeated."
+        f"{floor['ratio_spread']:.2%} from it; time {floor['time_us']:.1f} µs, at most {floor['time_spread']:.2%} from "
+        f"it; {noise['doubtful']} had to be repeated."
     )
 
 
@@ -121,6 +125,6 @@ def _rest(report: Document) -> Iterator[str]:
     if left.get("baseline_mib") is None:
         yield left.get("trouble") or "There is no NVML here: what is left on a GPU is not known."
     else:
-        yield left["trouble"] or f"Nothing: {left['baseline_mib']} MiB of the GPU are taken, as before."
+        yield left["trouble"] or f"Nothing: {left['baseline_mib']} MiB of the GPU are in use, as before."
     if signature := report.get("signature"):
         yield from ("", f"Signed with the Ed25519 key `{signature['key']}`.")

@@ -35,7 +35,7 @@ def lane(command: F) -> F:
 
 def language(command: F) -> F:
     """`--language`: guessed from the file where it is not said."""
-    return click.option("--language", metavar="LANGUAGE", help="Guessed from the file where it is not said.")(command)
+    return click.option("--language", metavar="LANGUAGE", help="Default: guessed from the file.")(command)
 
 
 def connect() -> Api:
@@ -52,8 +52,8 @@ def choose_course(api: Api, *wishes: str | None) -> str:
     if len(slugs) == 1:
         return slugs[0]
     if not slugs:
-        raise UsageError("you are in no course yet; ask its staff to enrol you.")
-    raise UsageError(f"you are in several courses; say --course {'|'.join(slugs)}.")
+        raise UsageError("you are not in a course yet; ask its staff to enrol you.")
+    raise UsageError(f"you are in several courses; pass --course {'|'.join(slugs)}.")
 
 
 def course_here(api: Api) -> str | None:
@@ -74,7 +74,7 @@ def tell_of_other_server(api: Api, server: str) -> None:
     if not server or address_of(server).lower() == api.server.lower():
         return
     named = " ".join(clean(server).split())
-    click.echo(f"ladder: this folder is of {named}; you are logged in to {api.server}, which is asked.", err=True)
+    click.echo(f"ladder: this folder comes from {named}, but {api.server} is used, where you are logged in.", err=True)
 
 
 def choose_lane(assignment: Json, wish: str | None) -> str:

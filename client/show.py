@@ -22,6 +22,8 @@ from client.errors import clean
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
 MAX_LOG_LINES = 10
 MAX_COMPILED = 12
+_NEEDED = 2
+"""Columns of a table that are never left out: a name, and what it is of."""
 _SPECIAL = ("wgmma", "tcgen05", "TMA", "LDG.128")
 _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
 
@@ -46,7 +48,7 @@ def show_result(out: Console, result: Json) -> None:
     if result.get("explanation"):
         out.print(Text(clean(result["explanation"])))
     _show_error(out, result.get("error"))
-    blamed = _blamed(result["cases"])
+    blamed = _blamed(result)
     if blamed and blamed.get("mismatch"):
         show_mismatch(out, blamed["mismatch"])
     show_cases(out, result["cases"])
@@ -66,7 +68,7 @@ def turn(submission: Json) -> str:
     if wait is None:
         return text
     if not wait["has_node"]:
-        return f"{text}; no node grades {submission['lane']} right now, so nobody can say when. It keeps its place."
+        return f"{text}; no node grades {submission['lane']} right now, so the wait is unknown. It keeps its place."
     if wait["likely_s"] is None:
         return text
     guess = "" if wait["measured"] else ", a guess"
@@ -93,8 +95,10 @@ def estimate(low_s: float, likely_s: float, high_s: float) -> str:
     return f"about {likely} {unit} ({low} to {high})" if low else f"about {likely} {unit} (under {high})"
 
 
-def _blamed(cases: Iterable[Json]) -> Json | None:
-    return next((case for case in cases if case["verdict"] not in {None, "passed"}), None)
+def _blamed(result: Json) -> Json | None:
+    """The case that the explanation is about, else the first that failed."""
+    failed = [case for case in result["cases"] if case["verdict"] not in {None, "passed"}]
+    return next((case for case in failed if case["name"] == result.get("told_case")), failed[0] if failed else None)
 
 
 def _show_error(out: Console, error: Json | None) -> None:
@@ -162,6 +166,9 @@ def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:
         ratio = f"{item['ratio']:.3f} [{item['ratio_low']:.3f}, {item['ratio_high']:.3f}]"
         table.add_row(Text(clean(item["case"])), duration(item["time_us"]), duration(item["reference_us"]), Text(ratio))
     out.print(table)
+    for item in measurements:
+        if note := item.get("note", ""):
+            out.print(Text(f"{clean(item['case'])}: {clean(note)}", style="dim"))
 
 
 def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
@@ -184,7 +191,7 @@ def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
 
 def _show_requirements(out: Console, requirements: Sequence[Json]) -> None:
     for item in requirements:
-        word_of = "met" if item["met"] else "could not be told" if item["met"] is None else "not met"
+        word_of = "met" if item["met"] else "could not be checked" if item["met"] is None else "not met"
         counts = "" if item["group"] else ", for information"
         said = f": {clean(item['message'])}" if item["message"] and not item["met"] else ""
         text = f"{word_of}  {clean(item['name'])} ({clean(item['target'])}: {clean(item['rule'])}{counts}){said}"
@@ -230,28 +237,50 @@ def moment(text: str | None) -> str:
     return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M %Z}" if text else ""
 
 
-def show_assignments(out: Console, assignments: Sequence[Json]) -> None:
-    """The ladder: one rung a line."""
-    table = plain_table("rung", "slug", "title", "languages", "points", "due")
+def show_assignments(out: Console, assignments: Sequence[Json], grades: Sequence[Json] = ()) -> None:
+    """The ladder: one rung a line, with one's own points where one has grades."""
+    own = {grade["assignment"]: grade for grade in grades}
+    rows: list[list[Text | str]] = []
     for item in assignments:
-        points = sum(item["points"].values())
-        row = (str(item["rung"]), item["slug"], item["title"], ", ".join(item["languages"]), f"{points:g}")
-        table.add_row(*(Text(clean(cell)) for cell in row), moment(item["due_at"]))
-    out.print(table)
+        grade = own.get(item["slug"])
+        most = f"{sum(item['points'].values()):g}"
+        points = f"{grade['points']:g} of {grade['possible']:g}" if grade else most
+        done = word(grade["verdict"]) if grade and grade.get("verdict") else Text("")
+        languages = ", ".join(item["languages"])
+        due = moment(item["due_at"])
+        rows.append([str(item["rung"]), item["slug"], points, done, due, item["title"], languages])
+    _fitting(out, ("rung", "slug", "points", "result", "due", "title", "languages"), rows)
 
 
 def show_history(out: Console, submissions: Sequence[Json]) -> None:
     """One submission a line, newest first."""
-    table = plain_table("id", "assignment", "", "lane", "state", "verdict", "points", "uploaded")
+    rows: list[list[Text | str]] = []
     for item in submissions:
         points = "" if item.get("points") is None else f"{item['points']:g}"
-        verdict = word(item["verdict"]) if item["verdict"] else Text("")
-        number = f"{item['mode']} {item['number']}"
-        table.add_row(
-            item["public_id"], Text(clean(item["assignment"])), number, item["lane"], item["state"], verdict, points,
-            moment(item["uploaded_at"]),
-        )  # fmt: skip
-    out.print(table)
+        result = word(item["verdict"]) if item["verdict"] else Text(item["state"].replace("_", " "))
+        number = f"{'run ' if item['mode'] == 'run' else '#'}{item['number']}"
+        uploaded = moment(item["uploaded_at"])
+        rows.append([item["public_id"], item["assignment"], number, result, points, uploaded, item["lane"]])
+    _fitting(out, ("id", "assignment", "", "result", "points", "uploaded", "lane"), rows)
+
+
+def _fitting(out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text | str]]) -> None:
+    """A table in which nothing is cut: where a terminal is too narrow, it has fewer columns, the last ones left out."""
+    cells = [[cell if isinstance(cell, Text) else Text(clean(cell)) for cell in row] for row in rows]
+    widths = [max([len(name), *(row[place].cell_len for row in cells)]) for place, name in enumerate(columns)]
+    shown = len(columns)
+    # A pipe has no width, and whoever reads from it wants all.
+    while out.is_terminal and shown > _NEEDED and sum(widths[:shown]) + 2 * (shown - 1) > out.width:
+        shown -= 1
+    for row in ([Text(name, style="dim") for name in columns], *cells):
+        line = Text("  ").join(_padded(cell, width) for cell, width in zip(row[:shown], widths, strict=False))
+        line.rstrip()
+        out.print(line, soft_wrap=True)
+
+
+def _padded(cell: Text, width: int) -> Text:
+    cell.pad_right(width - cell.cell_len)
+    return cell
 
 
 def plain_table(*columns: str) -> Table:

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from autograder import assignment as rungs
+from autograder import languages
 from autograder.contract import MAX_SOURCE_BYTES, Language
 from autograder.errors import HarnessError
 from client.errors import OursError, UsageError
@@ -41,6 +42,7 @@ class Target:
     Attributes:
         server: where the rung's folder came from, `""` where the file lies outside of one.
         folder: the rung's folder, `None` where the file lies outside of one.
+        guessed: nobody said which assignment; the file's name is taken for it.
     """
 
     file: Path
@@ -49,6 +51,7 @@ class Target:
     course: str
     server: str
     folder: Path | None
+    guessed: bool = False
 
 
 def is_rung(folder: Path, slug: str) -> bool:
@@ -84,8 +87,8 @@ def _require_nothing_lost(inside: Path, folder: Path, slug: str) -> None:
         there = folder / new.relative_to(inside)
         if there.exists() and not (there.is_file() and there.read_bytes() == new.read_bytes()):
             raise UsageError(
-                f"{there} is there already, and no earlier `ladder get {slug}` put it there. Say another folder, or "
-                "--force to replace it."
+                f"{there} exists already and was not made by `ladder get {slug}`. Give another folder, or --force to "
+                "replace it."
             )
 
 
@@ -138,7 +141,7 @@ def find_target(file: Path | None, slug: str | None, language: str | None) -> Ta
     folder, note = found or (None, Note())
     if file is None:
         if folder is None or not note.file:
-            raise UsageError("say which file, or run this in a folder that `ladder get` made.")
+            raise UsageError("name a file, or run this in a folder that `ladder get` made.")
         file = folder / note.file
     if not file.is_file():
         raise UsageError(f"there is no file {file}.")
@@ -149,6 +152,7 @@ def find_target(file: Path | None, slug: str | None, language: str | None) -> Ta
         course=note.course,
         server=note.server,
         folder=folder if not slug or slug == note.slug else None,
+        guessed=not slug and not note.slug,
     )
 
 
@@ -157,11 +161,11 @@ def _language(file: Path, said: str) -> Language:
         try:
             return Language(said)
         except ValueError:
-            raise UsageError(f"{said!r} is none of {', '.join(Language)}.") from None
-    for language, extension in rungs.EXTENSIONS.items():
-        if file.suffix == f".{extension}":
-            return language
-    raise UsageError(f"{file.name} does not show its language; say --language {'|'.join(Language)}.")
+            raise UsageError(f"{said!r} is not one of {', '.join(Language)}.") from None
+    record = languages.of_file(file.name, file.read_text(encoding="utf-8", errors="replace"))
+    if record is not None:
+        return Language(record.id)
+    raise UsageError(f"{file.name} does not show its language; pass --language {'|'.join(Language)}.")
 
 
 def read_source(file: Path) -> str:

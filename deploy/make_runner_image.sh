@@ -1,8 +1,8 @@
 #!/bin/sh
 # Make the image of runners on this machine, where no image registry can be reached, and print its id (docs/sandbox.md).
 #   sh deploy/make_runner_image.sh host [NAME]   empty folders: this machine's own toolchain is mounted read-only; a second
-#   sh deploy/make_runner_image.sh full [NAME]   Debian, gcc, g++, torch and Triton as .venv has them, in the image; minutes. Needs root
-#                                                and debootstrap
+#   sh deploy/make_runner_image.sh full [NAME]   Debian, torch and what the languages need, in the image; minutes. Needs root and
+#                                                debootstrap
 #   LADDER_TORCH           what pip is asked for as torch, as in the Makefile
 #   LADDER_DEBIAN_MIRROR   where debootstrap gets Debian from (default: its own)
 set -eu
@@ -14,13 +14,15 @@ fi
 name=${2:-kernel-ladder/runner}
 python=${PYTHON:-.venv/bin/python}
 base=kernel-ladder/runner-base
+packages=$("$python" -m autograder.languages packages)
+distributions=$("$python" -m autograder.languages distributions)
+system=$("$python" -m autograder.languages system | paste -sd , -)
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 
 if ! docker image inspect "$base" >/dev/null 2>&1; then
-    # Triton compiles a launcher for every kernel: gcc, and Python's headers. CUDA C++ is emulated by g++.
     # shellcheck disable=SC2086  # without a mirror there is no argument
-    debootstrap --variant=minbase --include=python3,python3-venv,python3-dev,gcc,g++,libc6-dev bookworm "$context/root" \
+    debootstrap --variant=minbase "--include=python3,python3-venv,$system" bookworm "$context/root" \
         ${LADDER_DEBIAN_MIRROR:-} >"$context/log" 2>&1 || { tail -n 20 "$context/log" >&2; exit 1; }
     install -d -m 1777 "$context/root/tmp"
     tar -C "$context/root" --exclude=./var/cache/apt --exclude=./var/lib/apt/lists --exclude=./usr/share/doc \
@@ -35,6 +37,8 @@ done
 # shellcheck disable=SC2086  # lists of options
 "$python" -m pip download -qq --disable-pip-version-check --only-binary :all: --python-version 3.11 --implementation cp \
     --abi cp311 --abi abi3 --abi none $platforms --constraint constraints.txt --dest "$context/wheels" \
-    ${LADDER_TORCH:-torch==2.13.0} "triton>=3.7.1,<3.10" "numpy>=2.3,<2.5"
+    ${LADDER_TORCH:-torch==2.13.0} $packages "numpy>=2.3,<2.5"
 cp deploy/Dockerfile.runner "$context/Dockerfile"
-DOCKER_BUILDKIT=0 docker build --quiet --network none --build-arg "BASE=$base" --tag "$name" "$context"
+# shellcheck disable=SC2086  # one line of a list
+DOCKER_BUILDKIT=0 docker build --quiet --network none --build-arg "BASE=$base" \
+    --build-arg "LANGUAGES=$(echo $distributions)" --tag "$name" "$context"

@@ -26,14 +26,23 @@ front_subnet() {
 }
 
 secret database_password
+secret app_database_password
 secret redis_password
 secret metrics_token
 # Empty until somebody has one; a file that is not there would keep every container from starting.
 [ -e "$site/mail_password" ] || : >"$site/mail_password"
-[ -e "$site/server.env" ] || echo "# Settings of README.md for the server, LADDER_NAME=value, one a line; no secrets." >"$site/server.env"
-# The prefix says to the server that it is a node's.
-[ -s "$site/worker_token" ] || echo "kn_$(openssl rand -hex 32)" >"$site/worker_token"
+[ -e "$site/server.env" ] || echo "# Settings of docs/configuration.md for the server, LADDER_NAME=value, one a line; no secrets." >"$site/server.env"
+# The embedded worker's key, which no other container sees, and who it is to the server (`broker.identity`).
+[ -s "$site/worker_key" ] || openssl genpkey -algorithm ed25519 -out "$site/worker_key"
+if [ ! -s "$site/worker_identity" ]; then
+    public=$(openssl pkey -in "$site/worker_key" -pubout -outform DER | tail -c 32 | base64)
+    seed=$(openssl pkey -in "$site/worker_key" -outform DER | tail -c 32 | od -An -v -tx1 | tr -d ' \n')
+    password=$(printf %s "kernel-ladder broker password" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$seed" -r | cut -d ' ' -f 1)
+    hash=$(printf %s "$password" | sha256sum | cut -d ' ' -f 1)
+    echo "{\"public_key\": \"$public\", \"broker_hash\": \"$hash\"}" >"$site/worker_identity"
+fi
 [ -s "$site/database_url" ] || echo "postgresql://ladder:$(cat "$site/database_password")@db/ladder" >"$site/database_url"
+[ -s "$site/app_database_url" ] || echo "postgresql://ladder_app:$(cat "$site/app_database_password")@db/ladder" >"$site/app_database_url"
 [ -s "$site/broker_url" ] || echo "redis://:$(cat "$site/redis_password")@redis:6379/0" >"$site/broker_url"
 
 if [ ! -s "$site/settings" ]; then
@@ -67,4 +76,7 @@ if [ ! -s "$site/tls_certificate" ]; then
         -keyout "$site/tls_key" -out "$site/tls_certificate" 2>/dev/null
 fi
 # The folder lets nobody in but its owner; the files themselves are read in containers by users of other numbers.
-chmod 0444 "$site"/database_* "$site"/redis_password "$site"/broker_url "$site"/metrics_token "$site"/mail_password "$site"/worker_token "$site"/tls_*
+chmod 0444 "$site"/database_* "$site"/app_database_* "$site"/redis_password "$site"/broker_url "$site"/metrics_token "$site"/mail_password "$site"/worker_identity "$site"/tls_*
+# Root reads it in its container, and nobody else there or here.
+chmod 0400 "$site/worker_key"
+rm -f "$site/worker_token" # Of before nodes had keys.

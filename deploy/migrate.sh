@@ -2,6 +2,6 @@
 # What has to be done before anything serves; doing it again changes nothing.
 set -eu
 ladder admin migrate
-ladder admin create-node worker --token-from /run/secrets/worker_token
+ladder admin create-node worker --identity /run/secrets/worker_identity --lanes cpu
 # A Redis that lost its users gets them back.
-ladder admin sync-broker
+ladder admin sync-broker-acl

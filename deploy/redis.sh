@@ -8,11 +8,11 @@ hash=$(printf %s "$(cat /run/secrets/redis_password)" | sha256sum | cut -d ' ' -
 touch "$users"
 {
     echo "user default on #$hash ~* &* +@all"
-    # Nodes carry control characters in a pattern; the file is text all the same.
-    grep --text '^user node-' "$users" || true
+    grep '^user node-' "$users" || true
 } >"$users.new"
 mv "$users.new" "$users"
 
 # Nothing is ever evicted: a queue that is full refuses, and the server tries again.
+# No message is larger than 16 MiB, and no client may send more at once than two of them.
 exec redis-server --dir /data --aclfile "$users" --protected-mode no --appendonly yes --save '' \
-    --maxmemory 400mb --maxmemory-policy noeviction
+    --maxmemory 400mb --maxmemory-policy noeviction --proto-max-bulk-len 16mb --client-query-buffer-limit 32mb

@@ -13,7 +13,7 @@ build() { # NAME BASE
         --file "deploy/build/Dockerfile.$1" deploy/build
 }
 
-base=${LADDER_PYTHON_IMAGE:-python:3.11.13-slim-bookworm}
+base=${LADDER_PYTHON_IMAGE:-python:3.11.15-slim-bookworm}
 if [ "$LADDER_IMAGES" = local ]; then
     base="kernel-ladder/base:$LADDER_TAG"
     image base || { echo "making a Debian base"; sh deploy/make_base.sh "$base"; }

@@ -7,7 +7,6 @@ is measured too where `--cold` is given, since it installs everything anew.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import platform
@@ -51,7 +50,7 @@ def main() -> None:
     parser.add_argument("--gradings", type=int, default=9, help="how many submissions are timed")
     parser.add_argument("--cold", action="store_true", help="time `make demo` on a fresh clone too (minutes)")
     options = parser.parse_args()
-    figures = [*served(options.gradings), *sizes()]
+    figures = [*served(options.gradings)]
     if options.cold:
         figures.append(cold_demo())
     table = as_table(figures)
@@ -74,6 +73,7 @@ class _installation:  # noqa: N801  # reads as the function that it stands for
     def __init__(self, *, worker: bool = True) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="ladder-bench-"))
         quotas = {"LADDER_SUBMIT_QUOTA_PER_MINUTE": "1000000", "LADDER_RUN_QUOTA_PER_MINUTE": "1000000"}
+        quotas |= {"LADDER_PERSON_REQUESTS_PER_S": "0", "LADDER_PERSON_REQUESTS_AT_ONCE": "0"}
         clean = {name: value for name, value in os.environ.items() if not name.startswith("LADDER_")}
         self._serving = up.serving(self._folder, lambda _: None, clean | quotas)
         self._worker = worker
@@ -204,27 +204,6 @@ def cold_demo() -> Figure:
     return Figure(
         "cold `make demo` on a clean checkout", f"{seconds:.0f} s", "downloads included; five verdicts as expected"
     )
-
-
-def sizes() -> Iterator[Figure]:
-    """How large the code is."""
-    harness = sorted((ROOT / "autograder").rglob("*.py"))
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in harness)
-    yield Figure("size of autograder/", f"{lines} lines", f"{len(harness)} files, docstrings and comments included")
-    for name in ("autograder", "server", "worker", "client"):
-        lengths = list(_function_lengths(ROOT / name))
-        value = f"{statistics.median(lengths):g} lines"
-        yield Figure(f"median function in {name}/", value, f"{len(lengths)} functions, longest {max(lengths)}")
-
-
-def _function_lengths(folder: Path) -> Iterator[int]:
-    for path in folder.rglob("*.py"):
-        # A migration is a list of tables.
-        if "migrations" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def as_table(figures: list[Figure]) -> str:

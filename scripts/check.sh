@@ -26,7 +26,9 @@ step "types of the large course" mypy --no-error-summary -m scripts.bench_web -m
 step "types of the chaos run" mypy --no-error-summary -p tests.chaos
 step "types of the test runs" mypy --no-error-summary -p tests.suite
 step "types of the red team" mypy --no-error-summary -p tests.redteam
+step "types of the corpora" mypy --no-error-summary -m tests.exploits.__main__ -m tests.styles.__main__
 step "import rules" lint-imports --no-logo
+step "links of the docs" sh -c 'mkdir -p var; NO_MKDOCS_2_WARNING=1 mkdocs build --site-dir var/site >var/docs.log 2>&1 || { grep -v "^INFO" var/docs.log; exit 1; }'
 step "house rules" python scripts/house_rules.py
 
 if [ -n "$failed" ]; then

@@ -93,7 +93,7 @@ def _warm(options: argparse.Namespace) -> dict[str, Any]:
     """One waits with its imports done; and how long freezing, thawing and removing take."""
     sandbox = DockerSandbox(_config(pool=1))
     try:
-        sandbox.start(_limits(options.lane), Language.triton, options.lane).close()
+        sandbox.start(_limits(options.lane), Language("triton"), options.lane).close()
         return _starts(sandbox, options, pause=lambda: _until(lambda: bool(sandbox.waiting())))
     finally:
         sandbox.close()
@@ -106,7 +106,7 @@ def _starts(sandbox: DockerSandbox, options: argparse.Namespace, pause: Callable
     for _ in range(options.times):
         pause()
         began = time.monotonic()
-        runner = sandbox.start(_limits(options.lane), Language.triton, options.lane)
+        runner = sandbox.start(_limits(options.lane), Language("triton"), options.lane)
         started.append(time.monotonic() - began)
         _wait_until_ready(runner)
         ready.append(time.monotonic() - began)
@@ -156,7 +156,7 @@ def _gradings(options: argparse.Namespace) -> dict[str, Any]:
     try:
         for work in (Work.check, Work.check, Work.measure, Work.measure):
             request = GradeRequest(
-                "vector_add", "", Language.triton, options.lane, Mode.submission, source, "vector_add.py", work
+                "vector_add", "", Language("triton"), options.lane, Mode.submission, source, "vector_add.py", work
             )
             began = time.monotonic()
             result = grade(

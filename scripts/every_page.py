@@ -38,13 +38,16 @@ from server.models import (
 LEFT_OUT = {
     "/submissions/{public_id}/live": "a stream",
     "/api/v1/submissions/{public_id}/events": "a stream",
-    "/api/v1/bundles/{bundle_hash}": "for nodes",
+    "/api/v1/nodes": "for admins",
+    "/api/v1/nodes/own": "for nodes",
+    "/api/v1/attempts/{attempt}/bundle": "for nodes",
     "/api/v1/attempts/{attempt}": "for nodes",
     "/api/v1/attempts/{attempt}/artefacts": "a node's files",
     "/api/v1/attempts/{attempt}/artefacts/{name}": "a node's files",
     "/metrics": "for Prometheus, with a token",
     "/login/{provider}": "leads to another site",
     "/login/{provider}/callback": "comes from another site",
+    "/second-factor": "asks who gave a password a moment ago, and leads everybody else on",
     "/notifications/{notification_id}": "leads on, and notes that it was read",
 }
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")

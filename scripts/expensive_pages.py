@@ -27,7 +27,7 @@ from sqlalchemy import select
 # The same small course that tests are run on.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.accounts.places import Place
 from server.models import User
 from tests.doubles.world import World

@@ -51,7 +51,7 @@ def _graded(slug: str, options: argparse.Namespace, work: Work) -> tuple[dict[st
     """The result of one grading in a process of its own, imports included."""
     path = options.source or ROOT / "reference" / slug / "solutions" / "triton.py"
     source = path.read_text(encoding="utf-8")
-    request = GradeRequest(slug, "", Language.triton, options.lane, Mode.submission, source, path.name, work)
+    request = GradeRequest(slug, "", Language("triton"), options.lane, Mode.submission, source, path.name, work)
     folder = Path(tempfile.mkdtemp(prefix="gpu-grading-"))
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
     roots = ["--assignments", str(ROOT / "assignments"), "--reference", str(ROOT / "reference")]

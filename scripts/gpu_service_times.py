@@ -65,7 +65,7 @@ def _judge() -> subprocess.Popen[str]:
 def _staged(folder: Path, slug: str, lane: Lane, work: Work) -> Path:
     path = ROOT / "reference" / slug / "solutions" / "triton.py"
     source = path.read_text(encoding="utf-8")
-    request = GradeRequest(slug, "", Language.triton, lane, Mode.submission, source, path.name, work)
+    request = GradeRequest(slug, "", Language("triton"), lane, Mode.submission, source, path.name, work)
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
     return folder
 

@@ -199,9 +199,9 @@ def add_people(environ: Mapping[str, str], password: str, people: Iterable[str])
     os.environ.update(environ)
     # Where nothing of the server is installed, `--help` still works.
     import server.gradebook  # noqa: F401, PLC0415 -- works out the grades of who is enrolled
-    from server.accounts import service as accounts  # noqa: PLC0415
+    from server.accounts import accounts  # noqa: PLC0415
     from server.console import work  # noqa: PLC0415
-    from server.courses import service as courses  # noqa: PLC0415
+    from server.courses import courses  # noqa: PLC0415
     from server.models import Role  # noqa: PLC0415
 
     with work() as (session, _config):

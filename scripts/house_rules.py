@@ -7,20 +7,24 @@ those places and the length of our functions, and exits 1 if there are any.
 from __future__ import annotations
 
 import ast
+import io
 import re
 import statistics
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from autograder import languages
 from autograder.contract import Verdict
 
 PACKAGES = ("autograder", "broker", "client", "server", "worker")
 MAX_FUNCTION_LINES = 60
+ANY_LANGUAGE = "*"
 
 # A broad except swallows what it was not meant for; these are the edges where everything has to be caught.
 BROAD_EXCEPT_ALLOWED: dict[str, str] = {
@@ -34,6 +38,37 @@ BROAD_EXCEPT_ALLOWED: dict[str, str] = {
     "server/messages/sender.py": "around the job",
     "server/operations/doctor.py": "around a check: one that breaks must not keep the others from being made",
     "server/written/markdown.py": "around a converter that raises whatever its parser met",
+}
+# Where the name of a language stands beside its record: files or folders, which names, and why.
+LANGUAGES_NAMED: dict[str, tuple[tuple[str, ...], str]] = {
+    "autograder/languages/": ((ANY_LANGUAGE,), "the records"),
+    "autograder/runner/languages/": ((ANY_LANGUAGE,), "the loaders, which the records name"),
+    "autograder/emulator/": (("cuda",), "what the CPU lane makes of one language"),
+    "autograder/compile_checks/absent.py": (("triton", "cuda"), "a part of one language's compiler"),
+    "autograder/compile_checks/cuda_compiler.py": (("cuda",), "a part of one language's compiler"),
+    "autograder/compile_checks/cuda_session.py": (("cuda",), "a compiler, which a record names"),
+    "autograder/compile_checks/dry.py": (("triton", "cuda"), "a part of one language's compiler"),
+    "autograder/compile_checks/dry_library.py": (("cuda",), "a part of one language's compiler"),
+    "autograder/compile_checks/faults.py": (("triton",), "a part of one language's compiler"),
+    "autograder/compile_checks/launches.py": (("triton",), "a part of one language's compiler"),
+    "autograder/compile_checks/precompile.py": (("triton", "cuda"), "a part of one language's compiler"),
+    "autograder/compile_checks/session.py": (("triton",), "a compiler, which a record names"),
+    "autograder/compile_checks/machine_code.py": (("triton",), "its package has the tools that read machine code"),
+    "autograder/compile_checks/targets.py": (("triton",), "a capability as its compiler writes it"),
+    "autograder/gpu/": (("cuda",), "CUDA the driver"),
+    "autograder/judge/gpu.py": (("cuda",), "torch.cuda"),
+    "autograder/judge/null.py": (("cuda",), "a device of torch's"),
+    "autograder/judge/ghost.py": (("triton",), "how torch.compile names its kernels"),
+    "autograder/runner/trace.py": (("cuda",), "the CUDA that torch was built with"),
+    "autograder/sandbox/": (("cuda",), "CUDA the driver"),
+    "worker/judge.py": (("cuda",), "variables of CUDA the driver"),
+    "worker/lanes.py": (("cuda",), "torch.cuda"),
+    "worker/node.py": (("cuda",), "a variable of CUDA the driver"),
+    "worker/nvml.py": (("cuda",), "a function of NVML"),
+    "worker/canary/": ((ANY_LANGUAGE,), "students' files, as it were; the manifest says their language"),
+    "server/lexing/lexers.py": (("cuda",), "Pygments' lexer"),
+    "server/pages/advice.py": (("triton", "cuda"), "advice to whoever writes kernels: what a thing is called where"),
+    "server/pages/components.py": (("triton",), "a piece of code to look at"),
 }
 EXEC_ALLOWED = ("autograder/runner",)
 FORBIDDEN_IMPORTS = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib")
@@ -68,6 +103,25 @@ HOSTS = tuple(
 )
 MACHINE_PATHS = tuple(f"/{name}/" for name in ("work", "root", "opt/wheels", "home/user"))
 UNFINISHED = tuple("TO-DO FIX-ME X-XX".replace("-", "").split())
+NAMED_IN_DOCS = re.compile(
+    rf"`((?:{'|'.join(PACKAGES)}|assignments|deploy|docs|reference|scripts|tests|web)/[\w./-]+)`"
+)
+MADE_LATER = ("deploy/site/", "web/static/dist/")
+"""What docs name and no commit has."""
+COMMON_MODULE_NAMES = {"__init__", "__main__", "conftest"}
+MOST_MODULES_OF_ONE_NAME = 3
+# Words that were given up, each with the one that is used; whole words, in prose and in names of files.
+GIVEN_UP = {
+    "accounting": "reconciliation",
+    "bests": "leaderboard entries",
+    "borne out": "consistent with",
+    "by lot": "drawn",
+    "keeper": "supervisor",
+    "quiet block": "A/A check",
+    "retimes": "remeasure requests",
+    "settling": "recompute",
+    "spares": "saves",
+}
 FIRST_WORDS_OF_VERDICTS = {verdict.value.split("_")[0] for verdict in Verdict}
 HONEST_HALF = "passed_honest.py"
 """No attack: the right kernel that several attacks carry, to be graded at all."""
@@ -220,8 +274,8 @@ def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
 
 
 def variables_are_documented(tree: Tree) -> Iterator[Problem]:
-    """Every `LADDER_` variable that something reads is listed in README.md."""
-    documented = set(re.findall(r"LADDER_[A-Z][A-Z_]*", tree.text("README.md")))
+    """Every `LADDER_` variable that something reads is listed in docs/configuration.md."""
+    documented = set(re.findall(r"LADDER_[A-Z][A-Z_]*", tree.text("docs/configuration.md")))
     used = {f"LADDER_{field.upper()}": ("server/config.py", 1) for field in _fields(tree, "server/config.py", "Config")}
     for name, number, line in tree.lines():
         if name.startswith((*PACKAGES, "Makefile", "scripts")) and not name.endswith(".md"):
@@ -229,7 +283,7 @@ def variables_are_documented(tree: Tree) -> Iterator[Problem]:
                 used.setdefault(variable, (name, number))
     for variable, (name, number) in sorted(used.items()):
         if variable not in documented:
-            yield Problem(name, number, f"README.md does not mention {variable}")
+            yield Problem(name, number, f"docs/configuration.md does not mention {variable}")
 
 
 def manifest_keys_are_documented(tree: Tree) -> Iterator[Problem]:
@@ -306,6 +360,78 @@ def _strings(value: object) -> Iterator[str]:
         yield from (text for item in value for text in _strings(item))
 
 
+def languages_are_named_by_their_records(tree: Tree) -> Iterator[Problem]:
+    """Code that names a language has to be changed for the next one: it asks the record instead."""
+    named: dict[str, set[str]] = {}
+    for name, line, word in _languages_in(tree):
+        place = next((place for place in LANGUAGES_NAMED if name == place or name.startswith(place)), "")
+        if place:
+            named.setdefault(place, set()).update({word, ANY_LANGUAGE})
+        if not place or not {word, ANY_LANGUAGE} & set(LANGUAGES_NAMED[place][0]):
+            yield Problem(name, line, f"names the language {word}; ask its record (autograder/languages)")
+    for place, (words, _) in LANGUAGES_NAMED.items():
+        there = any(name == place or name.startswith(place) for name in tree.files)
+        for word in (word for word in words if there and word not in named.get(place, set())):
+            yield Problem(place, 1, f"is allowed to name the language {word} and does not")
+
+
+def _languages_in(tree: Tree) -> Iterator[tuple[str, int, str]]:
+    """File, line and language of every name of one in our code: not in comments and docstrings."""
+    ids = [record.id for record in languages.ALL]
+    for name, module in tree.python(*PACKAGES):
+        prose = {line for node in ast.walk(module) if _is_prose(node) for line in _lines_of(node)}
+        for token in tokenize.generate_tokens(io.StringIO(tree.text(name)).readline):
+            if token.type != tokenize.COMMENT and token.start[0] not in prose:
+                yield from ((name, token.start[0], word) for word in ids if word in token.string.lower())
+    for name in tree.files:
+        if name.startswith(("web/src/", "web/templates/")):
+            for number, line in enumerate(tree.text(name).splitlines(), start=1):
+                is_comment = line.lstrip().startswith(("//", "*", "/*"))
+                yield from ((name, number, word) for word in ids if not is_comment and word in line.lower())
+
+
+def _is_prose(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _lines_of(node: ast.AST) -> range:
+    return range(_line(node), (getattr(node, "end_lineno", None) or _line(node)) + 1)
+
+
+def module_names_are_told_apart(tree: Tree) -> Iterator[Problem]:
+    """At most three modules of the packages have one name."""
+    places: dict[str, list[str]] = {}
+    for name in tree.files:
+        if name.startswith(tuple(f"{package}/" for package in PACKAGES)) and name.endswith(".py"):
+            places.setdefault(Path(name).stem, []).append(name)
+    for stem, names in places.items():
+        if stem not in COMMON_MODULE_NAMES and len(names) > MOST_MODULES_OF_ONE_NAME:
+            yield Problem(names[-1], 1, f"is one of {len(names)} modules called {stem}")
+
+
+def given_up_words_stay_given_up(tree: Tree) -> Iterator[Problem]:
+    """Docs, handouts, pages and names of modules use the glossary's word."""
+    pattern = re.compile(rf"\b({'|'.join(GIVEN_UP)})\b", re.IGNORECASE)
+    for name in tree.files:
+        stem = Path(name).stem
+        if name.endswith(".py") and stem in GIVEN_UP:
+            yield Problem(name, 1, f"say {GIVEN_UP[stem]}, not {stem}")
+    for name, number, line in tree.lines():
+        if name.endswith((".md", ".html")) and (found := pattern.search(line)):
+            word = found[1].lower()
+            yield Problem(name, number, f"say {GIVEN_UP[word]}, not {word}")
+
+
+def files_named_in_docs_exist(tree: Tree) -> Iterator[Problem]:
+    """A file or folder that a page names in backticks, by its path from the root and with its ending, is there."""
+    there = {*tree.files, *(f"{folder}/" for name in tree.files for folder in Path(name).parents)}
+    for name, number, line in tree.lines():
+        for path in NAMED_IN_DOCS.findall(line) if name.endswith(".md") else ():
+            is_whole = path.endswith("/") or Path(path).suffix
+            if is_whole and path not in there and not path.startswith(MADE_LATER):
+                yield Problem(name, number, f"there is no {path}")
+
+
 RULES: tuple[Rule, ...] = (
     commit_stands_in_one_place,
     broad_excepts_stand_at_the_edges,
@@ -319,6 +445,10 @@ RULES: tuple[Rule, ...] = (
     nothing_is_left_undone,
     migrations_go_both_ways,
     hostile_files_are_in_the_table,
+    languages_are_named_by_their_records,
+    module_names_are_told_apart,
+    given_up_words_stay_given_up,
+    files_named_in_docs_exist,
 )
 
 

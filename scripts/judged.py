@@ -15,7 +15,7 @@ from typing import Any
 
 from autograder import signing
 from autograder.contract import Language
-from server.pages.words import LANGUAGES
+from server.pages.labels import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = "docs/data/nodes-*/*.json"

@@ -16,8 +16,7 @@ from sqlalchemy.orm import Session
 
 from autograder.assignment import content_hash
 from server.config import Config
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.models import (
     Announcement,
     AnnouncementRead,

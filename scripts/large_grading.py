@@ -1,6 +1,6 @@
 """What the students of a large course handed in, and what was found: submissions, attempts, results, cases, samples.
 
-The rows are as grading leaves them, and obey what `server.accounting` checks. Kernels get faster from version to
+The rows are as grading leaves them, and obey what `server.reconciliation` checks. Kernels get faster from version to
 version, more is handed in near the due date, and most first versions are wrong.
 """
 
@@ -36,7 +36,7 @@ from autograder.contract import (
 from autograder.samples import PooledCase
 from autograder.scores import FORMULA_VERSION, Speed, score, speed_fraction, speed_over
 from scripts.large_course import Cast, Rung, Size
-from server.courses.service import spec_of
+from server.courses.courses import spec_of
 from server.models import (
     Attempt,
     AttemptState,
@@ -114,7 +114,7 @@ class Grading:
 
     def _node(self, lane: Lane) -> int:
         return self._bulk.add(
-            Node, name=f"large-{lane.value}", key=f"{self._dice.getrandbits(256):064x}", lanes=[lane.value], slots=1,
+            Node, name=f"large-{lane.value}", granted_lanes=[lane.value], lanes=[lane.value], slots=1,
             works=[work.value for work in Work], draining=False, quarantine=False, facts={}, suspect_handled=True,
             created_at=self._cast.now - timedelta(days=120), last_seen_at=self._cast.now,
         )  # fmt: skip
@@ -156,7 +156,7 @@ class Grading:
         values: dict[str, Any] = {
             "public_id": self._id(at), "number": number, "course_id": self._cast.course.id,
             "assignment_id": item.rung.row.id, "version_id": item.rung.version.id, "user_id": item.user,
-            "mode": item.mode, "lane": item.lane, "language": Language.triton,
+            "mode": item.mode, "lane": item.lane, "language": Language("triton"),
             "filename": f"{item.rung.row.slug}.py", "source": source, "source_hash": content_hash(source),
             "trace": f"{self._dice.getrandbits(128):032x}", "uploaded_at": at, "state": final, "review": review,
             "line": Line.run if item.mode is Mode.run else Line.submission, "work": Work.all, "place_at": at,
@@ -313,7 +313,7 @@ def _pooled(item: Measurement) -> Any:
 def _source(item: Handed, number: int) -> bytes:
     """Every version is another kernel, of some two kilobytes."""
     lines = "".join(f"    t{i} = tl.load(p + {i} * BLOCK + offsets, mask=mask)  # {item.user}\n" for i in range(24))
-    start = item.rung.version.starters.get(Language.triton.value, "")
+    start = item.rung.version.starters.get(Language("triton").value, "")
     return f"{start}\n\ndef version_{number}(p, offsets, mask):\n{lines}".encode()
 
 

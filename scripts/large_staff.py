@@ -35,7 +35,7 @@ from server.models import (
     WriteUp,
 )
 from server.models.student import WriteUpFormat
-from server.regrades import proposing, work
+from server.regrades import proposing, runner
 from server.regrades.selection import Selection, Which
 from server.similarity.engine import Matches
 from server.similarity.scope import Scope
@@ -79,7 +79,7 @@ class Desk:
         )  # fmt: skip
         for state in states:
             regrade.state, regrade.started_at = state, self._cast.now
-            work.step_through(self._session, regrade, now=self._cast.now)
+            runner.step_through(self._session, regrade, now=self._cast.now)
 
     def _groups(self, rung: Rung) -> None:
         rung.row.group_size = 2

@@ -312,7 +312,10 @@ def _folder() -> Iterator[Path]:
 
 def _environ(home: Path, cluster: Cluster) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("LADDER_")}
-    return clean | {"LADDER_HOME": str(home), "LADDER_DATABASE_URL": cluster.url}
+    # A few accounts stand for a course.
+    limits = ("LADDER_PERSON_REQUESTS_PER_S", "LADDER_PERSON_REQUESTS_AT_ONCE", "LADDER_PERSON_STREAMS")
+    unlimited = dict.fromkeys(limits, "0")
+    return clean | unlimited | {"LADDER_HOME": str(home), "LADDER_DATABASE_URL": cluster.url}
 
 
 @contextmanager

@@ -34,17 +34,17 @@ from autograder.contract import (
     Verdict,
     Visibility,
 )
-from broker.envelope import Message, key_of, seal
+from broker.envelope import Message, seal
+from broker.identity import NodeKey, Sender
 from load_client import Request, bearer, cookie, get, post
 from server import ids
 from server.config import Config
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.db import Database
-from server.grading.service import Outcome, claim_next, record
+from server.grading.interface import Outcome, claim_next, record
 from server.models import ApiToken, Enrolment, LoginSession, Node, Role, Submission, User
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.submissions import submissions
 
 COURSE = "gpu"
 SLUG = "vector_add"
@@ -70,7 +70,7 @@ class Course:
     def __init__(self, database: Database, config: Config) -> None:
         self._database = database
         self._config = config
-        self._keys: dict[str, str] = {}
+        self._senders: dict[str, Sender] = {}
         self._tasks: dict[str, tuple[str, GradeTask]] = {}
         self._kernel = KERNEL.read_text(encoding="utf-8")
         self._number = itertools.count(1)
@@ -88,7 +88,10 @@ class Course:
             sync.sync_assignments(session, self._config, course)
             self.students = _people(session, students, course.id, now)
             for name in NODES:
-                _node, self._keys[name] = nodes.create_node(session, name=name, now=now)
+                key = NodeKey.generate()
+                everything = nodes.Grant(frozenset(Lane))
+                nodes.create_node(session, name=name, identity=key.identity, grant=everything, now=now)
+                self._senders[name] = Sender(name, key)
         for student in self.students[:graded]:
             public_id = self.submit(student)
             self._take()
@@ -108,7 +111,7 @@ class Course:
             member = courses.membership(session, session.get_one(User, student.user_id), COURSE)
             made = submissions.submit(
                 session, membership=member, assignment=SLUG, mode=Mode.submission, lane=Lane.cpu,
-                language=Language.triton, filename="kernel.py", source=self.source().encode(), config=self._config,
+                language=Language("triton"), filename="kernel.py", source=self.source().encode(), config=self._config,
                 now=datetime.now(UTC), trace=ids.trace_id(),
             )  # fmt: skip
             return made.public_id
@@ -149,7 +152,7 @@ class Course:
 
     def _send(self, public_id: str, kind: Kind, message: Message) -> None:
         name, _task = self._tasks[public_id]
-        envelope = codec.loads(Envelope, seal(name, key_of(self._keys[name]), kind, message))
+        envelope = codec.loads(Envelope, seal(self._senders[name], kind, message))
         with self._database.transaction() as session:
             outcome = record(session, envelope, now=datetime.now(UTC), config=self._config)
         if outcome is not Outcome.applied:

@@ -94,7 +94,7 @@ class Judge:
         self._known: set[str] = set()
         self._sandbox = load_sandbox(options.sandbox)
         # As a worker's judge does before its first job: one that compiles waits for each.
-        compiled.expect(self._sandbox, Language.triton)
+        compiled.expect(self._sandbox, Language("triton"))
         self._references = References(self._sandbox)
 
     def graded(self, slug: str, work: Work, remeasured: int = 0) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class Judge:
         options = self._options
         path = ROOT / "reference" / slug / "solutions" / "triton.py"
         request = GradeRequest(
-            slug, "", Language.triton, options.lane, Mode.submission, path.read_text(encoding="utf-8"), path.name, work,
-            remeasured=remeasured,
+            slug, "", Language("triton"), options.lane, Mode.submission, path.read_text(encoding="utf-8"), path.name,
+            work, remeasured=remeasured,
         )  # fmt: skip
         began = time.monotonic()
         result = grade(

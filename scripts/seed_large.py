@@ -25,12 +25,11 @@ from sqlalchemy.orm import Session
 from scripts.large_course import SLUG, Bulk, Cast, Size, make_course, plan_rungs
 from scripts.large_grading import Grading
 from scripts.large_staff import Desk, ask_for_a_write_up
-from server import migrations, stale
-from server.accounting.checks import broken_rules
+from server import dirty_grades, migrations
 from server.config import Config, load_config
 from server.db import Database
-from server.gradebook import service as gradebook
-from server.grading import bests
+from server.gradebook import queries as gradebook
+from server.grading import leaderboard_entries
 from server.models import (
     Attempt,
     CaseRow,
@@ -44,6 +43,7 @@ from server.models import (
     Submission,
     User,
 )
+from server.reconciliation.checks import broken_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "var" / "large"
@@ -70,9 +70,9 @@ def seed(session: Session, config: Config, size: Size, *, number: int = SEED, no
     bulk.renumber()
     desk.regrade()
     gradebook.refresh(session, course.id)
-    stale.settle(session)
+    dirty_grades.settle(session)
     # Rows were written past the session, which would have seen them.
-    bests.renew(session, course.id)
+    leaderboard_entries.renew(session, course.id)
     return course
 
 

@@ -33,19 +33,19 @@ from autograder.contract import (
     NodeReport,
     Verdict,
 )
-from broker.envelope import key_of, seal
+from broker.envelope import seal
+from broker.identity import NodeKey, Sender
 from server.config import Config
-from server.courses import service as courses
-from server.courses import sync
-from server.courses.service import Membership
+from server.courses import courses, sync
+from server.courses.courses import Membership
 from server.db import Database
 from server.grading.claim import fill_slots
-from server.grading.looks import look_at
+from server.grading.interface import Outcome, record
 from server.grading.policy import ANY, Look, Queue, Running, Slot, Waiting
-from server.grading.service import Outcome, record
+from server.grading.queue_snapshot import look_at
 from server.models import Assignment, Attempt, Enrolment, Line, Node, Role, State, Submission, User, Work
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.submissions import submissions
 from server.surge.arrivals import HOURS, Arrival
 
 START = datetime(2026, 11, 29, 21, 0, tzinfo=UTC)
@@ -139,7 +139,9 @@ class Replay:
     slots: int
     seed: int
     users: list[int] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)
+    senders: dict[str, Sender] = field(default_factory=dict)
+    said_at_s: float = 0.0
+    """When what nodes say is signed, in seconds since 1970."""
     free: list[str] = field(default_factory=list)
     node_ids: dict[str, int] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
@@ -185,10 +187,13 @@ class Replay:
                 self._add_node(session, f"gpu-{number}")
 
     def _add_node(self, session: Session, name: str) -> None:
-        node, token = nodes.create_node(session, name=name, now=START)
+        key = NodeKey.generate()
+        grant = nodes.Grant(frozenset({self.times.lane}))
+        node = nodes.create_node(session, name=name, identity=key.identity, grant=grant, now=START)
         report = NodeReport((self.times.lane,), 1, draining=False, facts={}, at=START.timestamp())
         nodes.apply_report(node, report, now=START)
-        self.keys[name], self.node_ids[name] = key_of(token), node.id
+        self.senders[name] = Sender(name, key, clock=lambda: self.said_at_s)
+        self.node_ids[name] = node.id
         self.free.append(name)
 
     def _submit(self, arrival: Arrival, now: datetime) -> None:
@@ -197,7 +202,7 @@ class Replay:
         with self.database.transaction() as session:
             submissions.submit(
                 session, membership=self._member(session, arrival.student), assignment=SLUG, mode=Mode.submission,
-                lane=self.times.lane, language=Language.triton, filename="kernel.py",
+                lane=self.times.lane, language=Language("triton"), filename="kernel.py",
                 source=f"{KERNEL}\n# {arrival.student} {number}\n".encode(), config=self.config, now=now,
                 trace=f"{arrival.student:016x}{number:016x}",
             )  # fmt: skip
@@ -239,7 +244,8 @@ class Replay:
         cases = ()
         result = GradeResult(Verdict.passed if passes else Verdict.wrong_answer, "Simulated.", cases)
         message = AttemptResult(task.attempt, task.fence, result)
-        envelope = codec.loads(Envelope, seal(name, self.keys[name], Kind.result, message))
+        self.said_at_s = now.timestamp()
+        envelope = codec.loads(Envelope, seal(self.senders[name], Kind.result, message))
         with self.database.transaction() as session:
             outcome = record(session, envelope, now=now, config=self.config)
         if outcome is not Outcome.applied:
@@ -299,6 +305,6 @@ def _superseding(*, on: bool) -> Iterator[None]:
     """Without it, the two calls that supersede do nothing; all else is the same code."""
     with ExitStack() as stack:
         if not on:
-            stack.enter_context(mock.patch("server.submissions.service.supersede_older", return_value=[]))
-            stack.enter_context(mock.patch("server.grading.onward.supersede_measuring"))
+            stack.enter_context(mock.patch("server.submissions.submissions.supersede_older", return_value=[]))
+            stack.enter_context(mock.patch("server.grading.after_result.supersede_measuring"))
         yield

@@ -4,7 +4,7 @@
     api/ pages/               fronts: parse, authorise, render; Pydantic and Jinja2 stand here
     http/                     what both fronts share: the unit of work, who is asking, CSRF, templates, live events
     leaderboard grading submissions nodes courses accounts audit
-                              one folder per feature; `service` decides, each may call those to its right
+                              one folder or module per feature; each may call those to its right
     models db config errors
 
 `dispatcher`, `recorder` and `cli` are the other entry points, beside `app`. One request is one transaction, committed

@@ -8,6 +8,8 @@
     outside     identity providers that people may log in with, and threads for asking them (`server.http.outside`)
     writers     slots for unsafe requests (`server.http.work`)
     turns       whose turn it is to have an expensive page made (`server.http.turns`)
+    persons     what each person asks for at the moment (`server.http.rates`)
+    too_fast    logins and tokens that are refused unseen for a moment
     health_slots  threads that say whether the server works (`server.api.health`)
     seen_slots  one for writing down that somebody is here (`server.http.identity`)
 
@@ -33,6 +35,7 @@ from server.api import (
     artefacts,
     courses,
     drafts,
+    fleet,
     gradebook,
     health,
     leaderboard,
@@ -45,18 +48,20 @@ from server.api import (
     staff,
     submissions,
 )
+from server.api.responses import errors as described
 from server.config import Config
 from server.db import Database
 from server.grading.snapshots import Snapshots
-from server.http import errors
+from server.http import error_responses
 from server.http.csrf import guard
 from server.http.edge import Edge
 from server.http.limits import BodyLimit
 from server.http.live import Live
 from server.http.outside import MAX_OUTSIDE
+from server.http.rates import Networks, TooFast, for_persons, limited
 from server.http.turns import Turns
 from server.http.work import MAX_WRITERS
-from server.presence import Beating, Presence
+from server.service_heartbeat import Beating, Presence
 
 API = "/api/v1"
 MAX_BODY_BYTES = 6 * MAX_SOURCE_BYTES + 64 * 1024
@@ -78,11 +83,11 @@ def create_app(config: Config) -> FastAPI:
         # Their scripts come from another host, which our own policy forbids.
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(guard)],
+        dependencies=[Depends(limited), Depends(guard)],
         form_limits={"max_part_size": MAX_BODY_BYTES, "max_files": 2, "max_fields": 100},
         lifespan=_lifespan,
     )
-    database = Database(config.database_url)
+    database = Database(config.database_url, statement_timeout_s=config.statement_timeout_s)
     app.state.config = config
     app.state.database = database
     app.state.live = Live(database, config.poll_s)
@@ -91,15 +96,18 @@ def create_app(config: Config) -> FastAPI:
     app.state.outside_slots = CapacityLimiter(MAX_OUTSIDE)
     app.state.writers = asyncio.Semaphore(MAX_WRITERS)
     app.state.turns = Turns()
+    app.state.persons = for_persons(config)
+    app.state.too_fast = TooFast()
     app.state.health_slots = CapacityLimiter(health.AT_ONCE)
     app.state.seen_slots = threading.BoundedSemaphore(1)
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(Networks, config=config)
     app.add_middleware(Edge, config=config)
-    errors.install(app)
+    error_responses.install(app)
     for module in (accounts, courses, submissions, drafts, quizzes, gradebook, receipts, leaderboard, nodes, artefacts):
-        app.include_router(module.router, prefix=API)
-    for module in (regrades, regrade_requests, staff):
-        app.include_router(module.router, prefix=API)
+        app.include_router(module.router, prefix=API, responses=described(429))
+    for module in (regrades, regrade_requests, staff, fleet):
+        app.include_router(module.router, prefix=API, responses=described(429))
     app.include_router(health.router)
     metrics.install(app)
     pages.install(app)

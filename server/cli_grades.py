@@ -1,30 +1,30 @@
-"""`ladder admin settle-grades`: every grade, and every place on a board, as it is to be, whatever is stored."""
+"""`ladder admin recompute-grades`: every grade, and every place on a board, as it is to be, whatever is stored."""
 
 from __future__ import annotations
 
 import click
 from sqlalchemy import select
 
-from server import stale
+from server import dirty_grades
 from server.console import work
-from server.courses import service as courses
-from server.gradebook import settling
-from server.grading import bests
+from server.courses import courses
+from server.gradebook import recompute
+from server.grading import leaderboard_entries
 from server.models import Course
 
 
-@click.command("settle-grades")
+@click.command("recompute-grades")
 @click.argument("course", required=False)
 def settle_grades(course: str | None) -> None:
-    """Work out every grade of COURSE anew, or of all courses, and say how many were not what they come to.
+    """Compute every grade of COURSE, or of all courses, again and print how many were wrong.
 
-    So is what stands on its leaderboards.
+    The same for its leaderboards.
     """
     with work() as (session, _config):
         found = [courses.course_by_slug(session, course)] if course else session.scalars(select(Course)).all()
         for one in found:
-            wrong = len(settling.differences(session, one.id))
-            stale.grades(session, one.id)
-            places = bests.renew(session, one.id)
+            wrong = len(recompute.differences(session, one.id))
+            dirty_grades.grades(session, one.id)
+            places = leaderboard_entries.renew(session, one.id)
             more = f" {places:,} {'place' if places == 1 else 'places'} on boards, too." if places else ""
-            click.echo(f"{one.slug}: {wrong:,} {'grade' if wrong == 1 else 'grades'} put right.{more}")
+            click.echo(f"{one.slug}: {wrong:,} {'grade' if wrong == 1 else 'grades'} corrected.{more}")

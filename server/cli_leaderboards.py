@@ -5,24 +5,24 @@ from __future__ import annotations
 import click
 
 from autograder.contract import Lane
-from server.audit import service as audit
+from server import audit
 from server.console import work
-from server.courses import service as courses
-from server.courses.service import AssignmentDetail
+from server.courses import courses
+from server.courses.courses import AssignmentDetail
 from server.db import now
 from server.grading.confirm import TOP, confirm_top
 from server.leaderboard import milestones
-from server.leaderboard.service import lanes_with_board
+from server.leaderboard.board import lanes_with_board
 
 
 @click.command("milestones")
 @click.argument("course")
 @click.option("--rung", help="Only this assignment, by its slug.")
-@click.option("--lane", type=click.Choice(list(Lane)), help="Only this lane; otherwise all that rank.")
+@click.option("--lane", type=click.Choice(list(Lane)), help="Only this lane; default: all that rank.")
 def milestones_command(course: str, rung: str | None, lane: str | None) -> None:
-    """Hand in the milestones, staff kernels and library calls that the boards of COURSE lack, to be graded.
+    """Submit the milestones, reference kernels and library calls that the leaderboards of COURSE lack.
 
-    A library call is held for review as anybody's would be: clear it, and it has its row.
+    A library call is held for review like any other submission; clear it to give it a row.
     """
     with work() as (session, config):
         row = courses.course_by_slug(session, course)
@@ -36,10 +36,12 @@ def milestones_command(course: str, rung: str | None, lane: str | None) -> None:
 
 @click.command("confirm")
 @click.argument("course")
-@click.option("--top", type=click.IntRange(1, 100), default=TOP, show_default=True, help="Ranks of each board.")
+@click.option(
+    "--top", type=click.IntRange(1, 100), default=TOP, show_default=True, help="Ranks to confirm on each leaderboard."
+)
 @click.option("--reason", default="", help="For the audit log.")
 def confirm_command(course: str, top: int, reason: str) -> None:
-    """Grade the first ranks of COURSE's leaderboards once more, with fresh inputs, when nobody else waits."""
+    """Confirm the first ranks of COURSE's leaderboards: grade them again on new inputs when the queue is empty."""
     with work() as (session, _config):
         row = courses.course_by_slug(session, course)
         count = confirm_top(session, row.id, now=now(session), top=top)

@@ -15,15 +15,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from autograder.signing import key_id
-from server.accounting import service as accounting
-from server.alerts import service as alerts
-from server.audit import service as audit
+from server import alerts, audit
 from server.console import opened, read_config, work
 from server.db import now
 from server.errors import ConflictError
 from server.grading import receipt_keys
+from server.grading.interface import FORMULA_VERSION, requeue
 from server.grading.review import decide
-from server.grading.service import FORMULA_VERSION, requeue
 from server.models import Assignment, Course, Review, State, Submission
 from server.operations import doctor, overview
 from server.operations.backup import backup as make_backup
@@ -33,18 +31,19 @@ from server.operations.metrics import version
 from server.operations.overview import NodeAction
 from server.operations.rehearsals import record_rehearsal as keep_rehearsal
 from server.operations.restore import restore as put_back
+from server.reconciliation import runs as reconciliation
 from server.regrades import console
 
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SIGNS = {Level.ok: "ok      ", Level.warning: "WARNING ", Level.problem: "PROBLEM "}
-_as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document instead of lines.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command("doctor")
 @_as_json
 def doctor_command(*, as_json: bool) -> None:
-    """Look at everything this installation needs, and say what to do. Exit status: 1 if there is a problem."""
+    """Check everything that this installation needs and say what to do. Exit status: 1 if there is a problem."""
     findings = []
     for finding in doctor.examine(os.environ):
         findings.append(finding)
@@ -58,28 +57,26 @@ def doctor_command(*, as_json: bool) -> None:
     sys.exit(1 if found.problems else 0)
 
 
-@click.command("accounts")
+@click.command("reconcile")
 @click.option("--deep", is_flag=True, help="Read every source and compare it with its hash.")
 @_as_json
 def accounts_command(*, deep: bool, as_json: bool) -> None:
-    """Is every submission accounted for? Exit status: 1 if not."""
+    """Check that every submission is accounted for. Exit status: 1 if not."""
     with opened(read_config()) as database, database.reading() as session:
-        found = accounting.examine(session, deep=deep)
+        found = reconciliation.examine(session, deep=deep)
     if as_json:
         _say_json({**dataclasses.asdict(found), "at": found.at.isoformat(), "balanced": found.balanced})
     else:
         click.echo(f"{found.received} received = {found.final} final + {found.in_flight} in flight.")
-        click.echo(f"All accounted for ({found.took_s:.1f} s)." if found.balanced else accounting.summary(found))
+        click.echo(f"All accounted for ({found.took_s:.1f} s)." if found.balanced else reconciliation.summary(found))
     sys.exit(0 if found.balanced else 1)
 
 
 @click.command("backup")
 @click.argument("file", type=_NEW_FILE)
-@click.option(
-    "--keep", type=click.IntRange(min=1), help="Remove older backups beside FILE, all but the newest so many."
-)
+@click.option("--keep", type=click.IntRange(min=1), help="Keep only this many of the newest backups beside FILE.")
 def backup_command(file: Path, keep: int | None) -> None:
-    """Write everything in the database to FILE while the installation works, in one moment's state."""
+    """Write a consistent snapshot of the database to FILE while the installation runs."""
     config = read_config()
     with opened(config) as database:
         manifest = make_backup(database, config.database_url, file, version=version(), keep=keep)
@@ -87,7 +84,7 @@ def backup_command(file: Path, keep: int | None) -> None:
             detail = {"submissions": len(manifest.sources), "bytes": file.stat().st_size}
             audit.record(session, action=BACKUP_MADE, subject=f"backup:{file.name}"[:120], detail=detail)
     click.echo(f"{file}: {len(manifest.sources)} submissions, {file.stat().st_size:,} bytes.")
-    click.echo("Not in it: token files of nodes, passwords, TLS keys, the configuration. SECRETS.txt inside says more.")
+    click.echo("It does not hold node keys, passwords, TLS keys or the configuration; see SECRETS.txt inside it.")
 
 
 @click.command("restore")
@@ -105,14 +102,14 @@ def restore_command(file: Path) -> None:
         click.echo("All submissions are accounted for.")
     else:
         # It was so when the backup was made; all of that is back.
-        click.echo(f"As in the backup, not all is accounted for: {accounting.summary(found.accounts)}", err=True)
-    click.echo("What ran when the backup was made is given back by the dispatcher.")
+        click.echo(f"As in the backup, not all is accounted for: {reconciliation.summary(found.accounts)}", err=True)
+    click.echo("The dispatcher requeues what ran when the backup was made.")
 
 
 @click.command("requeue-failed")
-@click.option("--submission", help="Only the one with this receipt number; may be a done one too.")
+@click.option("--submission", help="Only the submission with this receipt number, even if it is done.")
 def requeue_failed(submission: str | None) -> None:
-    """Grade again what failed on our side: all of it, or one submission. Costs students nothing."""
+    """Grade again what failed on our side: everything, or one submission. It costs students nothing."""
     with work() as (session, _config):
         query = select(Submission).where(Submission.state == State.failed)
         if submission is not None:
@@ -121,7 +118,7 @@ def requeue_failed(submission: str | None) -> None:
         if submission is not None and not rows:
             raise click.ClickException(f"There is no submission {submission}.")
         done = sum(_requeue_one(session, row, one=submission is not None) for row in rows)
-        click.echo(f"{done} back in the queue." if done else "Nothing has failed.")
+        click.echo(f"{done} put back in the queue." if done else "Nothing has failed.")
 
 
 def _requeue_one(session: Session, row: Submission, *, one: bool) -> bool:
@@ -138,9 +135,9 @@ def _requeue_one(session: Session, row: Submission, *, one: bool) -> bool:
 @click.command("review")
 @click.argument("submission")
 @click.argument("decision", type=click.Choice(["clear", "reject", "hold"]))
-@click.option("--reason", default="", help="For the trail; the student sees only what was decided.")
+@click.option("--reason", default="", help="For the audit log; the student sees only the decision.")
 def review(submission: str, decision: str, reason: str) -> None:
-    """Let the speed of SUBMISSION, a receipt number, count or not. Its verdict and its correctness stand."""
+    """Decide whether the speed of SUBMISSION, a receipt number, counts. Its verdict and correctness points stay."""
     with work() as (session, _config):
         row = session.scalar(select(Submission).where(Submission.public_id == submission))
         if row is None:
@@ -155,14 +152,14 @@ _DECISIONS = {"clear": Review.cleared, "reject": Review.rejected, "hold": Review
 @click.command("rescore")
 @click.argument("course")
 @click.argument("slug", required=False)
-@click.option("--apply", is_flag=True, help="Change the grades; without it, only say what would change.")
+@click.option("--apply", is_flag=True, help="Change the grades; default: only print what would change.")
 @click.option("--reason", default="The points or the formula changed.", show_default=True, help="Students read it.")
 @click.option("--may-lower", is_flag=True, help="A mistake is corrected: points may go down too.")
 def rescore(course: str, slug: str | None, *, apply: bool, reason: str, may_lower: bool) -> None:
-    """Work out the points of COURSE, or of one of its assignments, again: from stored samples, without grading.
+    """Compute the points of COURSE, or of one assignment, again from stored samples, without grading.
 
-    By the formula of this version and the points and tiers that the assignment has now. It is a regrade proposal as the
-    course's pages make it: listed there, and rolled back there.
+    It uses this version's formula and the assignment's current points and tiers. The result is a regrade proposal
+    on the course's pages, where it can be rolled back.
     """
     with work() as (session, _config):
         query = select(Assignment).join(Assignment.course).where(Course.slug == course)
@@ -173,7 +170,7 @@ def rescore(course: str, slug: str | None, *, apply: bool, reason: str, may_lowe
             _rescore_one(session, row, reason=reason, apply=apply, may_lower=may_lower)
         if not apply:
             session.rollback()
-            click.echo("Nothing was changed: this was a rehearsal. Say --apply to change the grades.")
+            click.echo("Nothing was changed: this was a dry run. Pass --apply to change the grades.")
 
 
 def _rescore_one(session: Session, assignment: Assignment, *, reason: str, apply: bool, may_lower: bool) -> None:
@@ -188,9 +185,9 @@ def _points(points: float | None) -> str:
 
 
 @click.command("receipt-key")
-@click.option("--rotate", is_flag=True, help="Make another key sign from now on; old receipts stay checkable.")
+@click.option("--rotate", is_flag=True, help="Sign with a new key from now on; old receipts can still be verified.")
 def receipt_key(*, rotate: bool) -> None:
-    """Show the public keys of receipts; make the first one where there is none."""
+    """Print the public keys of receipts; make the first one if there is none."""
     with work() as (session, config):
         if rotate:
             receipt_keys.rotate(session, config, now=now(session))
@@ -207,18 +204,17 @@ def _node_command(action: NodeAction, text: str) -> click.Command:
     @click.argument("node")
     def command(node: str) -> None:
         with work() as (session, config):
-            at, url = now(session), config.broker_url
-            row = overview.act_on_node(session, node, action, actor=None, now=at, broker_url=url)
-            click.echo(f"{row.name}: {action.value}, done. What it works on may finish.")
+            row = overview.act_on_node(session, node, action, actor=None, now=now(session), config=config)
+            click.echo(f"{row.name}: {action.value}, done. What it is grading may finish.")
 
     return command
 
 
 @click.command("alerts")
-@click.option("--resolve", type=int, metavar="ID", help="End this one.")
+@click.option("--resolve", type=int, metavar="ID", help="Resolve this alert.")
 @_as_json
 def alerts_command(*, resolve: int | None, as_json: bool) -> None:
-    """List what is open, or end one."""
+    """List open alerts, or resolve one."""
     with work() as (session, _config):
         if resolve is not None:
             ended = overview.resolve_alert(session, resolve, None, actor=None, now=now(session))
@@ -239,7 +235,7 @@ def alerts_command(*, resolve: int | None, as_json: bool) -> None:
             f"{item['id']:>5}  {item['kind']:18}  {item['subject']}  × {item['count']}  since {item['first_at']}"
         )
         click.echo(f"       {item['message']}")
-    click.echo(f"{len(found)} open." if found else "None is open.")
+    click.echo(f"{len(found)} open." if found else "No alert is open.")
 
 
 @click.command("record-rehearsal")
@@ -249,7 +245,7 @@ def record_rehearsal(file: Path) -> None:
     try:
         report = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise click.ClickException(f"{file} is no JSON that can be read: {error}") from None
+        raise click.ClickException(f"{file} is not valid JSON: {error}") from None
     with work() as (session, _config):
         row = keep_rehearsal(session, report, now=datetime.now(UTC))
         click.echo(
@@ -270,10 +266,10 @@ def _say_json(value: Any) -> None:
 COMMANDS = (
     doctor_command, accounts_command, backup_command, restore_command, requeue_failed, alerts_command, record_rehearsal,
     review, rescore, receipt_key,
-    _node_command(NodeAction.drain, "Give NODE nothing new."),
+    _node_command(NodeAction.drain, "Drain NODE: give it nothing new."),
     _node_command(NodeAction.undrain, "Let a drained NODE work again."),
-    _node_command(NodeAction.quarantine, "Give NODE only submissions under which another node fell silent."),
+    _node_command(NodeAction.quarantine, "Quarantine NODE: give it only suspects."),
     _node_command(NodeAction.release, "Take NODE out of quarantine."),
-    _node_command(NodeAction.disable, "Take NODE out of service: its token opens nothing any more."),
+    _node_command(NodeAction.disable, "Take NODE out of service; it may come back with `enable`."),
     _node_command(NodeAction.enable, "Put NODE back into service."),
 )  # fmt: skip

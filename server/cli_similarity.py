@@ -6,20 +6,20 @@ import click
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.console import opened, read_config
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
 from server.models import Comparison, SimilarPair
-from server.similarity import service as similarity
+from server.similarity import similarity
+from server.similarity.runner import begin, perform
 from server.similarity.scope import Scope, Which
-from server.similarity.work import begin, perform
 
 
 @click.command("similarity")
 @click.argument("course")
 @click.argument("slug")
-@click.option("--by", required=True, help="E-mail address of whose request it is, of the course's staff.")
+@click.option("--by", required=True, help="E-mail address of the member of staff who asks.")
 @click.option("--which", type=click.Choice(list(Which)), default=Which.latest, show_default=True)
 @click.option("--with", "others", multiple=True, metavar="COURSE", help="Another course that has this assignment.")
 @click.option("--public/--no-public", default=True, show_default=True, help="The folder of public solutions.")
@@ -27,7 +27,7 @@ from server.similarity.work import begin, perform
 def similarity_command(
     *, course: str, slug: str, by: str, which: str, others: tuple[str, ...], public: bool, staff: bool
 ) -> None:
-    """Compare the submissions to SLUG in COURSE. It finds what to look at; it decides nothing."""
+    """Compare the submissions to SLUG in COURSE. It finds pairs to look at and decides nothing."""
     config = read_config()
     with opened(config) as database:
         with database.transaction() as session:

@@ -5,28 +5,29 @@ from __future__ import annotations
 import click
 from sqlalchemy import select
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.console import work
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.db import now
 from server.models import Course, Role, User
-from server.terms import erasure
-from server.terms import service as terms
+from server.terms import erasure, terms
 
 
 @click.command("archive-course")
 @click.argument("course")
-@click.option("--confirm", prompt="Type the course's short name to archive it", help="The course's short name again.")
+@click.option(
+    "--confirm", prompt="Type the course's short name to archive it", help="The course's short name, to confirm."
+)
 def archive_course(course: str, confirm: str) -> None:
-    """End COURSE: it can be read, and nothing in it changes any more."""
+    """Archive COURSE: it can be read but not changed."""
     with work() as (session, _config):
         found = courses.course_by_slug(session, course)
         terms.archive(session, _console(found), typed=confirm, now=now(session))
         click.echo(f"{course} is archived.")
 
 
-@click.command("open-course")
+@click.command("unarchive-course")
 @click.argument("course")
 def open_course(course: str) -> None:
     """Let an archived COURSE be changed again."""
@@ -39,9 +40,9 @@ def open_course(course: str) -> None:
 @click.argument("course")
 @click.argument("slug")
 @click.argument("title")
-@click.option("--weeks", type=int, required=True, help="By so many weeks its dates move, at the same hour.")
+@click.option("--weeks", type=int, required=True, help="Weeks by which its dates move, at the same hour.")
 def clone_course(course: str, slug: str, title: str, weeks: int) -> None:
-    """Begin a new course SLUG from COURSE: its settings, assignments and dates, and no people."""
+    """Start a new course SLUG from COURSE: its settings, assignments and dates, without people."""
     with work() as (session, _config):
         member = _console(courses.course_by_slug(session, course))
         made = terms.clone(session, member, slug=slug, title=title, weeks=weeks, now=now(session))
@@ -50,26 +51,26 @@ def clone_course(course: str, slug: str, title: str, weeks: int) -> None:
 
 @click.command("erase-account")
 @click.argument("email")
-@click.option("--confirm", prompt="Type the e-mail address again to erase the account", help="The address again.")
+@click.option("--confirm", prompt="Type the e-mail address again to erase the account", help="The address, to confirm.")
 @click.option("--reason", default="", help="For the audit log.")
 def erase_account(email: str, confirm: str, reason: str) -> None:
-    """Erase the account with this address, for good; what it handed in stays under a pseudonym."""
+    """Erase the account with this address for good; its submissions stay under a pseudonym."""
     with work() as (session, _config):
         user = accounts.user_by_email(session, email)
         erasure.check_typed(user, confirm)
         erasure.erase_account(session, user, now=now(session), reason=reason)
-        click.echo(f"The account is erased. What is left of it stands under the pseudonym {user.handle}.")
+        click.echo(f"The account is erased. What is left of it has the pseudonym {user.handle}.")
 
 
-@click.command("apply-retention")
-@click.option("--dry-run", is_flag=True, help="Only say which courses it is about.")
+@click.command("purge-archived")
+@click.option("--dry-run", is_flag=True, help="Only list the courses.")
 def apply_retention(*, dry_run: bool) -> None:
-    """Forget the students of archived courses whose retention is over. Run it daily."""
+    """Erase the students of archived courses whose retention is over. Run it daily."""
     with work() as (session, _config):
         found = erasure.due(session, now(session))
         for course in found:
             if dry_run:
-                click.echo(f"{course.slug}: its students would be forgotten.")
+                click.echo(f"{course.slug}: its students would be erased.")
                 continue
             done = erasure.purge(session, course, now=now(session))
             click.echo(f"{course.slug}: {done.erased} accounts erased, {done.kept} kept (staff, or in other courses).")

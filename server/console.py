@@ -32,7 +32,7 @@ def opened(config: Config) -> Iterator[Database]:
         raise click.ClickException(error.message) from None
     except (OperationalError, ProgrammingError) as error:
         raise click.ClickException(
-            f"The database cannot be used ({error.orig}). Is it there, and did `ladder admin migrate` run?"
+            f"The database cannot be used ({error.orig}). Does it exist, and did `ladder admin migrate` run?"
         ) from None
     finally:
         database.dispose()

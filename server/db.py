@@ -31,7 +31,7 @@ IDLE_S = 10.0
 """A connection to PostgreSQL that nobody used for so long is tried before it is used."""
 
 _LIVELY = {
-    "connect_timeout": 5,
+    "connect_timeout": 20,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -41,12 +41,17 @@ _LIVELY = {
 that is only slow is waited for."""
 
 
-def make_engine(url: str) -> Engine:
-    """Connect to the database that `url` names; SQLite's folder is made."""
+def make_engine(url: str, *, statement_timeout_s: float = 0.0) -> Engine:
+    """Connect to the database that `url` names; SQLite's folder is made.
+
+    Args:
+        statement_timeout_s: PostgreSQL gives a statement up that takes longer; 0: never.
+    """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         parsed = parsed.set(drivername="postgresql+psycopg")
-        engine = create_engine(parsed, pool_size=10, connect_args=_LIVELY, hide_parameters=True)
+        limits = {"options": f"-c statement_timeout={statement_timeout_s * 1000:.0f}"} if statement_timeout_s else {}
+        engine = create_engine(parsed, pool_size=10, connect_args={**_LIVELY, **limits}, hide_parameters=True)
         event.listen(engine, "checkin", _note_time)
         event.listen(engine, "checkout", _see_that_it_lives)
         return engine
@@ -100,8 +105,8 @@ def _begin_immediate(connection: Any) -> None:
 class Database:
     """Sessions for one database."""
 
-    def __init__(self, url: str) -> None:
-        self.engine = make_engine(url)
+    def __init__(self, url: str, *, statement_timeout_s: float = 0.0) -> None:
+        self.engine = make_engine(url, statement_timeout_s=statement_timeout_s)
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         self._read = sessionmaker(self.engine.execution_options(read_only=True), expire_on_commit=False)
 

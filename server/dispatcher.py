@@ -32,18 +32,14 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from autograder.contract import GradeTask, Lane
 from broker import logs
-from broker.app import GRADE, RESULTS, TICK, grade_queue, make_app, send
-from server.accounting import service as accounting
-from server.accounts import links, outside
-from server.alerts import service as alerts
-from server.announcements import service as announcements
+from broker.app import GRADE, TICK, grade_queue, make_app, queue_of_ticks, send
+from server import alerts, announcements
+from server.accounts import links, second_factor, sso
 from server.config import Config, load_config
 from server.db import Database, after_commit, is_away, now
 from server.grading.confirm import confirm_due, measure_suspects_again
 from server.grading.forecast import store_forecasts
-from server.grading.pools import refresh_pools
-from server.grading.rejected import put_apart
-from server.grading.service import (
+from server.grading.interface import (
     LIVE,
     WAITING,
     Queue,
@@ -54,14 +50,16 @@ from server.grading.service import (
     make_tick,
     sweep,
 )
-from server.messages import outbox
-from server.messages import service as messages
+from server.grading.rejected import put_apart
+from server.grading.sample_sets import refresh_pools
+from server.messages import messages, outbox
 from server.messages.sender import Sender
 from server.models import AlertKind, Attempt, Submission
-from server.nodes import service as nodes
-from server.presence import Presence, forget_silent
-from server.regrades import work as regrading
-from server.similarity.keeper import Keeper
+from server.nodes import nodes
+from server.reconciliation import runs as reconciliation
+from server.regrades import runner as regrading
+from server.service_heartbeat import Presence, forget_silent
+from server.similarity.supervisor import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +143,7 @@ class Dispatcher:
             self._when_due("confirmations", self._config.confirm_s, self.confirm)
         self._when_due("regrades", REGRADES_EVERY_S, self.regrades)
         self._when_due("announcements", ANNOUNCEMENTS_EVERY_S, self.announce)
-        self._when_due("accounts", ACCOUNTS_EVERY_S, partial(accounting.check_due, self._database))
+        self._when_due("accounts", ACCOUNTS_EVERY_S, partial(reconciliation.check_due, self._database))
         self._when_due("similarity", SIMILARITY_EVERY_S, self._comparisons.step)
         self._presence.beat()
         if not self._send_unsent():
@@ -199,7 +197,8 @@ class Dispatcher:
             outbox.forget_old(session, now=now(session))
             messages.forget_old(session, now=now(session))
             links.forget_old(session, now=now(session))
-            outside.forget_old(session)
+            sso.forget_old(session)
+            second_factor.forget_old(session)
 
     def announce(self) -> int:
         """Tell members of announcements whose time has come; how many."""
@@ -246,7 +245,7 @@ class Dispatcher:
             if is_away(error):
                 raise
             logger.exception("dispatcher: %s", name)
-            self._tell(name, f"The dispatcher cannot do its work ({name}): {error!r}. Its log has the whole of it.")
+            self._tell(name, f"The dispatcher cannot do its work ({name}): {error!r}. See its log for details.")
             return 0
 
     def _tell(self, name: str, message: str) -> None:
@@ -313,14 +312,14 @@ class Dispatcher:
 
     def _send_tick(self, nonce: str) -> None:
         try:
-            send(self._app, TICK, RESULTS, nonce)
+            send(self._app, TICK, queue_of_ticks(self._app), nonce)
         except (BrokerError, OSError) as error:
             logger.warning("a tick was not sent: %r", error)
 
 
 def run(config: Config, stop: threading.Event) -> None:
     """Dispatch until `stop` is set."""
-    database = Database(config.database_url)
+    database = Database(config.database_url, statement_timeout_s=config.statement_timeout_s)
     dispatcher = Dispatcher(database, make_app("dispatcher", config.broker_url), config)
     sender = Sender(database, config)
     sender.start()

@@ -3,6 +3,7 @@
     LadderError                 500
     ├── NotFoundError           404   it does not exist, or you may not know that it does
     ├── ForbiddenError          403   you may know of it, and may not do this
+    │   └── SecondFactorError   403   staff came with a password alone
     ├── UnauthenticatedError    401   log in first
     ├── InvalidInputError       422   what you sent cannot be taken; `field` says which part
     ├── ConflictError           409   somebody or something was there before you
@@ -10,7 +11,7 @@
     ├── TooManyError            429   a rate limit or a quota; `retry_after_s` says when
     └── ProviderError           502   an identity provider did not answer as it has to (`server.accounts.oidc`)
 
-`server.http.errors` renders them.
+`server.http.error_responses` renders them.
 """
 
 from __future__ import annotations
@@ -38,14 +39,18 @@ class ForbiddenError(LadderError):
     status = 403
 
 
+class SecondFactorError(ForbiddenError):
+    """It is for staff, who need more than a password here: a second factor, or a log-in elsewhere."""
+
+
 class UnauthenticatedError(LadderError):
-    """Nobody is logged in, or the token is not valid."""
+    """The caller is not logged in, or the token is not valid."""
 
     status = 401
 
 
 class InvalidInputError(LadderError):
-    """What was sent cannot be taken; `field` names the part."""
+    """The input is not valid; `field` names the part."""
 
     status = 422
 
@@ -55,13 +60,13 @@ class InvalidInputError(LadderError):
 
 
 class ConflictError(LadderError):
-    """Somebody or something was there before."""
+    """It conflicts with the current state."""
 
     status = 409
 
 
 class TooLargeError(LadderError):
-    """More bytes than are accepted."""
+    """The request has too many bytes."""
 
     status = 413
 

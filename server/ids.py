@@ -30,10 +30,6 @@ def session_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-NODE_PREFIX = "kn_"
-"""So does a node's token begin, which says who grades and never who a person is."""
-
-
 def api_token() -> str:
     """A new secret for the command line; its prefix lets secret scanners know it."""
     return f"kl_{secrets.token_urlsafe(32)}"

@@ -18,12 +18,13 @@ from autograder import codec
 from autograder.contract import Envelope
 from autograder.errors import ContractError
 from broker import logs
-from broker.app import RECORD, RESULTS, TICK, consume, make_app, serve
+from broker.app import RECORD, RESULTS, TICK, consume, is_redis, make_app, serve
 from server.config import Config, load_config
 from server.db import Database, is_away, now
-from server.grading.service import Outcome, hear, record
-from server.presence import Beating, Presence
-from server.room import keep_within_the_container
+from server.grading.interface import Outcome, hear, record
+from server.memory_limit import keep_within_the_container
+from server.nodes.collector import Collector
+from server.service_heartbeat import Beating, Presence
 
 logger = logging.getLogger(__name__)
 
@@ -103,12 +104,15 @@ def run(config: Config) -> int:
     """Record until SIGTERM; returns the exit status."""
     # A message that ended the process would come again, and end the next one.
     keep_within_the_container()
-    database = Database(config.database_url)
-    alive = Beating(Presence(database, "recorder"))
+    database = Database(config.database_url, statement_timeout_s=config.statement_timeout_s)
+    alive, collector = Beating(Presence(database, "recorder")), Collector(database, config)
     try:
         alive.start()
+        if is_redis(config.broker_url):
+            collector.start()
         return consume(make_recorder(config, database))
     finally:
+        collector.stop()
         alive.stop()
         database.dispose()
 

@@ -62,7 +62,7 @@ def serve(host: str, port: int, workers: int) -> None:
     try:
         own = OwnSocket(host, port)
     except OSError as error:
-        sys.exit(f"Port {port} of {host} cannot be had: {error.strerror}.")
+        sys.exit(f"Port {port} of {host} is not available: {error.strerror}.")
     # Before any of them is started: they inherit where to measure.
     metrics.share(settings.home / "metrics" / str(own.getsockname()[1]))
     config = uvicorn.Config(APP, host=host, port=own.getsockname()[1], workers=workers, **SETTINGS)

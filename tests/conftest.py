@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import sql
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, make_url
 
 from server import db, migrations
 
@@ -78,7 +79,7 @@ def _postgres() -> psycopg.Connection:
     problems = []
     for user in POSTGRES_USERS:
         try:
-            return psycopg.connect(host="localhost", user=user, dbname="postgres", autocommit=True, connect_timeout=3)
+            return psycopg.connect(host="localhost", user=user, dbname="postgres", autocommit=True, connect_timeout=30)
         except psycopg.OperationalError as error:
             problems.append(f"{user}: {str(error).splitlines()[0]}")
     pytest.skip("PostgreSQL does not answer on localhost: " + "; ".join(problems))
@@ -90,18 +91,30 @@ def fresh_postgres() -> Iterator[str]:
     yield from _created_database()
 
 
+@dataclass(frozen=True)
+class Roles:
+    """One database by two roles: the one that owns its tables, and the one that the application has."""
+
+    owner: str
+    application: str
+
+
 @pytest.fixture(scope="session")
-def _shared_postgres() -> Iterator[str]:
-    for url in _created_database():
-        migrations.upgrade(url)
-        yield url
+def shared_postgres() -> Iterator[Roles]:
+    """A migrated PostgreSQL database."""
+    for role in _created_role():
+        for url in _created_database():
+            migrations.upgrade(url)
+            application = make_url(url).set(username=role).render_as_string()
+            migrations.grant(url, application)
+            yield Roles(url, application)
 
 
 @pytest.fixture
-def postgres_url(_shared_postgres: str) -> Iterator[str]:
-    """The URL of a migrated PostgreSQL database, emptied after the test."""
-    yield _shared_postgres
-    with psycopg.connect(_shared_postgres) as connection:
+def postgres_url(shared_postgres: Roles) -> Iterator[str]:
+    """The URL of a migrated PostgreSQL database by the application's role, emptied after the test."""
+    yield shared_postgres.application
+    with psycopg.connect(shared_postgres.owner) as connection:
         connection.execute(_EMPTIED)
 
 
@@ -121,12 +134,32 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.turns(3)])])
 def database_url(request: pytest.FixtureRequest) -> str:
     """A migrated, empty database; the test runs once on SQLite and once on PostgreSQL."""
     name = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     url: str = request.getfixturevalue(name)
     return url
+
+
+@pytest.fixture
+def owner_url(database_url: str, request: pytest.FixtureRequest) -> str:
+    """The same database by the role that owns its tables, for a test that changes them."""
+    if database_url.startswith("sqlite"):
+        return database_url
+    roles: Roles = request.getfixturevalue("shared_postgres")
+    return roles.owner
+
+
+def _created_role() -> Iterator[str]:
+    """A role that may log in and nothing else."""
+    name = f"ladder_test_role_{os.getpid()}_{secrets.token_hex(4)}"
+    with _postgres() as server:
+        server.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
+        try:
+            yield name
+        finally:
+            server.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
 def _created_database() -> Iterator[str]:

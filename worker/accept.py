@@ -147,12 +147,12 @@ class _Accept:
         found = self.document[name]
         skipped = found.get("skipped") if isinstance(found, dict) else None
         new = "; ".join(one.removeprefix(f"{told}: ") for one in self._problems[before:])
-        new = new or (f"not tried: {skipped}" if skipped else "as it must be")
+        new = new or (f"not tried: {skipped}" if skipped else "as expected")
         self._say(f"{told}: {new} ({time.monotonic() - began:.1f} s)")
 
     def _note_interruption(self, told: str) -> None:
         self._interrupted = True
-        self._problems.append(f"{told}: interrupted; what is not here was not tried")
+        self._problems.append(f"{told}: interrupted; tests that are not listed were not run")
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class _Accept:
         if floor is None:
             self._problems.append("the golden kernel could not be measured")
         elif self._lane is not Lane.cpu and floor.ratio_spread > MOST_SPREAD:
-            self._problems.append(f"the noise floor is {floor.ratio_spread:.2%}, {MOST_SPREAD:.0%} at most are allowed")
+            self._problems.append(f"the noise floor is {floor.ratio_spread:.2%}; at most {MOST_SPREAD:.0%} is allowed")
         return found | {"doubtful": len(doubtful), "calibration": codec.to_json(floor) if floor else None}
 
     def _song(self) -> Document:
@@ -293,7 +293,7 @@ class _Accept:
         hygiene = self._node.device.hygiene
         found = hygiene.strict() if hygiene is not None else ""
         if found:
-            self._problems.append(f"the GPU is not as it was at the start: {found}")
+            self._problems.append(f"the GPU is not in the state of the start: {found}")
         baseline = hygiene.baseline if hygiene is not None else None
         return {"baseline_mib": baseline and (baseline.used_bytes or 0) // 2**20, "trouble": found}
 

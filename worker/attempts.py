@@ -22,7 +22,7 @@ from autograder import codec
 from autograder.assignment import unpack
 from autograder.contract import AttemptFailure, AttemptResult, GradeRequest, Kind
 from autograder.errors import ContractError
-from worker.errors import WorkerError
+from worker.node_errors import WorkerError
 
 logger = logging.getLogger(__name__)
 

@@ -85,7 +85,7 @@ class Hygiene:
     def _excess(self, allowed: int) -> str:
         used, before = self._gpu.used_bytes(), self.baseline.used_bytes
         if before is not None and used is None:
-            return "the driver does not answer any more"
+            return "the driver no longer answers"
         if used is None or before is None or used <= before + allowed:
             return ""
         return f"{(used - before) // MEBIBYTE} MiB more than at the start are taken, {allowed // MEBIBYTE} MiB may be"
@@ -99,7 +99,7 @@ class Hygiene:
 
 def _named(users: list[Use]) -> str:
     told = ", ".join(f"{one.pid} ({_command(one.pid)})" for one in users[:5])
-    return f"processes use it that should not: {told}"
+    return f"processes that should not use it: {told}"
 
 
 def _command(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""Assignment files by content hash: fetched once with the node's own token, verified, kept."""
+"""Assignment files by content hash: fetched for an attempt that the node holds, verified, kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 
 from autograder.assignment import content_hash
-from worker.errors import BundleError, HandedBackError
+from autograder.contract import GradeTask
+from worker.node_errors import BundleError, HandedBackError
+from worker.server import Signature
 
 logger = logging.getLogger(__name__)
 
@@ -33,35 +35,37 @@ class Bundles:
     """
 
     def __init__(
-        self, folder: Path, server_url: str, token: str, *, wait: Callable[[float], None] = time.sleep
+        self, folder: Path, server_url: str, signature: Signature, *, wait: Callable[[float], None] = time.sleep
     ) -> None:
         self._folder = folder
-        self._url = f"{server_url}/api/v1/bundles"
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self._url = f"{server_url}/api/v1/attempts"
+        self._signature = signature
         self._wait = wait
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def get(self, bundle: str, *, patience_s: float) -> bytes:
-        """The bundle of this hash; a server that does not answer is asked again for `patience_s`.
+    def get(self, task: GradeTask, *, patience_s: float) -> bytes:
+        """The bundle of this attempt; a server that does not answer is asked again for `patience_s`.
 
         Raises:
             BundleError: it cannot be had, or is not what its name says.
             HandedBackError: the server did not answer all the time, which is no fault of whoever asks.
         """
+        bundle = task.request.bundle
         match = _HASH.fullmatch(bundle)
         if match is None:
             raise BundleError(f"{bundle[:100]!r} is no content hash")
         path = self._folder / f"{match[1]}.tar"
         data = _kept(path, bundle)
         if data is None:
-            data = self._fetch(bundle, time.monotonic() + patience_s)
+            data = self._fetch(task, time.monotonic() + patience_s)
             self._keep(path, data)
         return data
 
-    def _fetch(self, bundle: str, give_up_at: float) -> bytes:
+    def _fetch(self, task: GradeTask, give_up_at: float) -> bytes:
+        bundle = task.request.bundle
         while True:
             try:
-                data = self._download(bundle)
+                data = self._download(task)
             except httpx.TransportError as error:
                 if time.monotonic() >= give_up_at:
                     raise HandedBackError(f"the server did not answer: {error!r}") from None
@@ -69,11 +73,13 @@ class Bundles:
                 self._wait(PAUSE_S)
                 continue
             if content_hash(data) != bundle:
-                raise BundleError(f"what the server sent as {bundle} is something else")
+                raise BundleError(f"the server did not send {bundle}")
             return data
 
-    def _download(self, bundle: str) -> bytes:
-        with httpx.stream("GET", f"{self._url}/{bundle}", headers=self._headers, timeout=TIMEOUT_S) as response:
+    def _download(self, task: GradeTask) -> bytes:
+        bundle, url = task.request.bundle, f"{self._url}/{task.attempt}/bundle"
+        asked = httpx.stream("GET", url, params={"fence": task.fence}, auth=self._signature, timeout=TIMEOUT_S)
+        with asked as response:
             if response.is_server_error:
                 raise httpx.RemoteProtocolError(f"status {response.status_code}")
             if response.status_code != httpx.codes.OK:

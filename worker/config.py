@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.signing import SignatureError
 from broker.access import complete_url
-from broker.envelope import key_of
+from broker.identity import NodeKey
 from worker.settings import NodeConfig, home_of, is_set, load_node_config, number_in
 
 
@@ -18,7 +19,7 @@ class WorkerConfig:
 
     Attributes:
         name: its name; its queue is `grade.<name>`, which one worker consumes.
-        token: its secret, which signs what it sends and fetches bundles.
+        key: signs what it sends and asks for.
         server_url: where bundles are fetched.
         broker_url: kombu URL; where it names a user without a password, the node's own password was put in.
         node: what it works on, and how.
@@ -29,7 +30,7 @@ class WorkerConfig:
     """
 
     name: str
-    token: str = field(repr=False)
+    key: NodeKey = field(repr=False)
     server_url: str
     broker_url: str = field(repr=False)
     node: NodeConfig
@@ -48,14 +49,15 @@ def load_config(environ: Mapping[str, str] = os.environ) -> WorkerConfig:
     """
     home = home_of(environ)
     name = environ.get("LADDER_NODE_NAME", "local")
-    token, token_file = _token(environ, home / f"node-{name}.token")
+    key_file = Path(environ.get("LADDER_NODE_KEY_FILE", home / f"node-{name}.key"))
+    key = _key(key_file)
     broker_url = environ.get("LADDER_BROKER_URL", f"filesystem://{home / 'broker'}")
     return WorkerConfig(
         name=name,
-        token=token,
+        key=key,
         server_url=environ.get("LADDER_SERVER_URL", "http://127.0.0.1:8000").rstrip("/"),
-        broker_url=complete_url(broker_url, key_of(token)),
-        node=load_node_config(environ, secrets=(token_file,) if token_file else ()),
+        broker_url=complete_url(broker_url, key.broker_password),
+        node=load_node_config(environ, secrets=(key_file,)),
         keep_attempts=is_set(environ, "LADDER_KEEP_ATTEMPTS"),
         drain_s=number_in(environ, "LADDER_DRAIN_S", 30.0),
         min_free_mb=int(number_in(environ, "LADDER_MIN_FREE_MB", 500)),
@@ -63,13 +65,10 @@ def load_config(environ: Mapping[str, str] = os.environ) -> WorkerConfig:
     )
 
 
-def _token(environ: Mapping[str, str], default: Path) -> tuple[str, Path | None]:
-    if token := environ.get("LADDER_NODE_TOKEN"):
-        return token, None
-    path = Path(environ.get("LADDER_NODE_TOKEN_FILE", default))
+def _key(path: Path) -> NodeKey:
     try:
-        return path.read_text(encoding="utf-8").strip(), path
+        return NodeKey.load(path)
     except OSError as error:
-        raise ValueError(
-            f"LADDER_NODE_TOKEN is not set and {path} (LADDER_NODE_TOKEN_FILE) cannot be read: {error.strerror}"
-        ) from None
+        raise ValueError(f"the node's key {path} (LADDER_NODE_KEY_FILE) cannot be read: {error.strerror}") from None
+    except SignatureError as error:
+        raise ValueError(f"LADDER_NODE_KEY_FILE: {error}") from None

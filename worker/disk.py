@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worker.errors import FolderTakenError, HandedBackError
+from worker.node_errors import FolderTakenError, HandedBackError
 
 MEBIBYTE = 2**20
 MIN_FILES = 1000
@@ -83,8 +83,8 @@ def _lock(descriptor: int, folder: Path) -> None:
     except BlockingIOError:
         other = os.read(descriptor, 20).decode("ascii", errors="replace").strip()
         raise FolderTakenError(
-            f"{folder} is another worker's (process {other or 'unknown'}): one folder serves one worker. "
-            "End the other one, or give this one its own by LADDER_WORK."
+            f"{folder} belongs to another worker (process {other or 'unknown'}). Stop it, or give this worker its own "
+            "folder with LADDER_WORK."
         ) from None
     try:
         os.ftruncate(descriptor, 0)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autograder.contract import Work
-from worker.errors import HandedBackError
+from worker.node_errors import HandedBackError
 
 LOOK_EVERY_S = 0.05
 

@@ -28,9 +28,9 @@ from worker.artefacts import Files
 from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.disk import Disk, handing_back_without_room
-from worker.errors import HandedBackError, JudgeBrokenError, JudgeError, SuspectError, WorkerError
 from worker.judge import JudgeProcess
 from worker.life import Attempt, NodeLife
+from worker.node_errors import HandedBackError, JudgeBrokenError, JudgeError, SuspectError, WorkerError
 from worker.results import Outbox
 from worker.server import Server
 from worker.stopping import Stopping
@@ -176,7 +176,7 @@ class Grader:
         return AttemptFailure(task.attempt, task.fence, why, suspect=suspect), (*log, *files)[: artefacts.MAX_FILES]
 
     def _staged(self, task: GradeTask, files: list[tuple[str, bytes]]) -> GradeResult:
-        bundle = self._bundles.get(task.request.bundle, patience_s=_OF_DEADLINE * task.deadline_s)
+        bundle = self._bundles.get(task, patience_s=_OF_DEADLINE * task.deadline_s)
         with self._attempts.staged(task.attempt, task.request, bundle) as folder:
             try:
                 return self._judged(task, folder)

@@ -18,10 +18,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from autograder import codec
+from autograder import codec, languages
 from autograder.contract import Event
 from autograder.errors import ContractError
-from worker.errors import HandedBackError, JudgeBrokenError, JudgeDiedError, JudgeSilentError
+from worker.node_errors import HandedBackError, JudgeBrokenError, JudgeDiedError, JudgeSilentError
 from worker.processes import end_orphans, kill_tree, tied_to_this_process
 from worker.stopping import STOPPED, Stopping
 
@@ -32,7 +32,7 @@ MAX_LOG_BYTES = 8 * 2**20
 EXIT_S = 10.0
 """How long a judge may take to end when it is asked to, or to be gone after it was killed."""
 
-# What the judge's environment keeps. The node's token and the broker's password are none of it.
+# What the judge's environment keeps. The node's key and the broker's password are none of it.
 _KEEP = (
     "PATH",
     "HOME",
@@ -45,7 +45,13 @@ _KEEP = (
     "VIRTUAL_ENV",
     "DOCKER_HOST",
 )
-_KEEP_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_", "MKL_", "TRITON_")
+_KEEP_PREFIXES = (
+    "CUDA_",
+    "NVIDIA_",
+    "OMP_",
+    "MKL_",
+    *(start for one in languages.ALL for start in one.kept_environment),
+)
 
 
 class JudgeProcess:

@@ -18,14 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import codec
-from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
-from worker.errors import JudgeError
+from autograder.assignment import EXTENSIONS, load_assignment
+from autograder.contract import GradeRequest, GradeResult, Lane, Mode, Phase, Verdict, Work
 from worker.judge import JudgeProcess
+from worker.node_errors import JudgeError
 
 HERE = Path(__file__).parent / "canary"
 SLUG = "canary"
 DEADLINE_S = 120.0
 GOLDEN = HERE / "golden.py"
+LANGUAGE = load_assignment(HERE).languages[0]
+"""Of all known jobs."""
 KNOWN_GOOD = HERE / "submissions" / "passed_known_good.py"
 
 
@@ -97,7 +100,7 @@ class KnownJobs:
         Raises:
             HandedBackError: the node is stopped meanwhile.
         """
-        request = GradeRequest(SLUG, "", Language.triton, self.lane, mode, source, "canary.py", work)
+        request = GradeRequest(SLUG, "", LANGUAGE, self.lane, mode, source, f"{SLUG}.{EXTENSIONS[LANGUAGE]}", work)
         with self._staged(request) as folder:
             return self.judged(folder)
 
@@ -137,7 +140,7 @@ def _stage_canary(folder: Path, request: GradeRequest) -> None:
         "assignment.toml": "assignments/canary/assignment.toml",
         "problem.py": "assignments/canary/problem.py",
         "families.toml": "reference/canary/hidden.toml",
-        "golden.py": "reference/canary/solutions/triton.py",
+        GOLDEN.name: f"reference/canary/solutions/{LANGUAGE}.{EXTENSIONS[LANGUAGE]}",
     }
     for name, place in places.items():
         path = folder / "bundle" / place

@@ -10,9 +10,10 @@ import sys
 from dataclasses import dataclass, field
 from importlib import metadata
 
+from autograder import languages
 from autograder.contract import CONTRACT_VERSION, Lane, Work
 from autograder.gpu.lanes import lane_of
-from worker.errors import GpuUnknownError, UnfitError
+from worker.node_errors import GpuUnknownError, UnfitError
 from worker.nvml import Gpu
 from worker.settings import NodeConfig
 
@@ -66,7 +67,7 @@ def _asked(wanted: str) -> Lane:
     if not seen and not wanted:
         return Lane.cpu
     if len(seen) != 1:
-        raise GpuUnknownError(f"{len(seen)} GPUs are seen, and there is no NVML to tell them apart by LADDER_GPU")
+        raise GpuUnknownError(f"{len(seen)} GPUs are here, but no NVML to select one by LADDER_GPU")
     name, (major, minor) = seen[0]
     return lane_of(name, (major, minor))
 
@@ -81,7 +82,7 @@ def machine_facts() -> dict[str, str]:
         "python": platform.python_version(),
         "contract": str(CONTRACT_VERSION),
     }
-    for name in ("torch", "triton"):
+    for name in ("torch", *languages.distributions()):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

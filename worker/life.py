@@ -18,10 +18,10 @@ from autograder.contract import Calibration, GpuFacts, GradeResult, Phase, Work
 from worker import blame, selftest
 from worker.baseline import Hygiene
 from worker.calibration import Canary, Song
-from worker.errors import HandedBackError
 from worker.gpulock import GpuLock
 from worker.health import Health
 from worker.known import KnownJobs
+from worker.node_errors import HandedBackError
 from worker.nvml import Gpu
 from worker.settings import LifeConfig
 from worker.stopping import Stopping
@@ -263,7 +263,7 @@ class NodeLife:
     def _tell_the_judge(self) -> None:
         """The next judge that is started knows the node's noise floor."""
         if (floor := self.calibration()) is not None:
-            self._jobs.tell("LADDER_NODE_SPREAD", str(floor.ratio_spread))
+            self._jobs.tell("LADDER_NOISE_FLOOR", str(floor.ratio_spread))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

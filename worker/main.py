@@ -14,13 +14,13 @@ from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import WorkerConfig, load_config
 from worker.disk import Disk, locked
-from worker.errors import FolderTakenError, GpuUnknownError, UnfitError
 from worker.grade import Around, Grader
 from worker.node import compose
+from worker.node_errors import FolderTakenError, GpuUnknownError, UnfitError
 from worker.processes import adopt_orphans, keep_memory_private
 from worker.reports import Reporter
 from worker.results import Outbox
-from worker.server import Server
+from worker.server import Server, Signature
 from worker.stopping import Stopping
 
 logger = logging.getLogger(__name__)
@@ -45,13 +45,14 @@ def run(config: WorkerConfig) -> int:
 def _run(config: WorkerConfig) -> int:
     app = make_app("worker", config.broker_url, queue=grade_queue(config.name))
     stopping, disk = Stopping(config.drain_s), Disk(config.node.work, config.min_free_mb)
-    outbox, server = Outbox(app, config.name, config.token), Server(config.server_url, config.token)
+    signature = Signature(config.name, config.key)
+    outbox, server = Outbox(app, config.name, config.key), Server(config.server_url, signature)
     aftermath = Aftermath(outbox, server)
     node = compose(config.node, stopping)
     judge, life = node.judge, node.life
     grader = Grader(
         attempts=Attempts(config.node.work, keep=config.keep_attempts),
-        bundles=Bundles(config.node.work / "bundles", config.server_url, config.token, wait=stopping.sleep),
+        bundles=Bundles(config.node.work / "bundles", config.server_url, signature, wait=stopping.sleep),
         judge=judge,
         around=Around(outbox, server, aftermath, stopping, disk, life),
     )

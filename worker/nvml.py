@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from autograder.contract import Lane, Throttle
 from autograder.gpu.lanes import lane_of
-from worker.errors import GpuUnknownError
+from worker.node_errors import GpuUnknownError
 
 logger = logging.getLogger(__name__)
 

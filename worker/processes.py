@@ -26,7 +26,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def keep_memory_private() -> None:
-    """Keep processes of the same user from reading this one's memory and environment: the node's token is in both."""
+    """Keep processes of the same user from reading this one's memory, where the node's key is."""
     _prctl(_PR_SET_DUMPABLE, 0)
 
 

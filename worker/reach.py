@@ -1,4 +1,4 @@
-"""Whether this node reaches what it needs: the web tier by its token, and its queue at the broker."""
+"""Whether this node reaches what it needs: the web tier, which knows its key, and its queue at the broker."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from redis import RedisError
 
 from broker.app import grade_queue, make_app
 from worker.config import WorkerConfig
+from worker.server import Signature
 
 TIMEOUT_S = 10.0
-_NO_BUNDLE = "sha256:" + "0" * 64
 
 
 def problems(config: WorkerConfig) -> list[str]:
@@ -19,18 +19,22 @@ def problems(config: WorkerConfig) -> list[str]:
 
 
 def _web(config: WorkerConfig) -> str:
-    url = f"{config.server_url}/api/v1/bundles/{_NO_BUNDLE}"
+    signature = Signature(config.name, config.key)
     try:
-        answer = httpx.get(url, headers={"Authorization": f"Bearer {config.token}"}, timeout=TIMEOUT_S)
+        answer = httpx.get(f"{config.server_url}/api/v1/nodes/own", auth=signature, timeout=TIMEOUT_S)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            return f"The server rejects what {config.name} signs: {answer.json()['message']}"
+        granted = set(answer.json()["lanes"]) if answer.status_code == httpx.codes.OK else None
     except httpx.HTTPError as error:
         return f"The server at {config.server_url} cannot be reached: {error}"
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
+    except (ValueError, KeyError, TypeError):
+        granted = None
+    if granted is None:
         return (
-            f"The server does not take this node's token: has {config.name} joined again elsewhere, or been disabled?"
+            f"The server at {config.server_url} answers {answer.status_code}, which is not an answer of Kernel Ladder."
         )
-    # It knows us, and has nothing under a name that nothing can have.
-    if answer.status_code != httpx.codes.NOT_FOUND:
-        return f"The server at {config.server_url} answers {answer.status_code}, which is no Kernel Ladder's answer."
+    if beyond := sorted({lane.value for lane in config.node.lanes} - granted):
+        return f"Staff did not grant {config.name} the lane {', '.join(beyond)}: `ladder admin grant-node`."
     return ""
 
 

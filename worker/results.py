@@ -1,4 +1,4 @@
-"""Signing what came of an attempt and putting it on the results queue."""
+"""Signing what came of an attempt and putting it where the recorder gets it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from celery import Celery
 
 from autograder.contract import Claim, Kind
 from autograder.errors import ContractError
-from broker.app import RECORD, RESULTS, send
-from broker.envelope import Message, key_of, seal
+from broker.app import RECORD, queue_of_sayings, send
+from broker.envelope import Message, seal
+from broker.identity import NodeKey, Sender
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +26,10 @@ MAX_MENTIONS = 1000
 class Outbox:
     """What this node says; safe to use from several threads."""
 
-    def __init__(self, app: Celery, node: str, token: str) -> None:
+    def __init__(self, app: Celery, node: str, key: NodeKey) -> None:
         self._app = app
-        self._node = node
-        self._key = key_of(token)
+        self._queue = queue_of_sayings(app, node)
+        self._sender = Sender(node, key)
         self._mentions: queue.Queue[tuple[Kind, Message]] = queue.Queue(MAX_MENTIONS)
         self._mentioner = threading.Thread(target=self._mention_all, name="events", daemon=True)
         self._mentioner.start()
@@ -39,9 +40,9 @@ class Outbox:
         Raises:
             ContractError: the message is larger than the recorder takes.
         """
-        text = seal(self._node, self._key, kind, message)
+        text = seal(self._sender, kind, message)
         try:
-            send(self._app, RECORD, RESULTS, text)
+            send(self._app, RECORD, self._queue, text)
         except Exception as error:  # noqa: BLE001  (whatever a broken connection becomes; threads that call this go on)
             logger.warning("a %s was not sent: %r", kind, error)
             return False

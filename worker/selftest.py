@@ -69,7 +69,7 @@ class Tried:
 
     def __str__(self) -> str:
         """The file, and what is wrong with what it got."""
-        return f"{self.name}: {self.trouble or 'as it must be'}"
+        return f"{self.name}: {self.trouble or 'as expected'}"
 
 
 def run(

@@ -1,10 +1,13 @@
-"""What a node asks the server by HTTP, with its own token: whether an attempt is still wanted, and to keep files."""
+"""What a node asks the server by HTTP, signed: whether an attempt is still wanted, for its files, and to keep some."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 
 import httpx
+
+from broker.identity import NodeKey, Sender
 
 logger = logging.getLogger(__name__)
 
@@ -12,12 +15,26 @@ TIMEOUT_S = 3.0
 UPLOAD_TIMEOUT_S = 20.0
 
 
+class Signature(httpx.Auth):
+    """Signs every request by the node's key, each try anew: one that arrived is not taken again."""
+
+    requires_request_body = True
+
+    def __init__(self, node: str, key: NodeKey) -> None:
+        self._sender = Sender(node, key)
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Sign what is about to be sent."""
+        target = request.url.raw_path.decode("ascii")
+        request.headers["Authorization"] = self._sender.authorization(request.method, target, request.content)
+        yield request
+
+
 class Server:
     """The server; safe to use from several threads. That it does not answer is never an error here."""
 
-    def __init__(self, url: str, token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
-        self._client = httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=TIMEOUT_S)
+    def __init__(self, url: str, signature: Signature) -> None:
+        self._client = httpx.Client(base_url=f"{url}/api/v1", auth=signature, timeout=TIMEOUT_S)
 
     def lives(self, attempt: str, fence: int) -> bool | None:
         """Whether the attempt is still this node's; `None` if the server does not say."""

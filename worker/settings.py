@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder import toolchain
 from autograder.contract import Lane, Work
-from autograder.sandbox import toolchain
-from worker.errors import UnfitError
+from worker.node_errors import UnfitError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SANDBOXES = {
@@ -108,7 +108,7 @@ def load_node_config(environ: Mapping[str, str], *, secrets: tuple[Path, ...] = 
         judge=tuple(shlex.split(judge)) if judge else judge_command(sandbox.dotted),
         foreign=bool(judge),
         lanes=_lanes(environ.get("LADDER_LANES", "cpu")),
-        works=_works(environ.get("LADDER_WORKS", ",".join(Work))),
+        works=_works(environ.get("LADDER_STAGES", ",".join(Work))),
         gpu=environ.get("LADDER_GPU", ""),
         locks=Path(environ.get("LADDER_GPU_LOCKS", "/run/lock/kernel-ladder")),
         secrets=secrets,
@@ -139,10 +139,12 @@ def _sandbox(environ: Mapping[str, str]) -> SandboxConfig:
     driver = environ.get("LADDER_SANDBOX", "process")
     if driver not in SANDBOXES:
         raise ValueError(f"LADDER_SANDBOX has to be one of {', '.join(SANDBOXES)}, it is {driver!r}")
-    if is_set(environ, "LADDER_STRANGERS") and driver == "process":
+    if is_set(environ, "LADDER_UNTRUSTED") and driver == "process":
         # It shares the kernel, and on a GPU the driver, with whoever wrote the code (design §4, invariant 12).
-        raise UnfitError("the process sandbox does not serve a node that takes strangers' code: LADDER_SANDBOX=docker")
-    accepted = tuple(name.strip() for name in environ.get("LADDER_ACCEPT_MISSING", "").split(",") if name.strip())
+        raise UnfitError(
+            "the process sandbox must not serve a node that takes untrusted code: set LADDER_SANDBOX=docker"
+        )
+    accepted = tuple(name.strip() for name in environ.get("LADDER_SANDBOX_WAIVE", "").split(",") if name.strip())
     settings = {name: text for name, text in environ.items() if name.startswith("LADDER_SANDBOX_")}
     return SandboxConfig(driver, accepted, settings)
 
@@ -175,7 +177,7 @@ def _works(text: str) -> tuple[Work, ...]:
     try:
         return tuple(Work(name.strip()) for name in text.split(","))
     except ValueError:
-        raise ValueError(f"LADDER_WORKS has to be some of {', '.join(Work)}, it is {text!r}") from None
+        raise ValueError(f"LADDER_STAGES has to be some of {', '.join(Work)}, it is {text!r}") from None
 
 
 def number_in(environ: Mapping[str, str], name: str, default: float) -> float:

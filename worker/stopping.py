@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from worker.errors import HandedBackError
+from worker.node_errors import HandedBackError
 
 STOPPED = "the node was stopped"
 

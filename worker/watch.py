@@ -104,7 +104,7 @@ def throttled(samples: list[ClockSample]) -> tuple[Throttle, ...]:
 def trouble(facts: GpuFacts) -> str:
     """Why what was measured is not to be believed, which is the node's fault; `""` if it is."""
     found = [
-        f"its clocks were kept down while it measured ({reason})" for reason in facts.throttled if reason in NODE_FAULTS
+        f"its clocks were throttled while it measured ({reason})" for reason in facts.throttled if reason in NODE_FAULTS
     ]
     if facts.uncorrected_ecc:
         found.append(f"{facts.uncorrected_ecc} memory errors were not corrected")

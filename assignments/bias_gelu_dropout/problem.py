@@ -24,6 +24,7 @@ from collections.abc import Callable
 import torch
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
+APART = {"x": 0, "out": 0, "mask": 0}
 PACK = 8
 """Elements that share a counter."""
 NUMBERS = 1 << 16
@@ -45,19 +46,23 @@ def make_inputs(
     return {"x": x.to(dtype), "bias": bias.to(dtype), "p": p.float(), "seed": seed}
 
 
-def expected(*, x: torch.Tensor, bias: torch.Tensor, p: torch.Tensor, seed: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return `out` and `mask`, 0 or 1, in float64."""
+def expected(
+    *, x: torch.Tensor, bias: torch.Tensor, p: torch.Tensor, seed: torch.Tensor, at: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
+    """Return `out` and `mask`, 0 or 1, in float64; x has the rows `at`."""
     v = x.double() + bias.double()
-    keep = _kept(p, seed, x).double()
+    keep = _kept(p, seed, x, at).double()
     return {"out": v * torch.special.ndtr(v) * keep * _scale(p), "mask": keep}
 
 
-def error_scale(*, x: torch.Tensor, bias: torch.Tensor, p: torch.Tensor, seed: torch.Tensor) -> dict[str, torch.Tensor]:
+def error_scale(
+    *, x: torch.Tensor, bias: torch.Tensor, p: torch.Tensor, seed: torch.Tensor, at: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
     """Return the error bound of an honest kernel per element, in units of the output type's eps; a mask has none."""
     v = x.double() + bias.double()
     gelu = v * torch.special.ndtr(v)
     finfo = torch.finfo(x.dtype)
-    factor = _kept(p, seed, x) * _scale(p)
+    factor = _kept(p, seed, x, at) * _scale(p)
     # Below the normal range of the type its spacing is absolute.
     rounding = 0.5 * (gelu * factor).abs().clamp(min=finfo.tiny)
     summing = (3 * v.abs() + 1.5 * gelu.abs()) * factor * (FLOAT32_EPS / finfo.eps)
@@ -66,10 +71,14 @@ def error_scale(*, x: torch.Tensor, bias: torch.Tensor, p: torch.Tensor, seed: t
 
 def numbers(seed: torch.Tensor, count: int) -> torch.Tensor:
     """The 16-bit numbers of the elements 0 to `count` - 1, as int64, on the device of `seed`."""
-    counter = torch.arange((count + PACK - 1) // PACK, device=seed.device)
-    words = philox(counter, int(seed) & _WORD, int(seed) >> 32 & _WORD)
+    return _numbers_of(seed, torch.arange((count + PACK - 1) // PACK, device=seed.device))[:count]
+
+
+def _numbers_of(seed: torch.Tensor, packs: torch.Tensor) -> torch.Tensor:
+    """The numbers of these packs, one after the other."""
+    words = philox(packs, int(seed) & _WORD, int(seed) >> 32 & _WORD)
     halves = [half for word in words for half in (word & 0xFFFF, word >> 16)]
-    return torch.stack(halves, dim=-1).flatten()[:count]
+    return torch.stack(halves, dim=-1).flatten()
 
 
 def philox(counter: torch.Tensor, low: int, high: int) -> tuple[torch.Tensor, ...]:
@@ -90,9 +99,17 @@ def _product(multiplier: int, word: torch.Tensor) -> tuple[torch.Tensor, torch.T
     return upper + (lower >> 16) >> 16, (upper << 16 & _WORD) + lower & _WORD
 
 
-def _kept(p: torch.Tensor, seed: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Which elements of `x` are kept; p·65536 is exact in float64."""
-    return (numbers(seed, x.numel()).double() >= p.double() * NUMBERS).reshape(x.shape)
+def _kept(p: torch.Tensor, seed: torch.Tensor, x: torch.Tensor, at: torch.Tensor | None) -> torch.Tensor:
+    """Which elements of `x`, the rows `at` or all of them, are kept; p·65536 is exact in float64."""
+    if at is None:
+        found = numbers(seed, x.numel()).reshape(x.shape)
+    else:
+        # A row may begin within a pack, so that it lies in one more than it fills.
+        (rows, cols), first = x.shape, at * x.shape[1]
+        packs = (first // PACK)[:, None] + torch.arange(cols // PACK + 2, device=x.device)
+        places = (first % PACK)[:, None] + torch.arange(cols, device=x.device)
+        found = _numbers_of(seed, packs.flatten()).reshape(rows, -1).gather(1, places)
+    return found.double() >= p.double() * NUMBERS
 
 
 def _scale(p: torch.Tensor) -> float:

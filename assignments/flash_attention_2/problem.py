@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 import torch
 
 EPS32 = torch.finfo(torch.float32).eps
+APART = {"q": 2, "out": 2, "lse": 2}
 SUM_OF_ROUNDED = 5e-4
 """What the rounding of p may add to lse: half of float16's eps, in a row with a single key that counts."""
 
@@ -55,26 +56,30 @@ def make_inputs(
 
 
 def expected(
-    *, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """Return `out` and `lse`, in float64."""
+    *, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor,
+    at: torch.Tensor | None = None, length: int = 0,
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """Return `out` and `lse`, in float64; q has the rows `at` of `length`."""
+    seen = _seen(q, k, causal, at, length)
     out, lse = torch.empty(q.shape, dtype=torch.float64, device=q.device), _empty_rows(q)
     for place, other in _heads(q, k):
-        scores = _scores(q[place], k[other], causal, scale)
+        scores = _scores(q[place], k[other], seen, scale)
         lse[place] = torch.logsumexp(scores, dim=-1)
         out[place] = _probabilities(scores, lse[place]) @ v[other].double()
     return {"out": out, "lse": lse}
 
 
 def error_scale(
-    *, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """Return the error bounds of an honest kernel per element, in units of the outputs' eps."""
+    *, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor,
+    at: torch.Tensor | None = None, length: int = 0,
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """Return the error bounds of an honest kernel per element, in units of the outputs' eps; rows as in `expected`."""
+    seen = _seen(q, k, causal, at, length)
     eps, tiny = torch.finfo(q.dtype).eps, torch.finfo(q.dtype).tiny
     out_scale, lse_scale = torch.empty(q.shape, dtype=torch.float64, device=q.device), _empty_rows(q)
     summing = (math.sqrt(k.shape[2]) + 8) * EPS32
     for place, other in _heads(q, k):
-        scores = _scores(q[place], k[other], causal, scale)
+        scores = _scores(q[place], k[other], seen, scale)
         p = _probabilities(scores, torch.logsumexp(scores, dim=-1))
         values = v[other].double()
         largest = scores.masked_fill(scores.isinf(), 0.0).abs().amax(dim=-1, keepdim=True)
@@ -100,12 +105,21 @@ def _heads(q: torch.Tensor, k: torch.Tensor) -> Iterator[tuple[tuple[int, int], 
             yield (batch, head), (batch, head // ratio)
 
 
-def _scores(q: torch.Tensor, k: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    scores = (q.double() @ k.double().T) * scale.double()
+def _seen(
+    q: torch.Tensor, k: torch.Tensor, causal: torch.Tensor, at: torch.Tensor | None, length: int
+) -> torch.Tensor | None:
+    """How many keys each row of q sees, none of them or fewer than none included; `None`: all of them."""
     if not bool(causal):
+        return None
+    rows = torch.arange(q.shape[2], device=q.device) if at is None else at
+    return rows + 1 + (k.shape[2] - (length or q.shape[2]))
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor, seen: torch.Tensor | None, scale: torch.Tensor) -> torch.Tensor:
+    scores = (q.double() @ k.double().T) * scale.double()
+    if seen is None:
         return scores
-    row = torch.arange(q.shape[0], device=q.device)[:, None] + (k.shape[0] - q.shape[0])
-    return scores.masked_fill(torch.arange(k.shape[0], device=q.device)[None, :] > row, -torch.inf)
+    return scores.masked_fill(torch.arange(k.shape[0], device=q.device) >= seen[:, None], -torch.inf)
 
 
 def _probabilities(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:

@@ -24,6 +24,7 @@ from torch.nn import functional
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 EXACT_BELOW = 2.0**24
+APART = {"a": 0, "residual": 0, "out": 0}
 SLOPE = 1.13
 OF_ACTIVATION = 4.0
 """Units of float32's eps, relative to the argument, that an activation made of approximate functions may be off."""

@@ -16,6 +16,7 @@ import torch
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 EXACT_BELOW = 2.0**24
+APART = {"a": 0, "c": 0}
 
 
 def make_inputs(

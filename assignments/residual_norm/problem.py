@@ -21,6 +21,8 @@ import torch
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 
+APART = {"x": 0, "r": 0, "s": 0, "out": 0}
+
 
 def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, rows: int, cols: int

@@ -21,6 +21,8 @@ import torch
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
 
+APART = {"x": 0, "y": 0, "out": 0}
+
 
 def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, n: int

@@ -19,6 +19,7 @@ from collections.abc import Callable
 import torch
 
 FLOAT32_EPS = torch.finfo(torch.float32).eps
+APART = {"x": 0, "out": 0}
 
 
 def make_inputs(

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import torch
 
+APART = {"x": 0, "out": 1}
+
 
 def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, rows: int, cols: int

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import torch
 
+APART = {"x": 0, "y": 0, "out": 0}
+
 
 def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, n: int

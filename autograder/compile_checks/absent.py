@@ -13,7 +13,6 @@ import ctypes
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Self
 
 import torch
@@ -131,12 +130,7 @@ class _Utils:
     def get_device_properties(self, device: int) -> dict[str, int]:
         """The target's, by triton's names."""
         del device
-        return {
-            "max_shared_mem": self._target.shared_bytes,
-            "multiprocessor_count": self._target.multiprocessors,
-            "max_num_regs": self._target.registers,
-            "warpSize": self._target.warp,
-        }
+        return self._target.as_triton_says()
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
         """No module and no function; registers, spills in words, and threads of a block as the device would say."""
@@ -197,21 +191,6 @@ def _stand_in_for_torch(target: Target) -> None:
 
 def _said_by_torch(target: Target) -> dict[str, Any]:
     """What `torch.cuda`'s functions say, by name."""
-    properties = SimpleNamespace(
-        name=target.device,
-        major=target.capability[0],
-        minor=target.capability[1],
-        total_memory=target.memory_bytes,
-        multi_processor_count=target.multiprocessors,
-        max_threads_per_multi_processor=2 * target.threads,
-        max_threads_per_block=target.threads,
-        regs_per_multiprocessor=target.registers,
-        shared_memory_per_block=48 * 1024,
-        shared_memory_per_block_optin=target.shared_bytes,
-        shared_memory_per_multiprocessor=target.shared_per_multiprocessor_bytes,
-        L2_cache_size=target.l2_bytes,
-        warp_size=target.warp,
-    )
     return {
         "is_available": True,
         "is_initialized": True,
@@ -221,7 +200,7 @@ def _said_by_torch(target: Target) -> dict[str, Any]:
         "get_arch_list": [f"sm_{target.arch}"],
         "get_device_capability": target.capability,
         "get_device_name": target.device,
-        "get_device_properties": properties,
+        "get_device_properties": target.as_torch_says(),
         "mem_get_info": (target.memory_bytes, target.memory_bytes),
     }
 

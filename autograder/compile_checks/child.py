@@ -1,4 +1,8 @@
-"""A process of its own for code of the student's: what it says comes back line by line, up to a time."""
+"""A process of its own for code of the student's: what it says comes back line by line, up to a time of its own.
+
+That is `autograder.judge.owntime` for one process, which this one waits for itself: what it computes, or the time in
+which it did not wait for a processor.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.compile_checks import parts
@@ -20,6 +25,10 @@ Say = Callable[[Said], None]
 
 _MOST_SAID = 4 * 2**20
 _LOOK_S = 0.01
+BACKSTOP = 10.0
+"""How many times its time may pass, whoever takes it."""
+SCHEDSTAT = "/proc/{pid}/schedstat"
+"""Nanoseconds: on a processor, waiting for one."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +60,14 @@ class Child:
         os.close(say)
 
     def work(self, seconds: float) -> Told:
-        """Have it work; what it said until it ended, or the time was over."""
-        deadline = time.monotonic() + seconds
+        """Have it work; what it said until it ended, or so much of its own time was over."""
+        patience = _Patience(self._pid, seconds)
         with contextlib.suppress(BrokenPipeError):
             os.write(self._ask, b".")
-        text = _all_of(self._heard, deadline)
+        text = _all_of(self._heard, patience)
         os.close(self._heard)
         # Whoever closed the pipe, or said too much, may go on.
-        in_time = _is_over(self._pid, deadline)
+        in_time = _is_over(self._pid, patience)
         return Told(_understood(text), self._end(), in_time)
 
     def leave(self) -> None:
@@ -71,6 +80,28 @@ class Child:
         if os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
             os.kill(self._pid, signal.SIGKILL)
         return parts.ended(os.waitpid(self._pid, 0)[1])
+
+
+class _Patience:
+    """With a process that has not been waited for."""
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self._pid = pid
+        self._seconds = seconds
+        self._start = time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether it has had its time, or ten times that has passed."""
+        wall_s = time.monotonic() - self._start
+        return wall_s >= self._seconds and (wall_s >= BACKSTOP * self._seconds or self._own_s(wall_s) >= self._seconds)
+
+    def _own_s(self, wall_s: float) -> float:
+        # The clock of a process's processor time, as clock_getcpuclockid makes its number.
+        processor_s = time.clock_gettime((~self._pid << 3) | 2)
+        with contextlib.suppress(OSError):
+            waited_ns = int(Path(SCHEDSTAT.format(pid=self._pid)).read_text(encoding="ascii").split()[1])
+            return max(processor_s, wall_s - waited_ns / 1e9)
+        return processor_s
 
 
 def _work_when_asked(work: Callable[[Say], None], asked: int, say: int) -> NoReturn:
@@ -89,13 +120,13 @@ def _write(descriptor: int, text: bytes) -> None:
         text = text[os.write(descriptor, text) :]
 
 
-def _all_of(descriptor: int, deadline: float) -> bytes:
-    """What is said up to the end, to the deadline, or to more than is looked at."""
+def _all_of(descriptor: int, patience: _Patience) -> bytes:
+    """What is said up to the end, while it has time, or to more than is looked at."""
     text = b""
     looked = select.poll()
     looked.register(descriptor, select.POLLIN)
-    while len(text) <= _MOST_SAID and (left := deadline - time.monotonic()) > 0:
-        if looked.poll(1000 * left):
+    while len(text) <= _MOST_SAID and not patience.is_over():
+        if looked.poll(1000 * _LOOK_S):
             piece = os.read(descriptor, 65536)
             if not piece:
                 break
@@ -103,10 +134,10 @@ def _all_of(descriptor: int, deadline: float) -> bytes:
     return text
 
 
-def _is_over(pid: int, deadline: float) -> bool:
-    """Whether the process ends by then; it is left to be waited for."""
+def _is_over(pid: int, patience: _Patience) -> bool:
+    """Whether the process ends in its time; it is left to be waited for."""
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        if time.monotonic() > deadline:
+        if patience.is_over():
             return False
         time.sleep(_LOOK_S)
     return True

@@ -6,16 +6,18 @@ files, and time.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import resource
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from autograder.compile_checks.child import BACKSTOP
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_messages, nvcc
 from autograder.runner.report import SubmissionError
@@ -78,7 +80,7 @@ class Compiler:
 
     Args:
         folder: of its own.
-        budget_s: in all; what does not end by then is stopped.
+        budget_s: of processors, for all targets; what does not end by then is stopped.
 
     Attributes:
         library: the file with its host code, once a target has compiled.
@@ -89,7 +91,7 @@ class Compiler:
         self._load = load
         self._folder = folder
         self._path = path
-        self._end = time.monotonic() + budget_s
+        self._left_s = budget_s
         self._name = nvcc.write_source(load, folder / "student")
 
     def compile(self, target: str) -> Made:
@@ -117,20 +119,23 @@ class Compiler:
         """The exit status, nothing for one that was stopped, and what was said."""
         command = [self._path, *nvcc.code_for(target), *nvcc.LANGUAGE, *wanted]
         said = self._folder / f"{target}.said"
+        most_s, before_s = max(1, math.ceil(self._left_s)), _processor_s()
         with said.open("wb") as output:
             process = subprocess.Popen(
                 [*command, "-x", "cu", self._name], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 env={**os.environ, "LC_ALL": "C"}, cwd=self._folder / "student", start_new_session=True,
-                preexec_fn=_hold_short,  # noqa: PLW1509 -- this process has no threads.
+                preexec_fn=partial(_hold_short, most_s),  # noqa: PLW1509 -- this process has no threads.
             )  # fmt: skip
+            status: int | None = None
             try:
-                status = process.wait(max(0.0, self._end - time.monotonic()))
+                status = process.wait(BACKSTOP * most_s)
             except subprocess.TimeoutExpired:
                 # nvcc's own processes are of its session.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-                status = None
-        return status, _text(said)
+                self._left_s = 0.0
+        self._left_s -= _processor_s() - before_s
+        return None if status and self._left_s <= 0 else status, _text(said)
 
     def _error(self, said: str) -> SubmissionError:
         if any(path.stat().st_size >= FILE_BYTES for path in self._folder.rglob("*")):
@@ -138,6 +143,12 @@ class Compiler:
             message = f"the compiler wrote more than {FILE_BYTES // 2**20} MiB. {what}"
             return SubmissionError("load", "CompileError", message)
         return cuda_messages.from_compiler(said, self._name, self._load.source)
+
+
+def _processor_s() -> float:
+    """What processes that this one has waited for, and theirs, have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def of_entry(ptx: str, function: str) -> str:
@@ -185,6 +196,12 @@ def _text(path: Path | None) -> str:
         return file.read(MOST_SAID if path.suffix == ".said" else FILE_BYTES).decode(errors="replace")
 
 
-def _hold_short() -> None:
+def _hold_short(seconds: int) -> None:
+    """Of this process and each that it starts.
+
+    Args:
+        seconds: of a processor.
+    """
     nvcc.limit_memory(COMPILER_BYTES)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))

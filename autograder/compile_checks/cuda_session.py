@@ -34,6 +34,7 @@ from autograder.compile_checks.messages import (
 )
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
+from autograder.languages.cuda import LANGUAGE
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, nvcc
 from autograder.runner.languages.cuda_library import Library
@@ -74,6 +75,12 @@ def warm() -> Toolchain:
         return Toolchain(path, build(path, Path(folder)), nvcc.known_targets(path, TARGETS))
 
 
+def warmed() -> Callable[[socket.socket], None]:
+    """What serves a channel with what is found here."""
+    toolchain = warm()
+    return lambda channel: serve(channel, toolchain)
+
+
 def serve(channel: socket.socket, toolchain: Toolchain) -> None:
     """Run until the judge hangs up."""
     parts.serve(channel, lambda request, text: _prepared(request, text, toolchain))
@@ -87,7 +94,7 @@ def _prepared(request: Compile, text: str, toolchain: Toolchain) -> parts.Compil
     folder.mkdir()
     (folder / "dry.so").write_bytes(toolchain.runtime)
     signatures = tuple(dict.fromkeys(case.signature for part in request.parts for case in part.cases))
-    load = Load(text, request.filename, Language.cuda, request.entry, request.arguments, signatures=signatures)
+    load = Load(text, request.filename, Language(LANGUAGE.id), request.entry, request.arguments, signatures=signatures)
     compiler = Compiler(load, folder, toolchain.path, request.budget_s)
     made = {part.target: compiler.compile(part.target) for part in request.parts if part.target in toolchain.targets}
 
@@ -191,7 +198,7 @@ class _Target:
         """Every launch with its case and number, and how the calls went."""
         lacking = self._lacking()
         if lacking:
-            message = f"the host code needs {', '.join(lacking)}, which the stand-in for CUDA's runtime has not"
+            message = f"the host code needs {', '.join(lacking)}, which the stand-in for CUDA's runtime does not have"
             return [], parts.Course(fault=_fault("NotFollowed", message))
         said, ended = _in_a_child(self._run_host_code)
         launches: list[tuple[int, int, Launch]] = []
@@ -240,7 +247,7 @@ class _Target:
         except SubmissionError as error:
             return describe(error, self._load.filename, ())
         if self._runtime.looked():
-            return _fault("NotFollowed", "it copies values from the device, and without one they are zeros")
+            return _fault("NotFollowed", "it copies values from the device, and without a device they are zeros")
         return None
 
 
@@ -324,7 +331,7 @@ def _how_it_ended(ending: dict[str, int | None], *, in_time: bool) -> Fault | No
         return _fault("NotFollowed", f"it did not end within {FOLLOW_S:g} s")
     if (number := ending["signal"]) is not None:
         if number in {signal.SIGSEGV, signal.SIGBUS}:
-            message = "it touched memory that is not the host's; tensors are the device's"
+            message = "it accessed memory that is not on the host; tensors are on the device"
             return _fault(signal.Signals(number).name, message)
         # Those for real time have no names.
         return _fault("NotFollowed", f"it was ended by signal {number}")

@@ -15,9 +15,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from autograder.compile_checks.child import BACKSTOP
 from autograder.compile_checks.messages import Reading
 
-_TOOL_S = 20.0
+_TOOL_S = 20
+"""Of a processor."""
 _RESOURCES = re.compile(r"\bREG:(\d+)\b.*?\bSTACK:(\d+)\b.*?\bSHARED:(\d+)\b")
 _FUNCTION = re.compile(r"\s*Function (\S+):\s*$")
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^\s,]+),")
@@ -125,8 +127,9 @@ def _tools() -> Path:
 
 def _lines(tool: str, *arguments: str) -> list[str]:
     """What a tool prints; nothing where it fails or takes too long."""
+    held_short = ["/bin/sh", "-c", f'ulimit -t {_TOOL_S} && exec "$0" "$@"', str(_tools() / tool)]
     try:
-        done = subprocess.run([_tools() / tool, *arguments], capture_output=True, timeout=_TOOL_S, check=False)
+        done = subprocess.run([*held_short, *arguments], capture_output=True, timeout=BACKSTOP * _TOOL_S, check=False)
     except subprocess.TimeoutExpired:
         return []
     return done.stdout.decode(errors="replace").splitlines()

@@ -34,6 +34,7 @@ from autograder.compile_checks.messages import DryCase, Precompile
 from autograder.compile_checks.parts import forked
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
+from autograder.languages.triton import LANGUAGE
 from autograder.protocol import Load
 from autograder.runner import pack
 
@@ -75,7 +76,7 @@ def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -
     deadline = time.monotonic() + request.budget_s
     launchers = _Launchers(firsts := _Firsts())
     absent.stand_in(TARGETS[request.part.target], launchers.after_compiling())
-    load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
+    load = Load(text, request.filename, Language(LANGUAGE.id), request.entry, request.arguments)
     cases = request.part.cases
     count = min(len(cases), _EACH * len(os.sched_getaffinity(0)))
     _compile_each_once(firsts, launchers)

@@ -8,7 +8,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from autograder.compile_checks.launches import Kernel, Launches, Resisting
 from autograder.compile_checks.messages import MOST_KERNELS, Compile, DryCase, Part
 from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
+from autograder.languages.triton import LANGUAGE
 from autograder.protocol import Load
 from autograder.runner.languages import touch
 from autograder.runner.report import SubmissionError, describe
@@ -29,14 +30,18 @@ STRICT_S = 10.0
 """How long the calls may take that get a device's errors; they come when all others have been made."""
 
 
-def warm() -> None:
-    """A first tensor without memory brings what a dry call imports, a first compilation what triton sets up."""
+def warmed() -> Callable[[socket.socket], None]:
+    """What serves a channel.
+
+    A first tensor without memory brings what a dry call imports, a first compilation what triton sets up.
+    """
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
     touch.compile_ahead()
     with dry.without_memory():
         torch.empty(1, device="cpu").add_(1)
+    return serve
 
 
 def serve(channel: socket.socket) -> None:
@@ -60,7 +65,7 @@ def _use_own_folder() -> None:
 def compile_part(request: Compile, part: Part, text: str, code: int) -> dict[str, Any]:
     """Load, call and compile for one target; `messages.Compiled` as it travels."""
     absent.stand_in(TARGETS[part.target])
-    load = Load(text, request.filename, Language.triton, request.entry, request.arguments)
+    load = Load(text, request.filename, Language(LANGUAGE.id), request.entry, request.arguments)
     # Made before the student's code has run: what that learns below, of a device that takes everything, is wrong.
     strict = Child(lambda say: _refusals(load, part, say))
     # What several cases launch is compiled by all who come first.

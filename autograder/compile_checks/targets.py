@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from autograder.contract import Lane
 
@@ -33,6 +34,34 @@ class Target:
     registers: int = 65_536
     threads: int = 1024
     warp: int = 32
+
+    def as_triton_says(self) -> dict[str, int]:
+        """The properties of the device by the names of triton's driver."""
+        return {
+            "max_shared_mem": self.shared_bytes,
+            "multiprocessor_count": self.multiprocessors,
+            "max_num_regs": self.registers,
+            "warpSize": self.warp,
+        }
+
+    def as_torch_says(self) -> SimpleNamespace:
+        """The properties of the device by the names of `torch.cuda.get_device_properties`."""
+        return SimpleNamespace(
+            name=self.device,
+            major=self.capability[0],
+            minor=self.capability[1],
+            total_memory=self.memory_bytes,
+            multi_processor_count=self.multiprocessors,
+            max_threads_per_multi_processor=2 * self.threads,
+            max_threads_per_block=self.threads,
+            regs_per_multiprocessor=self.registers,
+            shared_memory_per_block=48 * 1024,
+            shared_memory_per_block_optin=self.shared_bytes,
+            shared_memory_per_multiprocessor=self.shared_per_multiprocessor_bytes,
+            L2_cache_size=self.l2_bytes,
+            warp_size=self.warp,
+            gcnArchName=self.device,
+        )
 
 
 TARGETS: Mapping[str, Target] = {

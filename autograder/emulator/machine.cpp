@@ -1,5 +1,8 @@
 // The machine behind the headers: fibers, blocks, barriers, the launches of one call, and who may touch which memory.
 // Compiled once, without the checks that a student's file is compiled with, and linked to every library.
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <time.h>
 #include <unwind.h>
 
 #include <algorithm>
@@ -7,10 +10,12 @@
 #include <cstdio>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cuda_emulator/block.h"
 #include "cuda_emulator/memory.h"
+#include "cuda_emulator/runtime.h"
 
 #if defined(__x86_64__)
 asm(R"(
@@ -124,6 +129,15 @@ void stop_thread() {
   std::abort();  // Outside of a call of the harness there is nowhere to go.
 }
 
+// As translate.py says it of what it finds.
+void gpu_only(const char* what, int line) {
+  fail("GpuOnly", line,
+       "%s cannot run on the CPU lane. It can on a GPU lane: put it between #ifndef CUDA_EMULATOR and #else, and what runs here "
+       "before #endif.",
+       what);
+  stop_thread();
+}
+
 void enter_thread() {
   machine.body(machine.arguments);
   stop_thread();
@@ -159,6 +173,7 @@ bool pass_barrier() {
   }
   machine.agreed = static_cast<int>(std::count_if(machine.threads, end, [](const Thread& thread) { return thread.says; }));
   for (Thread* thread = machine.threads; thread != end; ++thread) thread->state = State::ready;
+  races::block_waited();
   return true;
 }
 
@@ -181,10 +196,28 @@ bool pass_warp(unsigned first) {
       if ((mask >> j & 1) == 0) continue;
       warp[j].shown = warp[j].given;
       warp[j].state = State::ready;
+      races::warp_waited(first + j);
     }
     passed = true;
   }
   return passed;
+}
+
+// Lanes that ask who runs with them: those that have come to the same line, when nobody of the warp can go on without them.
+bool gather_warp(unsigned first) {
+  const unsigned lanes = std::min(warp_size, machine.count - first);
+  Thread* const warp = &machine.threads[first];
+  Thread* const one = std::find_if(warp, warp + lanes, [](const Thread& thread) { return thread.state == State::gathering; });
+  if (one == warp + lanes) return false;
+  const int line = one->line;
+  unsigned together = 0;
+  for (unsigned i = 0; i < lanes; ++i) together |= unsigned{warp[i].state == State::gathering && warp[i].line == line} << i;
+  for (unsigned i = 0; i < lanes; ++i) {
+    if ((together >> i & 1) == 0) continue;
+    warp[i].mask = together;
+    warp[i].state = State::ready;
+  }
+  return true;
 }
 
 void explain_stuck_block(const Thread& waits) {
@@ -226,6 +259,44 @@ void explain_stuck() {
 // wait for another block, which will not come.
 constexpr std::uint64_t most_idle_turns = 100'000;
 
+// --- copies that a thread does not wait for ---------------------------------------------------------------------------
+
+struct Copy {
+  void* to;
+  std::vector<unsigned char> bytes;
+};
+struct Copies {
+  std::vector<Copy> open;                 // Since the last batch ended.
+  std::vector<std::vector<Copy>> batches;  // In order.
+  void clear() { open.clear(), batches.clear(); }
+};
+Copies copies[max_block_threads];
+
+// The caller has looked at both ends, and left poison at the one that is written.
+void copy_later(void* to, const void* from, size_t bytes, size_t zeros) {
+  Copies& mine = copies[current().linear];
+  const auto* const begin = static_cast<const unsigned char*>(from);
+  std::vector<unsigned char> content(begin, begin + (bytes - zeros));
+  content.resize(bytes);
+  mine.open.push_back({to, std::move(content)});
+}
+
+void commit_copies() {
+  Copies& mine = copies[current().linear];
+  mine.batches.push_back(std::move(mine.open));
+  mine.open.clear();
+}
+
+void wait_for_copies(unsigned left) {
+  std::vector<std::vector<Copy>>& batches = copies[current().linear].batches;
+  const size_t ended = batches.size() - std::min<size_t>(left, batches.size());
+  for (size_t i = 0; i < ended; ++i) {
+    for (const Copy& copy : batches[i]) std::memcpy(copy.to, copy.bytes.data(), copy.bytes.size());
+  }
+  batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(ended));
+  machine.wrote |= ended > 0;
+}
+
 void start_threads() {
   const dim3 dim = machine.block_dim;
   for (unsigned i = 0; i < machine.count; ++i) {
@@ -233,6 +304,7 @@ void start_threads() {
     thread.index = {i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
     thread.linear = i;
     thread.state = State::ready;
+    copies[i].clear();
     thread.context.stack_pointer = prepared(thread.stack, stack_bytes, enter_thread);
   }
 }
@@ -274,12 +346,13 @@ void run_warp(unsigned warp, const std::vector<unsigned>& lanes, Round& round) {
       machine.current = &thread;
       switch_to(machine.scheduler, thread.context);
       machine.current = nullptr;
+      races::stopped(thread);
       round.failed = machine.failed;
       if (round.failed) return;
       round.progress |= thread.state == State::done;
       ++round.turns;
     }
-  } while (pass_warp(first) && (round.progress = true));
+  } while ((pass_warp(first) || gather_warp(first)) && (round.progress = true));
 }
 
 Round run_warps(Turns& turns) {
@@ -309,6 +382,7 @@ bool run_block(Turns& turns) {
   ++machine.block_number;
   machine.static_shared_bytes = 0;
   std::memset(dynamic_shared + shared_margin_bytes, poison, machine.dynamic_bytes);
+  races::block_begins();
   start_threads();
   std::uint64_t idle_turns = 0;
   while (true) {
@@ -332,8 +406,7 @@ bool run_block(Turns& turns) {
   }
 }
 
-bool run_grid() {
-  Turns turns;
+bool run_blocks(Turns& turns) {
   const bool reverse = machine.order == Order::reverse;
   const dim3 grid = machine.grid_dim;
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
@@ -344,6 +417,14 @@ bool run_grid() {
     if (!run_block(turns)) return false;
   }
   return true;
+}
+
+bool run_grid() {
+  Turns turns;
+  races::launch_begins();
+  const bool ran = run_blocks(turns);
+  races::launch_ends();
+  return ran && !machine.failed;
 }
 
 // --- launching -------------------------------------------------------------------------------------------------------
@@ -365,6 +446,54 @@ size_t largest_shared_limit() {
   size_t largest = max_static_shared_bytes;
   for (const auto& [kernel, bytes] : shared_limits()) largest = std::max(largest, bytes);
   return largest;
+}
+
+int attribute_of_the_device(cudaDeviceAttr attribute) {
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+    case cudaDevAttrMaxBlockDimX:
+    case cudaDevAttrMaxBlockDimY: return max_block_threads;
+    case cudaDevAttrMaxBlockDimZ: return 64;
+    case cudaDevAttrMaxGridDimX: return 2147483647;
+    case cudaDevAttrMaxGridDimY:
+    case cudaDevAttrMaxGridDimZ: return 65535;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return max_static_shared_bytes;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return max_shared_bytes;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return max_shared_bytes + 1024;
+    case cudaDevAttrReservedSharedMemoryPerBlock: return 1024;
+    case cudaDevAttrTotalConstantMemory: return constant_bytes;
+    case cudaDevAttrWarpSize: return warp_size;
+    case cudaDevAttrMaxRegistersPerBlock:
+    case cudaDevAttrMaxRegistersPerMultiprocessor: return registers;
+    case cudaDevAttrMultiProcessorCount: return multiprocessors;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return max_multiprocessor_threads;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return max_multiprocessor_blocks;
+    case cudaDevAttrComputeCapabilityMajor: return 9;
+    case cudaDevAttrL2CacheSize: return 50 << 20;
+    case cudaDevAttrGlobalMemoryBusWidth: return 5120;
+    case cudaDevAttrClockRate: return 1'980'000;
+    case cudaDevAttrMemoryClockRate: return 2'619'000;
+    case cudaDevAttrMaxPitch: return 2147483647;
+    case cudaDevAttrTextureAlignment:
+    case cudaDevAttrTexturePitchAlignment: return 512;
+    case cudaDevAttrAsyncEngineCount:
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrGlobalL1CacheSupported:
+    case cudaDevAttrLocalL1CacheSupported:
+    case cudaDevAttrMemoryPoolsSupported: return 1;
+    default: return 0;
+  }
+}
+
+double now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
 void refuse_launch(cudaError_t error, const std::string& why) {
@@ -401,11 +530,43 @@ void check_launch_bounds(long long most_threads) {
 // Which kernel was launched is known only here: a launch may leave a template's arguments to the compiler.
 void kernel_begins(long long most_threads, long long, long long) {
   if (machine.current == nullptr || machine.kernel_began) return;
+  if (machine.asking) {
+    machine.asked_threads = most_threads;
+    stop_thread();
+  }
   machine.kernel_began = true;
   machine.dynamic_limit = shared_limit_of(_Unwind_FindEnclosingFunction(__builtin_return_address(0)));
   check_launch_bounds(most_threads);
   if (!machine.failed) check_dynamic_shared();
   if (machine.failed) stop_thread();
+}
+
+// Run the kernel as far as its first call, which says it.
+int most_threads_of(const void* kernel) {
+  Thread& thread = machine.threads[0];
+  if (thread.stack == nullptr) thread.stack = new_stack(stack_bytes);
+  thread.context.stack_pointer = prepared(thread.stack, stack_bytes, enter_thread);
+  machine.body = [](void* code) { reinterpret_cast<void (*)()>(code)(); };
+  machine.arguments = const_cast<void*>(kernel);
+  machine.asking = true, machine.kernel_began = false, machine.asked_threads = 0;
+  machine.current = &thread;
+  switch_to(machine.scheduler, thread.context);
+  machine.current = nullptr;
+  machine.asking = false;
+  const long long most = max_block_threads;
+  return static_cast<int>(machine.asked_threads > 0 ? std::min(machine.asked_threads, most) : most);
+}
+
+std::string name_of(const void* kernel) {
+  Dl_info found{};
+  if (dladdr(kernel, &found) == 0 || found.dli_sname == nullptr || found.dli_saddr != kernel) return "kernel";
+  int status = 0;
+  char* const whole = abi::__cxa_demangle(found.dli_sname, nullptr, nullptr, &status);
+  std::string name = status == 0 ? whole : found.dli_sname;
+  std::free(whole);
+  name = name.substr(0, name.find_first_of("(<"));
+  name = name.substr(name.rfind(' ') + 1);
+  return name.empty() ? "kernel" : name;
 }
 
 void record(const char* kernel, dim3 grid) {
@@ -444,6 +605,21 @@ void run_launch(const char* kernel, int line, const Configuration& configuration
   run_grid();
 }
 
+extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];  // The linker's: where this library lies.
+
+std::uintptr_t image_begin() { return reinterpret_cast<std::uintptr_t>(__ehdr_start); }
+size_t image_bytes() { return static_cast<size_t>(_end - __ehdr_start); }
+
+// Of the file's own variables and shared memory.
+races::Shadow& image_shadow() {
+  static const std::shared_ptr<races::Shadow> shadow = [] {
+    auto made = races::shadow_of(image_begin(), image_bytes());
+    races::is_shared(*made, reinterpret_cast<std::uintptr_t>(dynamic_shared), shared_margin_bytes + max_shared_bytes);
+    return made;
+  }();
+  return *shadow;
+}
+
 void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, const char* name, int line) {
   owner.block_number = machine.block_number;
   machine.static_shared_bytes += bytes;
@@ -464,6 +640,7 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
     stop_thread();
   }
   std::memset(variable, poison, bytes);
+  if (races::watching()) races::is_shared(image_shadow(), reinterpret_cast<std::uintptr_t>(variable), bytes);
 }
 
 // --- memory ----------------------------------------------------------------------------------------------------------
@@ -472,8 +649,6 @@ namespace {
 
 std::vector<Array> arrays;
 size_t last_array = 0;  // Where the last access fell: most often the next one does too.
-
-extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];  // The linker's: where this library lies.
 
 bool within(const Array& array, std::uintptr_t address, size_t bytes) {
   const size_t offset = address - array.begin;
@@ -489,6 +664,17 @@ bool in_any_array(std::uintptr_t address, size_t bytes) {
   return false;
 }
 
+// What kernels have from malloc and new: each piece's beginning and size. It stays from launch to launch.
+std::map<std::uintptr_t, size_t> kernel_heap;
+size_t kernel_heap_used = 0;
+
+bool in_kernel_heap(std::uintptr_t address, size_t bytes) {
+  const auto behind = kernel_heap.upper_bound(address);
+  if (behind == kernel_heap.begin()) return false;
+  const auto& [begin, size] = *std::prev(behind);
+  return address - begin <= size && bytes <= size - (address - begin);
+}
+
 // The array that lies closest, if it is closer than a mebibyte.
 const Array* nearest(std::uintptr_t address) {
   const Array* best = nullptr;
@@ -501,9 +687,22 @@ const Array* nearest(std::uintptr_t address) {
   return best;
 }
 
+// The piece of the kernels' heap that begins before it, if the address lies within a few of its elements.
+const std::pair<const std::uintptr_t, size_t>* piece_before(std::uintptr_t address) {
+  const auto behind = kernel_heap.upper_bound(address);
+  if (behind == kernel_heap.begin()) return nullptr;
+  const auto& piece = *std::prev(behind);
+  return address - piece.first < piece.second + 64 ? &piece : nullptr;
+}
+
 std::string where(std::uintptr_t address) {
   const Array* array = nearest(address);
   char text[300];
+  if (const auto* piece = piece_before(address)) {
+    std::snprintf(text, sizeof text, "byte %zu of memory from malloc or new, which has %zu bytes",
+                  size_t{address - piece->first}, piece->second);
+    return text;
+  }
   if (array == nullptr) {
     std::snprintf(text, sizeof text, address < 65536 ? "through a null pointer" : "at an address that is no device memory");
     return text;
@@ -522,8 +721,10 @@ std::string where(std::uintptr_t address) {
     std::snprintf(text, sizeof text, "%s %lld of %s, which is not in one of its rows", unit, item, name);
   } else if (offset < 0) {
     std::snprintf(text, sizeof text, "%s %lld of %s, before its first one", unit, item, name);
+  } else if (count == 1) {
+    std::snprintf(text, sizeof text, "%s %lld of %s, which has only 1 %s (index 0)", unit, item, name, unit);
   } else {
-    std::snprintf(text, sizeof text, "%s %lld of %s, which has %llu: 0 to %llu", unit, item, name, count, count - 1);
+    std::snprintf(text, sizeof text, "%s %lld of %s, which has %llu %ss (0 to %llu)", unit, item, name, count, unit, count - 1);
   }
   return text;
 }
@@ -547,7 +748,7 @@ void lets_others_run(std::uintptr_t address, std::uintptr_t code) {
 }
 
 void touch_on_host(std::uintptr_t address, bool writes, std::uintptr_t code) {
-  if (arrays.empty() || !machine.in_host || !is_device_memory(reinterpret_cast<void*>(address))) return;
+  if (arrays.empty() || !machine.in_host || !is_device_only(reinterpret_cast<void*>(address))) return;
   const std::string text = std::string("an illegal memory access: the host's code ") + (writes ? "writes " : "reads ") +
                            where(address) + ": that is device memory. Work on it in a kernel.";
   illegal("IllegalAccess", text, 0, code);
@@ -564,22 +765,38 @@ void touch_dynamic_shared(std::uintptr_t address, size_t bytes, bool writes, std
   illegal("IllegalAccess", text, 0, code);
 }
 
-void touch(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+// After `in_any_array` has found the array that it is in.
+void look_for_races(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+  races::settle();
+  if (machine.failed) stop_thread();
+  if (address - image_begin() < image_bytes()) {
+    races::touch(image_shadow(), address, bytes, writes, code);
+  } else if (last_array < arrays.size() && within(arrays[last_array], address, bytes)) {
+    Array& array = arrays[last_array];
+    if (array.shadow == nullptr) array.shadow = races::shadow_of(array.begin, array.bytes);
+    races::touch(*array.shadow, address, bytes, writes, code);
+  }
+}
+
+void look_at(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
   if (machine.current == nullptr) return touch_on_host(address, writes, code);
-  const std::uintptr_t image = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+  if (address - reinterpret_cast<std::uintptr_t>(&machine) < sizeof machine) return;
   const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(machine.current->stack);
   if (address - stack < stack_bytes) return;
-  if (address - image < static_cast<size_t>(_end - __ehdr_start)) {
+  if (address - image_begin() < image_bytes()) {
     touch_dynamic_shared(address, bytes, writes, code);
-  } else if (!in_any_array(address, bytes)) {
+  } else if (!in_any_array(address, bytes) && !in_kernel_heap(address, bytes)) {
     const std::string text = "an illegal memory access: " + this_thread() + (writes ? " writes " : " reads ") + where(address) + ".";
     illegal("IllegalAccess", text, 0, code);
   }
-  if (writes) {
-    machine.wrote = true;
-  } else {
-    lets_others_run(address, code);
-  }
+  if (races::watching()) look_for_races(address, bytes, writes, code);
+  machine.wrote |= writes;
+}
+
+void touch(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+  look_at(address, bytes, writes, code);
+  // Atomics give their turn away by themselves.
+  if (!writes && machine.current != nullptr && !races::is_atomic()) lets_others_run(address, code);
 }
 
 }  // namespace
@@ -591,10 +808,35 @@ void exists_no_more(std::uintptr_t begin) {
                arrays.end());
 }
 
+std::string place_of(std::uintptr_t address) {
+  return address - image_begin() < image_bytes() ? "shared memory or a variable of the file" : where(address);
+}
+
 bool is_device_memory(const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   return std::any_of(arrays.begin(), arrays.end(),
                      [&](const Array& array) { return number - array.begin < array.bytes; });
+}
+
+bool is_device_only(const void* address) {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return std::any_of(arrays.begin(), arrays.end(),
+                     [&](const Array& array) { return !array.host_too && number - array.begin < array.bytes; });
+}
+
+void notice_of_direction(const void* address, const char* to_or_from, int line) {
+  static std::vector<int> told;
+  if (!is_device_only(address) || std::count(told.begin(), told.end(), line) > 0) return;
+  told.push_back(line);
+  std::fprintf(stderr,
+               "notice: the cudaMemcpy at line %d copies %s device memory and says that it is the host's. What comes of it on a GPU "
+               "is not defined: the launcher's pointers are on the device already (cudaMemcpyDeviceToDevice).\n",
+               line, to_or_from);
+}
+
+size_t& kernel_heap_bytes() {
+  static size_t bytes = 8 << 20;  // As CUDA's own.
+  return bytes;
 }
 
 bool copies_device_memory(const void* address, size_t bytes, const char* operation) {
@@ -610,24 +852,130 @@ bool copies_device_memory(const void* address, size_t bytes, const char* operati
 
 }  // namespace cuda_emulator
 
-// --- what the compiler calls -----------------------------------------------------------------------------------------
+// --- malloc and new, of kernels and of the host (build.py) --------------------------------------------------------------
 
 #define CALLER (reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1)
-#define ACCESS(bytes)                                                                                  \
-  void __asan_load##bytes##_noabort(std::uintptr_t address) { cuda_emulator::touch(address, bytes, false, CALLER); } \
-  void __asan_store##bytes##_noabort(std::uintptr_t address) { cuda_emulator::touch(address, bytes, true, CALLER); }
 
 extern "C" {
-ACCESS(1)
-ACCESS(2)
-ACCESS(4)
-ACCESS(8)
-ACCESS(16)
-void __asan_loadN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, false, CALLER); }
-void __asan_storeN_noabort(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, true, CALLER); }
-void __asan_handle_no_return() {}
-void __asan_before_dynamic_init(const char*) {}
-void __asan_after_dynamic_init() {}
+// A thread of a kernel gets a piece of the kernels' heap, or nothing where that is full.
+void* cuda_emulator_malloc(size_t bytes) {
+  using namespace cuda_emulator;
+  if (machine.current == nullptr) return std::malloc(bytes);
+  if (bytes > kernel_heap_bytes() - std::min(kernel_heap_used, kernel_heap_bytes())) return nullptr;
+  void* const address = std::malloc(std::max<size_t>(bytes, 1));
+  if (address == nullptr) return nullptr;
+  std::memset(address, poison, bytes);
+  kernel_heap.emplace(reinterpret_cast<std::uintptr_t>(address), bytes);
+  kernel_heap_used += bytes;
+  return address;
+}
+
+void cuda_emulator_free(void* address) {
+  using namespace cuda_emulator;
+  if (machine.current == nullptr || address == nullptr) return std::free(address);
+  const auto found = kernel_heap.find(reinterpret_cast<std::uintptr_t>(address));
+  if (found == kernel_heap.end()) {
+    illegal("IllegalAccess",
+            "an illegal memory access: " + this_thread() + " frees what no kernel has from malloc or new, or frees it twice.", 0,
+            CALLER);
+  }
+  kernel_heap_used -= found->second;
+  kernel_heap.erase(found);
+  std::free(address);
+}
+
+// By the names that compilers give to new and delete.
+void* cuda_emulator__Znwm(size_t bytes) {
+  return cuda_emulator::machine.current == nullptr ? operator new(bytes) : cuda_emulator_malloc(bytes);
+}
+void* cuda_emulator__Znam(size_t bytes) { return cuda_emulator__Znwm(bytes); }
+void cuda_emulator__ZdlPv(void* address) { cuda_emulator_free(address); }
+void cuda_emulator__ZdaPv(void* address) { cuda_emulator_free(address); }
+void cuda_emulator__ZdlPvm(void* address, size_t) { cuda_emulator_free(address); }
+void cuda_emulator__ZdaPvm(void* address, size_t) { cuda_emulator_free(address); }
+}
+
+// --- what the compiler calls -----------------------------------------------------------------------------------------
+
+namespace cuda_emulator {
+
+// How threads tell each other something without an atomic.
+void touch_volatile(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t code) {
+  races::atomic_begins();
+  look_at(address, bytes, writes, code);
+  races::atomic_ends();
+  if (!writes && machine.current != nullptr) lets_others_run(address, code);
+}
+
+void will_read(const void* from, size_t bytes) { touch(reinterpret_cast<std::uintptr_t>(from), bytes, false, CALLER); }
+void will_write(void* to, size_t bytes) { touch(reinterpret_cast<std::uintptr_t>(to), bytes, true, CALLER); }
+
+}  // namespace cuda_emulator
+
+#define ACCESS(name, function, bytes)                                                                                 \
+  void __tsan_##name##read##bytes(std::uintptr_t address) { cuda_emulator::function(address, bytes, false, CALLER); } \
+  void __tsan_##name##write##bytes(std::uintptr_t address) { cuda_emulator::function(address, bytes, true, CALLER); }
+#define ACCESSES(bytes)                            \
+  ACCESS(, touch, bytes)                           \
+  ACCESS(unaligned_, touch, bytes)                 \
+  ACCESS(volatile_, touch_volatile, bytes)         \
+  ACCESS(unaligned_volatile_, touch_volatile, bytes)
+
+// What C++ itself has as atomics: the host's code has them from its library.
+#define CHANGE(bits, type, name, operation)                                                  \
+  type __tsan_atomic##bits##_##name(volatile type* address, type value, int) {               \
+    const auto number = reinterpret_cast<std::uintptr_t>(address);                           \
+    cuda_emulator::touch_volatile(number, sizeof(type), true, CALLER);                       \
+    return operation(address, value, __ATOMIC_SEQ_CST);                                      \
+  }
+#define COMPARE(bits, type, name)                                                                                    \
+  int __tsan_atomic##bits##_##name(volatile type* address, type* expected, type value, int, int) {                   \
+    cuda_emulator::touch_volatile(reinterpret_cast<std::uintptr_t>(address), sizeof(type), true, CALLER);            \
+    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);         \
+  }
+#define ATOMICS(bits, type)                                                                                          \
+  type __tsan_atomic##bits##_load(const volatile type* address, int) {                                               \
+    cuda_emulator::touch_volatile(reinterpret_cast<std::uintptr_t>(address), sizeof(type), false, CALLER);           \
+    return __atomic_load_n(address, __ATOMIC_SEQ_CST);                                                               \
+  }                                                                                                                  \
+  void __tsan_atomic##bits##_store(volatile type* address, type value, int) {                                        \
+    cuda_emulator::touch_volatile(reinterpret_cast<std::uintptr_t>(address), sizeof(type), true, CALLER);            \
+    __atomic_store_n(address, value, __ATOMIC_SEQ_CST);                                                              \
+  }                                                                                                                  \
+  type __tsan_atomic##bits##_compare_exchange_val(volatile type* address, type expected, type value, int, int) {     \
+    cuda_emulator::touch_volatile(reinterpret_cast<std::uintptr_t>(address), sizeof(type), true, CALLER);            \
+    __atomic_compare_exchange_n(address, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);               \
+    return expected;                                                                                                 \
+  }                                                                                                                  \
+  COMPARE(bits, type, compare_exchange_strong)                                                                       \
+  COMPARE(bits, type, compare_exchange_weak)                                                                         \
+  CHANGE(bits, type, exchange, __atomic_exchange_n)                                                                  \
+  CHANGE(bits, type, fetch_add, __atomic_fetch_add)                                                                  \
+  CHANGE(bits, type, fetch_sub, __atomic_fetch_sub)                                                                  \
+  CHANGE(bits, type, fetch_and, __atomic_fetch_and)                                                                  \
+  CHANGE(bits, type, fetch_or, __atomic_fetch_or)                                                                    \
+  CHANGE(bits, type, fetch_xor, __atomic_fetch_xor)                                                                  \
+  CHANGE(bits, type, fetch_nand, __atomic_fetch_nand)
+
+extern "C" {
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
+void __tsan_read_range(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, false, CALLER); }
+void __tsan_write_range(std::uintptr_t address, size_t bytes) { cuda_emulator::touch(address, bytes, true, CALLER); }
+void __tsan_vptr_update(std::uintptr_t address, void*) { cuda_emulator::touch(address, sizeof(void*), true, CALLER); }
+void __tsan_vptr_read(std::uintptr_t address) { cuda_emulator::touch(address, sizeof(void*), false, CALLER); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+ATOMICS(8, std::uint8_t)
+ATOMICS(16, std::uint16_t)
+ATOMICS(32, std::uint32_t)
+ATOMICS(64, std::uint64_t)
+void __tsan_atomic_thread_fence(int) {}
+void __tsan_atomic_signal_fence(int) {}
 
 struct SourcePlace {
   const char* file;
@@ -686,6 +1034,9 @@ void cuda_emulator_set_order(int order, unsigned seed) {
 // Whether launches from now on only leave their name.
 void cuda_emulator_set_ghost(int ghost) { cuda_emulator::machine.ghost = ghost != 0; }
 
+// Whether races are looked for from now on.
+void cuda_emulator_watch_races(int on) { cuda_emulator::races::watch(on != 0); }
+
 // A tensor of the next call: `rows` rows of `columns` elements, each `stride` elements after the one before.
 void cuda_emulator_add_array(const char* name, void* address, size_t item_bytes, size_t rows, size_t columns, size_t stride) {
   const size_t bytes = rows == 0 || columns == 0 ? 0 : ((rows - 1) * stride + columns) * item_bytes;
@@ -733,7 +1084,12 @@ int cuda_emulator_trouble_line() { return cuda_emulator::machine.trouble.line; }
 // Of the code, counted from the beginning of the library; 0 where the line is known.
 size_t cuda_emulator_trouble_code() {
   const std::uintptr_t code = cuda_emulator::machine.trouble.code;
-  return code == 0 ? 0 : code - reinterpret_cast<std::uintptr_t>(cuda_emulator::__ehdr_start);
+  return code == 0 ? 0 : code - cuda_emulator::image_begin();
+}
+// Of the other of two accesses, 0 where there is none.
+size_t cuda_emulator_trouble_other_code() {
+  const std::uintptr_t code = cuda_emulator::machine.trouble.other_code;
+  return code == 0 ? 0 : code - cuda_emulator::image_begin();
 }
 
 // What was launched since `cuda_emulator_forget`, one kernel and grid after another; false where there are no more.

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import torch
 
-from autograder import codec
+from autograder import codec, languages
 from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError, HarnessError
@@ -196,9 +196,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sandbox", default=PROCESS_SANDBOX, help="module:Class")
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve")
-    serve.add_argument(
-        "--warm", type=Language, nargs="*", default=[Language.triton], help="toolchains to import at once"
-    )
+    warm = [language for language in Language if languages.of(language).warm]
+    serve.add_argument("--warm", type=Language, nargs="*", default=warm, help="toolchains to import at once")
     serve.add_argument("--lane", type=Lane, default=Lane.cpu, help="to be ready for; jobs of any lane are graded")
     commands.add_parser("once").add_argument("folder", type=Path)
     return parser

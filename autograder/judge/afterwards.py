@@ -38,13 +38,15 @@ class Seen:
         return device_kernels(self.record, self.traced.values())
 
 
-def look(checker: Checker, runner: Conversation, timed: Sequence[Timed]) -> Seen:
-    """One call of every case that is recorded and one that is traced, on inputs whose answer is known.
+def look(checker: Checker, runner: Conversation, timed: Sequence[Timed], *, traces: bool = True) -> Seen:
+    """One call of every case that is recorded and, where something can be, one that is traced.
+
+    On inputs whose answer is known, where the timed calls left some.
 
     Not before all cases are timed: what records and traces may leave something behind that costs time.
     """
     seen = Seen()
-    for one, trace in product(timed, (False, True)):
+    for one, trace in product(timed, (False, True) if traces else (False,)):
         checked = _called(checker, runner, one, trace=trace)
         if not trace:
             seen.record.add(checked)

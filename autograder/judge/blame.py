@@ -18,7 +18,7 @@ _GONE_S = 5.0
 """The driver takes its time to give back the memory of a process that was killed."""
 
 MESSAGE = (
-    "The GPU had no memory left: your code kept too much of it. Free scratch tensors after each call, and keep none of "
+    "The GPU ran out of memory: your code kept too much of it. Free scratch tensors after each call, and do not keep "
     "the arguments."
 )
 

@@ -184,13 +184,13 @@ class Buffers:
         self._device = device
         self._kept: dict[tuple[str, int], SharedTensor] = {}
 
-    def make(self, case: Case, inputs: Tensors) -> tuple[SharedTensor, ...]:
-        """Memory for every tensor of `case` in the entry's order, not filled yet."""
+    def make(self, case: Case, inputs: Tensors, *, poison: bool = True) -> tuple[SharedTensor, ...]:
+        """Memory for every tensor of `case` in the entry's order, not filled yet; without poison outputs are zeros."""
         arguments = [argument for argument in self._assignment.arguments if argument.role in {"input", "output"}]
         made: list[SharedTensor] = []
         try:
             # What was made before one fails is in the list.
-            made.extend(self._one(argument, case, inputs.get(argument.name)) for argument in arguments)
+            made.extend(self._one(argument, case, inputs.get(argument.name), poison=poison) for argument in arguments)
         except BaseException:
             self.release(made)
             raise
@@ -208,9 +208,9 @@ class Buffers:
             tensor.close()
         self._kept.clear()
 
-    def _one(self, argument: Argument, case: Case, values: torch.Tensor | None) -> SharedTensor:
+    def _one(self, argument: Argument, case: Case, values: torch.Tensor | None, *, poison: bool) -> SharedTensor:
         spec = layout_of(argument, self._assignment, case, self._device.granularity)
-        filling = draw_filling(spec, poison=self._defences.poison)
+        filling = draw_filling(spec, poison=poison and self._defences.poison)
         image = image_of(values, spec, filling) if values is not None else None
         key = (argument.name, spec.bytes)
         if (kept := self._kept.get(key)) is not None:

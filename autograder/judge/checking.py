@@ -11,26 +11,30 @@ from itertools import islice
 import torch
 
 from autograder.assignment import Assignment, Case
-from autograder.contract import Mismatch, StudentError, Verdict
+from autograder.contract import Mismatch, Pattern, StudentError, Verdict, Visibility
 from autograder.errors import GpuMemoryError
-from autograder.judge import explain, seeds, unaided
+from autograder.judge import explain, facts, seeds, unaided
 from autograder.judge.blame import MESSAGE, took_the_memory
 from autograder.judge.buffers import Buffers, Snapshot, layout_of, overflows, strides_of
-from autograder.judge.compare import Comparison, agree, compare, same_bits
+from autograder.judge.compare import Comparison, Damage, agree, compare, far_apart, same_bits
 from autograder.judge.conversation import Conversation, Finished, FinishedBatch
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
+from autograder.judge.facts import Facts, Outside
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.inputs import Changed, Inputs, Kept
 from autograder.judge.problem import Problem, Tensors, Truth
 from autograder.judge.slabs import BatchMemory
 from autograder.judge.unaided import Output
+from autograder.misconceptions import Misconception
 from autograder.protocol import TensorSpec
 
 Around = tuple[int, int, int]
 """How many elements were changed before a tensor, after it and between its rows."""
 NO_MEMORY = (GpuMemoryError, torch.OutOfMemoryError)
+_QUICK_S = 1.0
+"""A call that takes longer is not made once more only to word what is wrong with it: the next cases need the time."""
 _WRITTEN = "The input `{}` was written to. Inputs are read only; write into the outputs."
 
 
@@ -45,6 +49,7 @@ class Checked:
         outputs: private copies, by name, of the calls of a case that has to agree with itself bit for bit.
         seconds: from the reveal to the end of the comparison.
         unaided: of a call whose kernels did nothing, the share of its outputs that is right all the same (`unaided`).
+        facts: of a public case that failed, what its explanation is made from.
     """
 
     verdict: Verdict
@@ -57,6 +62,7 @@ class Checked:
     outputs: Tensors = field(default_factory=dict)
     seconds: float = 0.0
     unaided: float = 0.0
+    facts: Facts = facts.NONE
 
     @property
     def passed(self) -> bool:
@@ -104,8 +110,17 @@ class TakenBatch:
 class Checker:
     """Checks calls of one assignment."""
 
-    def __init__(self, assignment: Assignment, problem: Problem, defences: Defences, device: Device = HOST) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        problem: Problem,
+        defences: Defences,
+        device: Device = HOST,
+        misconceptions: Sequence[Misconception] = (),
+    ) -> None:
         self._assignment = assignment
+        self._misconceptions = misconceptions
+        self._asked_of_filling = False
         self._problem = problem
         self._defences = defences
         self._device = device
@@ -118,10 +133,16 @@ class Checker:
         except NO_MEMORY as error:
             return self.no_memory(runner, 0, error)
         first = self._call(runner, case, inputs)
-        if not first.passed or not self._defences.second_call:
+        if not self._defences.second_call:
+            return first
+        if self._may_be_unset(first, case):
+            first = self._over_zeros(first, runner, case, inputs)
+        if first.verdict is Verdict.wrong_answer and runner.orders > 1 and not (first.ended or first.facts.unset):
+            return self._in_other_orders(first, runner, case, inputs)
+        if not first.passed:
             return first
         second = self._call(runner, case, inputs)
-        return self._repeated(first, second)
+        return self._repeated(case, first, second, in_orders=runner.orders > 1)
 
     def call(self, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
         """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept."""
@@ -144,19 +165,21 @@ class Checker:
         record: bool = False,
         trace: bool = False,
         cold: bool = True,
+        poison: bool = True,
         suspect: Conversation | None = None,
     ) -> Taken | Checked:
         """One call whose outputs are compared later; or what went wrong in it.
 
         Args:
             cold: as if it were timed.
+            poison: outputs begin with the judge's fill value, else as zeros: then nothing is judged by it.
             suspect: whose fault it may be if the device's memory runs out; the runner's own where nobody is named.
         """
         size = sum(spec.bytes for spec in self._layout(case))
         if cold:
             self._in_the_same_place()
         try:
-            tensors = self._buffers.make(case, inputs)
+            tensors = self._buffers.make(case, inputs, poison=poison)
         except NO_MEMORY as error:
             # Nothing of it was lent to anybody.
             return self.no_memory(suspect or runner, 0, error)
@@ -223,14 +246,15 @@ class Checker:
         """Compare the outputs of a call.
 
         Args:
-            expected: the reference's outputs of the same inputs; what agrees with them needs no oracle.
+            expected: the reference's outputs of the same inputs; what agrees with them needs no oracle, and what is
+                near them only for a sample that is drawn when the outputs are there.
         """
         try:
             outputs = taken.values()
-            if expected is None or not (self._agree(outputs, expected) or not self._defences.oracle):
-                checked = self._compared(taken.case, taken.inputs, outputs, taken.outputs)
-            else:
+            if expected is not None and self._right_beside(taken, outputs, expected):
                 checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
+            else:
+                checked = self._compared(taken, outputs)
         except NO_MEMORY as error:
             if suspect is None:
                 raise
@@ -278,7 +302,7 @@ class Checker:
         """Before memory for something that is timed: the driver has what was given back again, and gives it out first.
 
         Or whoever is called right after another has other memory than that one, in every pair of a grading, and where
-        memory lies makes up to 1.8 % (docs/decisions/0030).
+        memory lies makes up to 1.8 % (docs/decisions/0040).
         """
         if self._defences.cold:
             self._device.quiet()
@@ -333,15 +357,30 @@ class Checker:
     def _broken_input(self, changed: Changed) -> Checked | None:
         """What it means that an input of a batch is not as it was: around it first, as in a single call."""
         if self._defences.guard_bands and any(changed.outside):
-            return _overflow(changed.name, *changed.outside)
+            return _overflow(changed.name, (), *changed.outside)
         written = Checked(Verdict.rule_violation, _WRITTEN.format(changed.name))
         return written if self._defences.private_inputs else None
 
-    def _agree(self, outputs: Tensors, expected: Tensors) -> bool:
-        """Whether all outputs are as right as the reference's, and the problem has no check of its own."""
+    def _right_beside(self, taken: Taken, outputs: Tensors, expected: Tensors) -> bool:
+        """Whether outputs are right by what the reference made of the same inputs, without a look at all of them.
+
+        They agree; or none is further from the reference's than rounding goes, and a sample is right by the oracle.
+        Work that was left undone shows in a few calls, wherever it was. Who is refused is compared with the oracle.
+        """
+        if not self._defences.oracle:
+            return True
+        if self._problem.has_check:
+            return False
         rules = self._assignment.tolerance
-        return not self._problem.has_check and all(
-            agree(got, expected[name], rules[name]) for name, got in outputs.items()
+        differing = [name for name, got in outputs.items() if not agree(got, expected[name], rules[name])]
+        if any(rules[name].kind == "exact" or _unlike(outputs[name], expected[name]) for name in differing):
+            return False
+        sample = self._problem.sample(taken.inputs, outputs) if differing else None
+        if sample is None:
+            return not differing
+        some, truth = sample
+        return all(
+            compare(some[name], truth.expected[name], truth.scale[name], rules[name]).right for name in differing
         )
 
     def _around(self, snapshots: Sequence[Snapshot]) -> list[Around]:
@@ -352,7 +391,7 @@ class Checker:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
         for snapshot, changed in zip(called.snapshots, around, strict=True):
             if any(changed):
-                return _overflow(snapshot.source.spec.name, *changed)
+                return _overflow(snapshot.source.spec.name, snapshot.source.spec.shape, *changed)
         for snapshot in called.snapshots:
             spec = snapshot.source.spec
             rewritten = not spec.writable and (spec.name in called.written or snapshot.rewritten())
@@ -360,14 +399,68 @@ class Checker:
                 return Checked(Verdict.rule_violation, _WRITTEN.format(spec.name))
         return None
 
-    def _compared(self, case: Case, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot]) -> Checked:
-        truth = self._problem.truth(case, inputs)
-        for name, comparison in self._comparisons(inputs, outputs, snapshots, truth):
-            if not comparison.right:
-                untouched = snapshots[name].untouched()
-                found = explain.mismatch(name, outputs[name], truth.expected[name], comparison, untouched)
-                return Checked(Verdict.wrong_answer, explain.told(found), mismatch=found, outputs=outputs)
+    def _compared(self, taken: Taken, outputs: Tensors) -> Checked:
+        """Piece by piece, so that what comparing takes of the device's memory is the same whatever the size."""
+        inputs, snapshots = taken.inputs, taken.outputs
+        also_wrong = self._problem.wrong_by_check(inputs, outputs)
+        untouched = {name: snapshots[name].untouched() for name in outputs}
+        found = {name: Damage(self._problem.along(name)) for name in outputs}
+        begun = dict.fromkeys(outputs, 0)
+        for some, truth in self._problem.pieces(inputs, outputs):
+            for name, got in some.items():
+                along = self._problem.along(name)
+                place = (along, begun[name], got.shape[along]) if got.dim() else None
+                begun[name] += got.shape[along] if got.dim() else 0
+                comparison = self._comparison(name, got, truth, _at(untouched[name], place))
+                if name in also_wrong:
+                    comparison = Comparison(comparison.wrong | _at(also_wrong[name], place), comparison.allowed)
+                found[name].add(comparison, truth.expected[name])
+        for name, damage in found.items():
+            if damage.any:
+                told = explain.mismatch(name, outputs[name], damage, untouched[name])
+                known = self._facts(taken, outputs, truth, (found, untouched))
+                message = explain.sentence(told)
+                return Checked(Verdict.wrong_answer, message, mismatch=told, outputs=outputs, facts=known)
         return Checked(Verdict.passed, "Passed.", outputs=outputs)
+
+    def _facts(
+        self, taken: Taken, outputs: Tensors, truth: Truth, masks: tuple[Mapping[str, Damage], Tensors]
+    ) -> Facts:
+        """What the explanation of a public case needs."""
+        if taken.case.visibility is not Visibility.public:
+            return facts.NONE
+        found, untouched = masks
+        wrong = {name: damage.wrong for name, damage in found.items()}
+        return facts.gather(self._problem, (taken.inputs, outputs), truth, (wrong, untouched), self._misconceptions)
+
+    def _may_be_unset(self, first: Checked, case: Case) -> bool:
+        """Whether to ask, once in a grading, if an output that is wrong throughout was added to before it was set."""
+        if first.mismatch is None or first.mismatch.wrong < first.mismatch.total or first.seconds > _QUICK_S:
+            return False
+        return case.visibility is Visibility.public and not self._asked_of_filling
+
+    def _over_zeros(self, first: Checked, runner: Conversation, case: Case, inputs: Tensors) -> Checked:
+        """The first call's result, told otherwise if over outputs that begin as zeros the answer is another one.
+
+        Adding to the judge's fill value, a NaN, leaves that NaN: memory alone doesn't tell it from nothing written.
+        """
+        self._asked_of_filling = True
+        taken = self.take(runner, case, inputs, cold=False, poison=False)
+        if isinstance(taken, Checked):
+            return dataclasses.replace(first, ended=taken.ended, starved=taken.starved)
+        name = first.mismatch.output if first.mismatch else ""
+        got = taken.outputs[name].values()
+        if first.mismatch is None or not (_shows_more(got, first.mismatch) or self._is_right(taken, name)):
+            return first
+        told = explain.never_set(first.mismatch)
+        known = dataclasses.replace(first.facts, unset=name)
+        return dataclasses.replace(first, message=explain.sentence(told), mismatch=told, facts=known)
+
+    def _is_right(self, taken: Taken, name: str) -> bool:
+        """Whether one output of a call is."""
+        outputs, truth = taken.values(), self._problem.truth(taken.case, taken.inputs)
+        found = dict(self._comparisons(taken.inputs, outputs, taken.outputs, truth))
+        return found[name].right
 
     def _unaided(self, taken: Taken, suspect: Conversation) -> Checked:
         """What the outputs of a call without kernels come to."""
@@ -400,11 +493,26 @@ class Checker:
         stale = untouched & got.isnan() if got.dtype.is_floating_point else torch.zeros_like(untouched)
         return Comparison(found.wrong | stale, found.allowed)
 
-    def _repeated(self, first: Checked, second: Checked) -> Checked:
+    def _in_other_orders(self, first: Checked, runner: Conversation, case: Case, inputs: Tensors) -> Checked:
+        """A wrong answer, and whether it is another one when threads take turns in another order."""
+        if first.mismatch is None:
+            return first
+        for _ in range(runner.orders - 1):
+            other = self._call(runner, case, inputs)
+            if any(far_apart(got, first.outputs[name]) for name, got in other.outputs.items()):
+                message, found = explain.depends_on_order(first.mismatch), dataclasses.replace(first.facts, order=True)
+                return dataclasses.replace(first, message=message, facts=found, outputs={})
+            if other.ended:
+                return dataclasses.replace(first, ended=True, starved=other.starved)
+        return first
+
+    def _repeated(self, case: Case, first: Checked, second: Checked, *, in_orders: bool) -> Checked:
         """The case's result after its second call."""
         if second.verdict is Verdict.wrong_answer:
-            message = f"The first call was right, the second on the same inputs was not. {second.message}"
-            return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message)
+            told = explain.depends_on_order(second.mismatch) if in_orders and second.mismatch else second.message
+            message = f"The first call was right, the second on the same inputs was not. {told}"
+            found = dataclasses.replace(second.facts, order=True)
+            return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message, facts=found)
         if not second.passed or not self._assignment.bitwise:
             return dataclasses.replace(second, seconds=first.seconds)
         for name, got in second.outputs.items():
@@ -412,10 +520,29 @@ class Checker:
             if differing:
                 message = (
                     f"Two calls on the same inputs gave different outputs: {differing} of {got.numel()} elements of "
-                    f"`{name}`. Look for atomics, races, or values that are kept between calls."
+                    f"`{name}`."
                 )
-                return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message)
+                found = Facts(order=case.visibility is Visibility.public)
+                return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message, facts=found)
         return dataclasses.replace(second, seconds=first.seconds)
+
+
+def _shows_more(got: torch.Tensor, before: Mismatch) -> bool:
+    """Whether an output that was all filling, or NaN, as adding to that makes it on some devices, is numbers now."""
+    if before.pattern not in {Pattern.untouched, Pattern.all_nan}:
+        return False
+    return bool((got != 0).any()) and not (got.dtype.is_floating_point and bool(got.isnan().any()))
+
+
+def _unlike(got: torch.Tensor, checked: torch.Tensor) -> bool:
+    """Whether an output is further from the reference's than rounding goes, or holds what is no number."""
+    no_number = got.dtype.is_floating_point and bool(got.isnan().any())
+    return no_number or far_apart(got, checked)
+
+
+def _at(tensor: torch.Tensor, place: tuple[int, int, int] | None) -> torch.Tensor:
+    """A piece of a tensor, by dimension, start and length; all of one that has no dimension."""
+    return tensor.narrow(*place) if place else tensor
 
 
 def as_checked(failure: Failure) -> Checked:
@@ -423,10 +550,10 @@ def as_checked(failure: Failure) -> Checked:
     return Checked(failure.verdict, failure.message, error=failure.error, ended=failure.ended, starved=failure.starved)
 
 
-def _overflow(name: str, before: int, after: int, between: int) -> Checked:
+def _overflow(name: str, shape: tuple[int, ...], before: int, after: int, between: int) -> Checked:
     """What was written around a tensor, most telling first."""
     places = ((after, "after its end"), (before, "before its start"), (between, "between its rows"))
     count, where = next(place for place in places if place[0])
     elements = "element was" if count == 1 else "elements were"
-    message = f"{count} {elements} written outside `{name}`, {where}. Mask the stores of the last block."
-    return Checked(Verdict.illegal_access, message)
+    message = f"{count} {elements} written outside `{name}`, {where}."
+    return Checked(Verdict.illegal_access, message, facts=Facts(outside=Outside(name, shape, before, after, between)))

@@ -1,13 +1,11 @@
-"""Does a measurement stand? What both clocks, the A/A block and the data sheet say, put together.
+"""Which clock ranks a measurement, whether it stands, and what is impossible.
 
     what is found                             first time        again
-    ratio's interval too wide                 measure again     stands as it is
-    null disturbed by others                  measure again     stands; nothing was taken off any batch
-    reference slower beside the submission    measure again     held; its time after the kill counts at once
-      and the ratio not borne by the bound
-    … both slower, or reference unlike itself measure again     stands
-    sealed bound above the event clock        measure again     held; the sealed number ranks at once
-    … and the reference's about as far        the sealed numbers of both rank: this node cannot bound the case
+    ratio's interval too wide, and the
+      reference varies by as much             measure again     stands as it is, after two tries
+    null disturbed by others                  measure again     stands likewise; nothing was taken off any batch
+    reference unlike itself beside and after  measure again     stands
+    sealed bound above the event clock        both sides rank by their sealed batches
     below 0.9 of the best verified time       measure again     stands
     below what the device can do              held              held
 
@@ -15,11 +13,11 @@ The event clock runs in the submission's process and can be forged; the sealed c
 calls, less the shortest exchange that can be written, both without what copying the outputs takes, divided by K, is an
 upper bound of one call: nobody's work is done before its inputs are there, nor after its outputs were copied. (But for
 what a null's copies take longer than the batch's own: who slows those while the judge times them has so much off.) So
-the event clock ranks if the bound lies within ε above it; where the reference, alone, is not seen within ε either,
-within a little more than the reference is.
+the event clock, ten times as precise, ranks if the bound lies within ε above it. Where it does not, the judge's own
+clock ranks, and that is all: what takes longer when calls follow each other is honest, as when a call allocates memory,
+and who says otherwise of a forged clock gains nothing by it.
 
-Whatever a neighbour can do to a measurement leads to *measure again*; nobody is held for the first of anything but a
-time that no device reaches.
+Nobody is held but for a time that no device reaches.
 """
 
 from __future__ import annotations
@@ -30,27 +28,27 @@ from dataclasses import dataclass, field
 
 from autograder import samples
 from autograder.contract import Batch, Bound, Finding, FindingKind, Measurement
+from autograder.judge.conversation import Finished
+from autograder.judge.measure import by_clock, by_samples, interval
 from autograder.judge.rules import Rules
 
 MOST_REMEASURES = 2
 """A node's fault is worth so many tries; what is still too wide then stands with its interval."""
 
 TOO_WIDE = "The times vary too much on this node."
-DISTURBED = "Others used this node, so that nothing could bound the times."
-SLOWED = "The reference was slower beside the submission than after it."
-UNSTEADY = "The reference's times beside the submission and after it differ: the node is not quiet."
-DISAGREE = "The times that the submission's process reported are shorter than the judge's own clock allows."
+DISTURBED = "Other work on this node made it impossible to bound the times."
+UNSTEADY = "The reference's times during and after the submission differ: the node is not idle."
 TOO_FAST = "The time is far below the best one that was verified."
-BELOW_FLOOR = "The time is shorter than what the device can do by its data sheet."
+BELOW_FLOOR = "The time is shorter than the device's data sheet allows."
+
+_LEAST_REST, _LEAST_SHARE, _MOST_NAMED = 0.03, 0.1, 4
+"""Of a call's time and of the device's rest, what is worth a word; and how many calls of CUDA are named."""
+
+_STRETCHED = 0.1
+"""Of the shortest of the reference's batches: by less do they differ on a quiet node (5 % were seen)."""
 
 _LEAST_US = 1e-3
 """What an event clock tells apart at best; samples of older judges may be 0."""
-
-_KINDS = {
-    SLOWED: FindingKind.slowed_reference,
-    DISAGREE: FindingKind.clock_disagreement,
-    BELOW_FLOOR: FindingKind.below_floor,
-}
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,8 @@ def sealed_call_us(batches: Sequence[Batch], null_us: Sequence[float], calls: in
 
 def standing(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
     """The measurement with what ranks in it, why it is held, and why it is to be repeated."""
-    found = _counted(found, rules)
-    for step in (_width, _control, _bound, _best, _floor):
+    found = _counted(found)
+    for step in (_width, _control, _best, _floor):
         found = step(found, asked, rules)
     return found
 
@@ -124,61 +122,81 @@ def disturbed(found: Measurement, asked: Asked) -> Measurement:
     return _nodes_fault(found, asked, DISTURBED)
 
 
+def note(found: Measurement, traced: Finished | None) -> str:
+    """What is said to the student where the event clock does not rank: what the difference is.
+
+    Args:
+        traced: a call after the timed ones, as the runner claims it was.
+    """
+    if found.clock not in {samples.BATCHES, samples.BOUND} or found.bound is None:
+        return ""
+    alone_us, in_a_row_us = by_samples(found, samples.EVENT).time_us, found.bound.sealed_us
+    said = (
+        f"Calls in a row take {in_a_row_us:.0f} µs each by the judge's clock; a single call takes {alone_us:.0f} µs by "
+        "the device's clock. The judge's clock ranks here, for the reference too."
+    )
+    rest = 1 - traced.busy_us / in_a_row_us if traced and traced.busy_us else 0.0
+    if traced is None or rest < _LEAST_REST:
+        return said
+    said += f" The device is idle for {rest:.0%} of the time"
+    total_ns = sum(one.ns for one in traced.waited_for)
+    names = [one.name for one in traced.waited_for if one.ns >= _LEAST_SHARE * total_ns][:_MOST_NAMED]
+    return f"{said}, while your call is on the host: {', '.join(names)}." if names else f"{said}."
+
+
 def findings(found: Iterable[Measurement]) -> tuple[Finding, ...]:
     """One for every measurement that is held."""
     return tuple(_finding(one) for one in found if one.held)
 
 
-def _counted(found: Measurement, rules: Rules) -> Measurement:
-    """By the clock that can be believed, and against the reference's time alone where it was slowed."""
-    clock = clock_of(found, rules)
-    if clock == found.clock and not samples.slowed(found):
+def _counted(found: Measurement) -> Measurement:
+    """By the clock that can be believed."""
+    clock = clock_of(found)
+    if clock == found.clock:
         return found
     found = dataclasses.replace(found, clock=clock)
     return samples.counted(found, samples.pooled((found,)))
 
 
-def clock_of(found: Measurement, rules: Rules) -> str:
-    """Which clock can be believed: the event clock within ε of the bound; beyond it the sealed numbers.
+def clock_of(found: Measurement) -> str:
+    """The event clock within ε of the bound; beyond it the sealed batches of both sides.
 
-    The reference's too, where not even it can be bounded, and the submission is about as far from its own clock.
+    Of the submission only, where it is so slow that its batches have fewer calls, as an exchange is nothing beside
+    those; or where the reference's calls are so brief that nothing is left of its batches without the null.
     """
     limit = found.bound
     if limit is None or limit.bounded:
         return found.clock
-    if samples.slowed(found) and limit.sealed_us <= found.time_us * (1 + limit.epsilon):
-        # The submission's own time is borne out: only the reference's was not what it should be.
-        return found.clock
-    if not limit.reference_batches:
-        return samples.BOUND
-    alone_us = found.control.reference_us if found.control else found.reference_us
-    most = rules.most(alone_us)
-    theirs = samples.sealed_call_us(limit, limit.reference_batches) / alone_us - 1
-    likely = (1 + theirs) * (1 + max(most, theirs))
-    return samples.BATCHES if theirs > most - rules.beyond and 1 + limit.excess <= likely else samples.BOUND
+    return samples.BATCHES if samples.reference_call_us(limit) > 0 else samples.BOUND
 
 
 def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+    """Where the reference varies as well, it is the node; a submission that varies by itself stands as it is."""
     # Of one that is far slower nobody asks how wide: it had no second stage either.
     wide = found.ratio <= rules.far and found.ratio_high - found.ratio_low > rules.widest * found.ratio
-    return _nodes_fault(found, asked, TOO_WIDE) if wide else found
+    return _nodes_fault(found, asked, TOO_WIDE) if wide and _varies(found, rules) else found
+
+
+def _varies(found: Measurement, rules: Rules) -> bool:
+    """Whether the reference alone, or its batches where those rank, vary by more than an interval may be wide."""
+    if found.clock == samples.BATCHES and found.bound is not None:
+        taken = samples.calls_us(found.bound, found.bound.reference_batches)
+        return max(taken) > (1 + _STRETCHED) * min(taken)
+    if found.control is None:
+        return True
+    low, high = interval(
+        [by_clock(pair, found.clock)[0] / by_clock(pair, found.clock)[1] for pair in found.control.pairs]
+    )
+    return high - low > rules.widest
 
 
 def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
-    """The reference has to be as fast beside the submission as by itself."""
+    """Where pairs rank, the reference has to be as fast beside the submission as by itself."""
     control = found.control
-    if control is None or (control.agrees and abs(control.ratio - 1) <= control.tolerance):
+    if control is None or found.clock in {samples.BATCHES, samples.BOUND}:
         return found
-    if not asked.remeasured:
-        return _again(found, SLOWED if samples.slowed(found) else UNSTEADY)
-    return dataclasses.replace(found, held=SLOWED) if samples.slowed(found) else found
-
-
-def _bound(found: Measurement, asked: Asked, _: Rules) -> Measurement:
-    """Who is seen to take longer than was claimed, where the reference is not, has to be looked at."""
-    if found.clock != samples.BOUND:
-        return found
-    return dataclasses.replace(found, held=DISAGREE) if asked.remeasured else _again(found, DISAGREE)
+    steady = control.agrees and abs(control.ratio - 1) <= control.tolerance
+    return found if steady or asked.remeasured else _again(found, UNSTEADY)
 
 
 def _best(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
@@ -204,8 +222,5 @@ def _finding(found: Measurement) -> Finding:
     evidence = {"case": found.case, "time": f"{found.time_us:.1f} µs beside {found.reference_us:.1f} µs"}
     if found.bound:
         evidence["sealed"] = f"{found.bound.sealed_us:.1f} µs by {found.bound.calls} calls, ε {found.bound.excess:.3f}"
-    if found.control:
-        evidence["reference"] = f"{found.control.drift:+.3f} beside the submission"
-    if found.floor_us:
-        evidence["floor"] = f"{found.floor_us:.1f} µs"
-    return Finding(_KINDS.get(found.held, FindingKind.clock_disagreement), found.held, evidence)
+    evidence["floor"] = f"{found.floor_us:.1f} µs"
+    return Finding(FindingKind.below_floor, found.held, evidence)

@@ -31,6 +31,51 @@ class Comparison:
         return not bool(self.wrong.any())
 
 
+class Damage:
+    """What comparing an output piece by piece found.
+
+    Args:
+        along: the dimension along which the pieces follow each other.
+
+    Attributes:
+        any: whether an element is wrong.
+    """
+
+    def __init__(self, along: int = 0) -> None:
+        self._along = along
+        self._wrong: list[torch.Tensor] = []
+        self._firsts: list[tuple[tuple[int, ...], torch.Tensor, float]] = []
+        self._begun = 0
+        self.any = False
+
+    def add(self, found: Comparison, expected: torch.Tensor) -> None:
+        """The next piece, and what it has to be."""
+        self._wrong.append(found.wrong)
+        if not found.right:
+            self.any = True
+            index = first_of(found.wrong)
+            place = tuple(number + self._begun * (dim == self._along) for dim, number in enumerate(index))
+            self._firsts.append((place, expected[index].clone(), float(found.allowed[index])))
+        self._begun += found.wrong.shape[self._along] if found.wrong.dim() else 0
+
+    @property
+    def wrong(self) -> torch.Tensor:
+        """Which elements are wrong, bool, of the output's shape."""
+        return self._wrong[0] if len(self._wrong) == 1 else torch.cat(self._wrong, dim=self._along)
+
+    @property
+    def first(self) -> tuple[torch.Tensor, float]:
+        """Of the first wrong element, row by row."""
+        _, expected, allowed = min(self._firsts, key=lambda one: one[0])
+        return expected, allowed
+
+
+def first_of(wrong: torch.Tensor) -> tuple[int, ...]:
+    """The index of the first wrong element, row by row."""
+    flat = int(wrong.reshape(-1).to(torch.uint8).argmax())
+    return tuple(int(number) for number in torch.unravel_index(torch.tensor(flat), wrong.shape))
+
+
 def compare(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor, tolerance: Tolerance) -> Comparison:
     """Compare an output with the oracle.
 
@@ -75,6 +120,28 @@ def agree(got: torch.Tensor, checked: torch.Tensor, tolerance: Tolerance) -> boo
     one, other = got[apart], checked[apart]
     neighbours = (bits(one).long() - bits(other).long()).abs() == 1
     return bool((neighbours & one.isfinite() & other.isfinite() & (one.signbit() == other.signbit())).all())
+
+
+FAR_APART = 0.01
+"""Of its own size, or a tenth of that of the output's largest element: how far sums in another order never differ."""
+_AT_ONCE = 2**25
+"""Elements that are held beside each other: each takes some twenty bytes while it is."""
+
+
+def far_apart(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two contiguous outputs of one call on the same inputs differ by more than rounding does."""
+    if not one.dtype.is_floating_point:
+        return not torch.equal(one, other)
+    flat, held = one.reshape(-1), other.reshape(-1)
+    parts = [slice(first, first + _AT_ONCE) for first in range(0, flat.numel(), _AT_ONCE)]
+    largest = max((float(held[part].nan_to_num(0.0, 0.0, 0.0).abs().max()) for part in parts), default=0.0)
+    # Half precision would round what is allowed.
+    wide = torch.promote_types(one.dtype, torch.float32)
+    allowed = FAR_APART / 10 * largest
+    return not all(
+        torch.allclose(flat[part].to(wide), held[part].to(wide), rtol=FAR_APART, atol=allowed, equal_nan=True)
+        for part in parts
+    )
 
 
 def same_words(one: torch.Tensor, other: torch.Tensor) -> bool:

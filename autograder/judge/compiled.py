@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Self
 
+from autograder import languages
 from autograder.assignment import Assignment, Case, Layout
 from autograder.compile_checks.messages import (
     CODE_BYTES,
@@ -39,7 +40,6 @@ from autograder.compile_checks.messages import (
 )
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
-from autograder.emulator.build import shown_name
 from autograder.errors import SandboxError
 from autograder.judge import memory
 from autograder.judge.buffers import layout_of
@@ -60,11 +60,10 @@ from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, te
 from autograder.protocol import Raised
 from autograder.sandbox import Exit, Purpose, Runner, Sandbox, Side
 
-LANGUAGES = (Language.triton, Language.cuda)
-"""Those whose launches are compiled."""
-
-BUDGET_S: Mapping[Language, float] = {Language.triton: 20.0, Language.cuda: 30.0}
-"""No compilation of a Triton kernel begins later than this after the runner's first; nvcc has to end by then."""
+BUDGET_S: Mapping[Language, float] = {
+    language: record.compile_s for language in Language if (record := languages.of(language)).compiler
+}
+"""How long the compiler of each language may take that has one; what begins late may end after that."""
 DEADLINE_S = 45.0
 """How long either runner may take in all, in its own time; the backstop is all that ends it on a busy machine."""
 
@@ -80,7 +79,7 @@ _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
 _LOOKS_AT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
 
-_AT_LAUNCH = ("OutOfResources", "LaunchError")
+_AT_LAUNCH = frozenset(kind for kind, meaning in languages.error_kinds().items() if meaning.at_launch)
 """Kinds of faults of a kernel that compiled."""
 
 _WHY_NOTHING = {
@@ -129,9 +128,14 @@ class Checked:
     refused: tuple[Refused, ...] = ()
 
 
+def is_compiled(language: Language) -> bool:
+    """Whether something compiles it for devices that are not there."""
+    return language in BUDGET_S
+
+
 def expect(sandbox: Sandbox, language: Language) -> None:
     """Have the sandbox ready for the two runners of a compilation."""
-    if language in LANGUAGES:
+    if is_compiled(language):
         for purpose in (Purpose.read, Purpose.compile):
             sandbox.expect(LIMITS, language, purpose=purpose)
 
@@ -152,9 +156,14 @@ class Compilation:
         self._text = memory.of_fixed_size("instructions", TEXT_BYTES)
         self._go_on(self._begin)
 
+    def hear(self) -> None:
+        """Wait for all that whoever compiles has to say, and end it."""
+        if Purpose.compile in self._runners:
+            self._go_on(self._collect)
+
     def finish(self) -> dict[str, Checked]:
         """Wait for it; what came of it, by target."""
-        self._go_on(self._collect)
+        self.hear()
         self._go_on(self._read)
         seconds = time.monotonic() - self._start
         return {target: job.checked(self._request, seconds, self._text) for target, job in self._jobs.items()}
@@ -335,11 +344,11 @@ class _Job:
     def _is_lacking(self, language: Language) -> bool:
         """Whether its process said so, and could not have been made to by the submission.
 
-        Host code runs only where something compiled, and then there are kernels. Triton brings its compiler, so that
-        only a process that had loaded the submission could say it there.
+        Host code runs only where something compiled, and then there are kernels. Where a language brings its compiler,
+        only a process that had loaded the submission could say it.
         """
         said = self._compiled
-        nothing = language is Language.cuda and not said.kernels and not said.left_out
+        nothing = not languages.of(language).brings_compiler and not said.kernels and not said.left_out
         return nothing and said.fault is not None and said.fault.kind in _LACKING
 
     def _texts(self, claim: ClaimedKernel, reading: Reading, text: int) -> tuple[str, str]:
@@ -363,8 +372,7 @@ def listings_of(shown: CompiledFor, texts: Iterable[tuple[str, str]], filename: 
 
 def _name_in_code(request: GradeRequest) -> str:
     """What the compiler calls the file that was handed in."""
-    own = request.filename
-    return shown_name(own.rpartition("/")[2]) if request.language is Language.cuda else own
+    return languages.of(request.language).name_in_code(request.filename)
 
 
 def _read(text: int, offset: int, size: int, room: int) -> str:
@@ -451,8 +459,8 @@ def _incomplete(compiled: Compiled, cases: Sequence[str], source: str) -> str:
     if compiled.fault.kind in _LOOKS_AT_VALUES:
         line = place.partition(":")[0] if place.startswith("line") else "the entry"
         return (
-            f"The host code looks at a tensor's values ({line}), and a call without a device has none: what it "
-            "launches after that is not listed."
+            f"The host code reads a tensor's values ({line}), and a call without a device has none: launches after "
+            "that are not listed."
         )
     where = f"case `{compiled.case}`" if compiled.case in cases else "loading the file"
     return f"The host code could not be followed without a device, in {where}: {place}"

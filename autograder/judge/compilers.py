@@ -22,7 +22,7 @@ from autograder.sandbox import Runner, RunnerLimits
 
 LIMITS = RunnerLimits(memory_bytes=6 * 2**30, processes=256, output_bytes=2**20, tmp_bytes=512 * 2**20)
 """Of a runner that compiles, perhaps on all cores at once: triton and ptxas need more than most kernels do."""
-SOMETHING_ELSE = "The compiler's process said something else than what it was asked for."
+SOMETHING_ELSE = "The compiler's process gave an unexpected answer."
 _LOOK_S = 0.02
 
 Said = TypeVar("Said")

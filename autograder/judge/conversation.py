@@ -41,6 +41,7 @@ from autograder.judge.slabs import BatchMemory
 from autograder.packets import decode, encode
 from autograder.protocol import (
     MAX_PACKET,
+    ORDERS,
     RUNNER_SAYS,
     Arm,
     Armed,
@@ -108,7 +109,7 @@ class Finished:
 
     Attributes:
         sealed_us: from the release to the complete snapshot, by the judge's clock.
-        event_us, launches, operations, written, ran, busy_us: what the runner claims.
+        event_us, launches, operations, written, ran, busy_us, waited_for: what the runner claims.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -119,6 +120,7 @@ class Finished:
     written: tuple[str, ...]
     ran: tuple[Ran, ...] = ()
     busy_us: float = 0.0
+    waited_for: tuple[Ran, ...] = ()
 
 
 class Budget:
@@ -233,6 +235,11 @@ class Conversation:
             self.close()
             reason = answer.message if isinstance(answer, Failure) else "it took too long"
             raise SandboxError(f"a runner did not start: {reason} It printed: {printed or 'nothing'}")
+
+    @property
+    def orders(self) -> int:
+        """In how many orders threads take turns, from call to call: several where g++ compiles for an emulator."""
+        return ORDERS if "g++" in self.versions else 1
 
     @_in_use
     def load(self, load: Load, packs: Sequence[int] = ()) -> Failure | None:
@@ -631,7 +638,7 @@ class Conversation:
         if ending is None and self._closing:
             return _ENDED
         if ending is None:
-            failed = violation(f"The control channel was closed in {during}.")
+            failed = violation(f"The control channel was closed during {during}.")
             return dataclasses.replace(failed, starved=wait.own().own_s < _GONE_S)
         return from_exit(ending, during)
 
@@ -650,9 +657,22 @@ class Conversation:
             for launch in answer.launches[:MOST_NAMES]
         )
         operations = _named(answer.operations)
-        ran = tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in answer.ran[:MOST_NAMES])
-        written, busy_us = answer.written[:MOST_NAMES], answer.busy_ns / 1e3
-        return Finished(snapshots, sealed_us, self._event_us(), launches, operations, written, ran, busy_us)
+        return Finished(
+            snapshots,
+            sealed_us,
+            self._event_us(),
+            launches,
+            operations,
+            answer.written[:MOST_NAMES],
+            ran=_ran(answer.ran),
+            busy_us=answer.busy_ns / 1e3,
+            waited_for=_ran(answer.waited_for),
+        )
+
+
+def _ran(said: Sequence[Ran]) -> tuple[Ran, ...]:
+    """The first of what a runner names, cut and without control characters."""
+    return tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in said[:MOST_NAMES])
 
 
 def _named(said: Mapping[str, Said]) -> dict[str, Said]:

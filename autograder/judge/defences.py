@@ -67,7 +67,7 @@ class Defences:
     cold: bool = True
     late_read_s: float = 0.25
     early_reveal_s: float = 0.25
-    off_deadline_s: float = 60.0
+    off_deadline_s: float = 600.0
 
 
 ALL_ON = Defences()

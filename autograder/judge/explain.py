@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 
 from autograder.contract import Mismatch, Pattern
-from autograder.judge.compare import Comparison
+from autograder.judge.compare import Comparison, Damage, first_of
 from autograder.judge.patterns import MATRIX, find_pattern
 
 MAP_TILES = 32
@@ -21,12 +22,19 @@ EMULATORS_POISON = 0xCB
 _BY_CHANCE = 4
 """Bytes: a number of fewer may have the poison's value by chance."""
 
+_ONLY = "its only element"
+
 _NO_BARRIER = "as without a `__syncthreads()`"
 
+_ORDER = (
+    "The answer depends on the order of the threads: another order gave another answer on the same inputs. Look for a "
+    "missing `__syncthreads()`, also before shared memory is used again, and for elements that two threads write."
+)
+
 HINTS: dict[Pattern, str] = {
-    Pattern.everywhere: "Work a small case by hand and compare it with the handout's formula.",
+    Pattern.everywhere: "Print what the kernel holds after each step, and compare it with the handout's formula.",
     Pattern.untouched: "Write the result into the output argument; what the function returns is ignored.",
-    Pattern.all_nan: "Look for loads past the end, an overflow, or a division by zero.",
+    Pattern.all_nan: "Look for a load past the end, an overflow or a division by zero.",
     Pattern.tail: "Check how many programs the grid starts and what the last one stores.",
     Pattern.rows_from: "Check the grid along the rows and the mask of the last tile.",
     Pattern.columns_from: "Check the grid along the columns and the mask of the last tile.",
@@ -35,26 +43,24 @@ HINTS: dict[Pattern, str] = {
     Pattern.rows: "Look at what is special about the inputs of these rows.",
     Pattern.columns: "Look at what is special about the inputs of these columns.",
     Pattern.tile: "Check the program that owns this tile: its offsets and its masks.",
-    Pattern.scattered: "Compare single elements with the handout's formula: precision and special values first.",
+    Pattern.scattered: "Take one wrong element and follow it through the kernel: its loads, its masks, its rounding.",
 }
 
 
-def mismatch(
-    name: str, got: torch.Tensor, expected: torch.Tensor, comparison: Comparison, untouched: torch.Tensor
-) -> Mismatch:
+def mismatch(name: str, got: torch.Tensor, damage: Damage, untouched: torch.Tensor) -> Mismatch:
     """Describe an output that is wrong.
 
     Args:
         name: of the output.
         got: the snapshot.
-        expected: the oracle's values.
-        comparison: what comparing them found; at least one element is wrong.
+        damage: what comparing it found; at least one element is wrong.
         untouched: which elements still hold the judge's poison, bool.
     """
-    wrong = comparison.wrong
+    wrong = damage.wrong
+    expected, allowed = damage.first
     pattern, where = _pattern(got, wrong, untouched)
-    index = _first(wrong)
-    tiles, tile = damage_map(wrong)
+    index = first_of(wrong)
+    tiles, tile = damage_map(wrong) if wrong.numel() > 1 else ((), (1, 1))
     return Mismatch(
         output=name,
         shape=tuple(got.shape),
@@ -64,9 +70,9 @@ def mismatch(
         pattern=pattern,
         where=where,
         index=index,
-        expected=text(expected[index]),
+        expected=text(expected),
         got=NOT_WRITTEN if bool(untouched[index]) else text(got[index]),
-        tolerance=f"{float(comparison.allowed[index]):.3g}",
+        tolerance=f"{allowed:.3g}",
         map=tiles,
         tile=tile,
     )
@@ -81,25 +87,41 @@ def rehearse(where: torch.device) -> None:
         got = torch.zeros(shape, device=where)
         wrong = torch.zeros_like(got, dtype=torch.bool)
         wrong[1::3] = True
-        comparison = Comparison(wrong, torch.zeros_like(got, dtype=torch.float64))
-        mismatch("out", got, got.double() + 1, comparison, torch.zeros_like(wrong))
+        damage = Damage()
+        damage.add(Comparison(wrong, torch.zeros_like(got, dtype=torch.float64)), got.double() + 1)
+        mismatch("out", got, damage, torch.zeros_like(wrong))
 
 
 def sentence(found: Mismatch) -> str:
     """What is wrong, where, and the first element of it."""
     if found.pattern is Pattern.untouched:
-        return f"Nothing was written to `{found.output}`: it still holds the judge's filling."
+        return f"Nothing was written to `{found.output}`: it still holds the judge's fill value."
     are = "is" if found.wrong == 1 else "are"
     count = f"{found.wrong} of {found.total} elements of `{found.output}` {are} wrong: {found.where}."
+    if found.total == 1:
+        why = found.where.removeprefix(_ONLY).removeprefix("; ")
+        count = f"`{found.output}` is wrong in its only element{f': {why}' if why else ''}."
     place = ", ".join(str(number) for number in found.index)
     exact = found.tolerance == "0" or found.got == NOT_WRITTEN
     allowed = "" if exact else f" (allowed difference {found.tolerance})"
-    return f"{count} At [{place}]: expected {found.expected}, got {found.got}{allowed}."
+    first = f"At [{place}]: expected {found.expected}, got {found.got}{allowed}."
+    return f"{count} {first}"
 
 
-def told(found: Mismatch) -> str:
-    """The sentence, and what to do about it; nothing more where the sentence itself says what is missing."""
-    return sentence(found) if _NO_BARRIER in found.where else f"{sentence(found)} {HINTS[found.pattern]}"
+def says_what_is_missing(found: Mismatch) -> bool:
+    """Whether the sentence itself names the barrier that is missing."""
+    return _NO_BARRIER in found.where
+
+
+def depends_on_order(found: Mismatch) -> str:
+    """The sentence, and what to look for where another order of the threads gave another answer."""
+    return sentence(found) if says_what_is_missing(found) else f"{sentence(found)} {_ORDER}"
+
+
+def never_set(found: Mismatch) -> Mismatch:
+    """The same of an output that held the judge's fill value when it was read or added to, and so still does."""
+    got = "the judge's fill value" if found.got == NOT_WRITTEN else found.got
+    return replace(found, pattern=Pattern.everywhere, where="it was read, or added to, before it was set", got=got)
 
 
 def text(value: torch.Tensor) -> str:
@@ -131,8 +153,8 @@ def _per_mille(grid: torch.Tensor, rows: int, columns: int) -> list[list[int]]:
     padding = (0, across * columns - grid.shape[1], 0, down * rows - grid.shape[0])
 
     def count(values: torch.Tensor) -> torch.Tensor:
-        padded = torch.nn.functional.pad(values.to(torch.int64), padding)
-        return padded.reshape(down, rows, across, columns).sum(dim=(1, 3))
+        padded = torch.nn.functional.pad(values, padding)
+        return padded.reshape(down, rows, across, columns).sum(dim=(1, 3), dtype=torch.int64)
 
     bad, size = count(grid), count(torch.ones_like(grid))
     shares: list[list[int]] = (-(-1000 * bad // size)).tolist()
@@ -141,13 +163,20 @@ def _per_mille(grid: torch.Tensor, rows: int, columns: int) -> list[list[int]]:
 
 def _pattern(got: torch.Tensor, wrong: torch.Tensor, untouched: torch.Tensor) -> tuple[Pattern, str]:
     if bool(untouched.all()):
-        return Pattern.untouched, "nothing was written: it still holds the judge's filling"
+        return Pattern.untouched, "nothing was written: it still holds the judge's fill value"
     nan = got.isnan() if got.dtype.is_floating_point else torch.zeros_like(wrong)
-    if bool(nan.all()) and bool(wrong.all()):
+    all_nan = bool(nan.all()) and bool(wrong.all())
+    if wrong.numel() == 1:
+        pattern = Pattern.all_nan if all_nan else Pattern.everywhere
+        return pattern, f"{_ONLY}{'; it is NaN' if all_nan else _never_written(got, wrong)}"
+    if all_nan:
         return Pattern.all_nan, "every element is NaN"
-    pattern, where = find_pattern(wrong)
-    if bool(untouched[wrong].all()):
-        return pattern, f"{where}; nothing was written there"
+    unwritten = untouched & wrong
+    pattern, where = find_pattern(unwritten if bool(unwritten.any()) else wrong)
+    if bool(unwritten.any()):
+        others = int(wrong.sum() - unwritten.sum())
+        more = f", and {others} more {'is' if others == 1 else 'are'} wrong" if others else ""
+        return pattern, f"{where}; nothing was written there{more}"
     if bool(nan[wrong].all()):
         return pattern, f"{where}; all of them are NaN"
     return pattern, f"{where}{_never_written(got, wrong)}"
@@ -162,10 +191,5 @@ def _never_written(got: torch.Tensor, wrong: torch.Tensor) -> str:
     if 2 * count < bytes_of.shape[0] or count * width < _BY_CHANCE:
         return ""
     them = "all of them were" if count == bytes_of.shape[0] else f"{count} of them were"
+    them = "it was" if wrong.numel() == 1 else them
     return f"; {them} read from shared memory before anything was written there, {_NO_BARRIER}"
-
-
-def _first(wrong: torch.Tensor) -> tuple[int, ...]:
-    """The index of the first wrong element, row by row."""
-    flat = int(wrong.reshape(-1).to(torch.uint8).argmax())
-    return tuple(int(number) for number in torch.unravel_index(torch.tensor(flat), wrong.shape))

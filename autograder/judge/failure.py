@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import sysconfig
 from dataclasses import dataclass
+from pathlib import Path
 
+import autograder
+from autograder import languages
 from autograder.contract import Frame, StudentError, Verdict
+from autograder.languages.record import ErrorKind
 from autograder.protocol import Raised
 from autograder.sandbox import Exit
 
@@ -19,8 +25,15 @@ _ACCESS = {signal.SIGSEGV, signal.SIGBUS}
 _OUT_OF_MEMORY = ("MemoryError", "OutOfMemoryError")
 _GPU_ACCESS = ("illegal memory access", "misaligned address", "an illegal instruction", "invalid program counter")
 """What the driver says when a kernel touched what is not mapped. The context is of no use after it."""
-_STOPPED_BEFORE = ("IllegalAccess", "MisalignedAddress")
-"""Kinds by which the emulator of CUDA C++ says the same. It stops the thread before the access: the runner goes on."""
+_KINDS = languages.error_kinds()
+_ROOTS = (
+    *(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib", "stdlib")),
+    f"{Path(autograder.__file__).resolve().parents[1]}/",
+)
+"""Folders of this installation, the longest first; there may be spaces in them."""
+_WORD = re.compile(r"[A-Z][a-z]+")
+_PATH = re.compile(r"/[^\s:'\"<>()\[\],;=]+")
+_PACKAGES = re.compile(r"(?:site|dist)-packages/|/lib/python3[.\d]*/(?!(?:site|dist)-packages/)")
 _ALLOCATION = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -55,24 +68,34 @@ def from_raised(raised: Raised, source: str | None = None, *, loading: bool = Fa
         frames=tuple(_clean_frame(frame) for frame in _in_file(raised.frames, source)[-MAX_FRAMES:]),
     )
     place = f"line {error.frames[-1].line}: " if error.frames else ""
-    short = f"{place}{error.kind}: {error.message}".splitlines()[0].rstrip(": ")
+    named = error.message if _names_its_kind(error) else f"{error.kind}: {error.message}"
+    short = f"{place}{named}".splitlines()[0].rstrip(": ")
     if error.kind in _OUT_OF_MEMORY or any(words in error.message for words in _ALLOCATION):
         message = f"{_stop(short)} It asked for more memory than there is."
         return Failure(Verdict.out_of_memory, message, error, ended=False)
-    if any(words in error.message for words in _GPU_ACCESS):
+    kind = _KINDS.get(error.kind, ErrorKind())
+    if kind.verdict == Verdict.illegal_access or any(words in error.message for words in _GPU_ACCESS):
         message = f"{_stop(short)} {_advice(error.message)}".rstrip()
-        return Failure(Verdict.illegal_access, message, error, ended=error.kind not in _STOPPED_BEFORE)
+        return Failure(Verdict.illegal_access, message, error, ended=kind.verdict != Verdict.illegal_access)
+    if kind.verdict:
+        return Failure(Verdict(kind.verdict), f"{_stop(short)} {kind.advice}".rstrip(), error, ended=False)
     if loading:
         return Failure(Verdict.compile_error, f"The file did not load: {_stop(short)}", error)
     return Failure(Verdict.runtime_error, _stop(short), error, ended=False)
+
+
+def _names_its_kind(error: StudentError) -> bool:
+    """Whether the message of an error of ours begins with its kind in words: `a data race: …` of a `DataRace`."""
+    words = _WORD.findall(error.kind)
+    begins = error.message.partition(":")[0].lower()
+    return error.kind in _KINDS and all(word.lower() in begins.split() for word in words)
 
 
 def _advice(message: str) -> str:
     """What to look at, by what was said of the access."""
     if "misaligned" in message:
         return "A wide load or store begins at a multiple of its own size: look at where the pointer comes from."
-    # What the host's code does wrong is said with what to do instead.
-    return "" if "the host's code" in message else "Check the masks of loads and stores."
+    return ""
 
 
 def from_exit(ending: Exit, during: str) -> Failure:
@@ -95,7 +118,7 @@ def _from_signal(number: int, during: str) -> Failure:
         message = f"Memory outside the arguments was touched in {during} ({name}). Check offsets and masks."
         return Failure(Verdict.illegal_access, message, error)
     if number == signal.SIGSYS:
-        return Failure(Verdict.rule_violation, f"A system call that is not allowed was made in {during}.", error)
+        return Failure(Verdict.rule_violation, f"A forbidden system call was made in {during}.", error)
     return Failure(Verdict.runtime_error, f"The process was ended by a signal in {during} ({name}).", error)
 
 
@@ -140,9 +163,18 @@ def signal_name(number: int) -> str:
 
 
 def clean(text: str, most: int) -> str:
-    """Text from a runner without control characters, cut to `most` characters."""
+    """Text from a runner without control characters and the node's own paths, cut to `most` characters."""
     kept = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:most])
-    return kept if len(text) <= most else kept + " …"
+    for root in _ROOTS:
+        kept = kept.replace(root, "")
+    return _PATH.sub(_shown_path, kept) + (" …" if len(text) > most else "")
+
+
+def _shown_path(found: re.Match[str]) -> str:
+    """A path as it is below the packages of any Python; any other as it is."""
+    path = found[0]
+    inside = max(_PACKAGES.finditer(path), key=re.Match.end, default=None)
+    return path if inside is None else path[inside.end() :]
 
 
 def _in_file(frames: tuple[Frame, ...], source: str | None) -> tuple[Frame, ...]:

@@ -3,7 +3,8 @@
 Three looks, each at what another may miss:
 
     record      launches and library operations, as the language's and torch's own hooks see them: a claim
-    trace       kernels that ran on the GPU, as its tracing sees them, whoever launched them: a claim
+    trace       kernels that ran on the GPU, as its tracing sees them, whoever launched them, by name and by their share
+                of its time: a claim
     ghosts      in a fresh runner the student's own kernels are replaced by ones that do nothing; what is right all the
                 same, something else did (`unaided`). That it is right is no claim; that all kernels were replaced is
 
@@ -14,7 +15,7 @@ is and who holds memory, not what runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograder.assignment import Assignment
@@ -38,6 +39,15 @@ LIBRARIES = re.compile(
 
 MOST_UNAIDED = 0.1
 """Of the elements of a replayed case that take work, the share that may be right though no kernel did anything."""
+
+MOST_OTHER = 0.25
+"""Of the device's time in traced calls, the share that kernels of others and copies from and to the host may have.
+
+Of 36 honest programs that fill, cast, or finish a sum on the host, none had more than 0.02 (H100, docs/gpu.md)."""
+OTHERS = re.compile(r"^(?:void )?(?:at|c10)::")
+"""Torch's own kernels are never a student's, whatever a student's kernel is called."""
+FILLS_AND_COPIES = re.compile(r"FillFunctor|copy_kernel|CatArrayBatchedCopy|^Memset|^Memcpy DtoD|^Memcpy PtoP")
+"""What prepares memory and what changes its type: an honest file may do that by torch."""
 
 MOST_CALLS = 10**9
 """Where counting ends: a runner claims what it likes, and a sum of claims has to fit a message."""
@@ -82,7 +92,18 @@ def device_kernels(record: Record, traced: Iterable[Finished]) -> tuple[DeviceKe
     total = sum(spent.values()) or 1
     own = {kernel for kernel, _ in record.launches}
     ordered = sorted(calls, key=lambda name: -spent[name])[:MOST_NAMES]
-    return tuple(DeviceKernel(name, calls[name], spent[name] / total, name in own) for name in ordered)
+    return tuple(DeviceKernel(name, calls[name], spent[name] / total, _is_own(name, own)) for name in ordered)
+
+
+def _is_own(name: str, own: Container[str]) -> bool:
+    """Whether a kernel on the device is one that the student's code launched, as the record names those."""
+    return name in own or (base_name(name) in own and not OTHERS.search(name))
+
+
+def base_name(signature: str) -> str:
+    """`add` of `void (anonymous namespace)::add<float>(float const*)`; any other name as it is."""
+    name = signature.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
 
 
 def library_kernels(listed: Iterable[str], kernels: Iterable[DeviceKernel]) -> list[str]:
@@ -97,7 +118,7 @@ def library_kernels(listed: Iterable[str], kernels: Iterable[DeviceKernel]) -> l
 
 TIMED_OTHERWISE = 1.25
 """How much longer the device may work in a traced call than a timed one took from end to end; an honest one works less
-than that (docs/measurement.md)."""
+than that (1.01 times as long at most on an H200)."""
 _LEAST_US = 10.0
 """Of what a traced call may take longer whatever the ratio: a first launch after tracing was switched on."""
 
@@ -106,7 +127,7 @@ def timed_otherwise(found: Measurement) -> Finding | None:
     """Whether the timed calls of a case can have been the work that was traced after them."""
     if found.traced_us <= TIMED_OTHERWISE * found.time_us + _LEAST_US:
         return None
-    summary = "The device worked longer in a call that was looked at than the timed ones took: they did other work."
+    summary = "The device worked longer in the inspected call than the timed calls took: they did other work."
     evidence = {"case": found.case, "timed": f"{found.time_us:.1f} µs", "traced": f"{found.traced_us:.1f} µs"}
     return Finding(FindingKind.timed_otherwise, summary, evidence)
 
@@ -118,7 +139,7 @@ def of_timed_calls(
     seen = record.launches or record.operations or not failed
     found = findings(assignment, record, {}, complete=True, kernels=kernels) if seen else ()
     if failed:
-        summary = "A call after the timed ones, made to see what does the work, was not right."
+        summary = "A call after the timed ones, made to see what does the work, gave a wrong result."
         found += (Finding(FindingKind.no_replay, summary, {"what it showed": failed}),)
     return found
 
@@ -138,7 +159,19 @@ def findings(
     if used:
         summary = f"Library operations that do the exercise's work ran: {', '.join(used)}."
         found.append(Finding(FindingKind.library_call, summary, _evidence(record, _right(replays), kernels)))
+    elif other := other_kernels(kernels):
+        found.append(other)
     return tuple(found)
+
+
+def other_kernels(kernels: Iterable[DeviceKernel]) -> Finding | None:
+    """Whether the device worked in traced calls for more than a quarter on what no kernel of the student's did."""
+    others = [one for one in kernels if not one.own and not FILLS_AND_COPIES.search(one.name)]
+    share = sum(one.share for one in others)
+    if share <= MOST_OTHER:
+        return None
+    summary = f"{share:.0%} of the device's time went to work other than the student's kernels."
+    return Finding(FindingKind.other_kernels, summary, {"on the device": _on_the_device(others)})
 
 
 def _own_work(

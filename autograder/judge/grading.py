@@ -17,16 +17,17 @@ A `measure` attempt knows the ranked cases only: the hidden ones were met in the
 from __future__ import annotations
 
 import dataclasses
+import gc
 import logging
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from autograder import listings
+from autograder import languages, listings, toolchain
 from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import (
     MAX_LOG_CHARS,
@@ -52,6 +53,7 @@ from autograder.judge.afterwards import Seen
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.checking import as_checked as called_as_checked
+from autograder.judge.clues import Scene
 from autograder.judge.conversation import Conversation
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
@@ -65,7 +67,8 @@ from autograder.judge.references import References, find_reference
 from autograder.judge.results import Results
 from autograder.judge.runners import Runners
 from autograder.judge.stopwatch import Timed
-from autograder.sandbox import Sandbox, toolchain
+from autograder.misconceptions import load_misconceptions
+from autograder.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
 
@@ -107,12 +110,24 @@ def grade(
             references=warm, defences=defences, keep=keep,
         ) as grading:  # fmt: skip
             return grading.run()
-    except Exception:  # noqa: BLE001 - the job's boundary: what fails here is ours, and the next job must not suffer
+    except Exception as error:  # noqa: BLE001 - the job's boundary: what fails here is ours; the next must not suffer
         traceback.print_exc(file=sys.stderr)
+        _forget(error, request.lane)
         return GradeResult(Verdict.grader_error, summary.OURS, (), phases=phases.times())
     finally:
         if references is None:
             warm.close()
+
+
+def _forget(error: Exception, lane: Lane) -> None:
+    """Let go of what a failed grading held: tensors in the frames of its errors, which hold each other."""
+    one: BaseException | None = error
+    while one is not None:
+        traceback.clear_frames(one.__traceback__)
+        one = one.__cause__ or one.__context__
+    gc.collect()
+    with suppress(Exception):
+        devices.of(lane).free_bytes()
 
 
 def refuse_shown(reference_folder: Path | None) -> None:
@@ -150,8 +165,10 @@ class Grading:
         self._defences = defences
         self._assignment = _assignment_for(request, folders[0])
         self._device = devices.of(request.lane)
-        self._checker = Checker(self._assignment, load_problem(self._assignment, folders[0]), defences, self._device)
-        self._runners = Runners(request, self._assignment, sandbox, defences, self._device)
+        self._misconceptions = load_misconceptions(folders[0], self._assignment)
+        problem = load_problem(self._assignment, folders[0])
+        self._checker = Checker(self._assignment, problem, defences, self._device, self._misconceptions)
+        self._runners = Runners(request, self._assignment, sandbox, defences, self._device, shelf=references.shelf)
         self._results = Results(self._cases(), phases.emit)
         self._abreast = Abreast(self._checker, self._device)
         self._look = Look(
@@ -205,6 +222,7 @@ class Grading:
             # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave, nor
             # be told by one that was beside them and looked.
             self._look.wait()
+            self._runners.keep_packs()
             self._runners.close()
             self._begin_compiling()
         if checks and self._goes_on():
@@ -216,6 +234,8 @@ class Grading:
         """Where kernels are compiled ahead, all that are dealt cases take their context while the first one waits."""
         if self._measuring is not None:
             return self._first_timed_runner()
+        if self._may_begin_ahead() and languages.of(self._request.language).compiled_at_load:
+            self._begin_compiling()
         if self._may_begin_ahead():
             self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
         if not self._runners.precompiles:
@@ -320,6 +340,8 @@ class Grading:
         numbers = self._results.of(Visibility.hidden)
         if not numbers or not self._results.any_passed():
             return
+        if self._compilation is not None:
+            self._compilation.hear()
         # What was printed, passed or failed by now is known: nothing that is felt of this is told to anybody.
         self._runners.precompile(Visibility.hidden, self._results.cases_of(Visibility.hidden))
         if self._may_begin_ahead():
@@ -397,13 +419,15 @@ class Grading:
     def _prepare(self) -> None:
         """Borrow the reference and prepare its ranked cases, if the lane ranks and there is one."""
         policy = self._assignment.policy(self._request.lane)
-        reference = find_reference(*self._folders, self._request.language)
         ranked = [case for case in self._results.cases if case.ranked]
-        if not ranked or policy is None or not policy.ranks or reference is None:
+        if not ranked or policy is None or not policy.ranks:
+            return
+        reference = find_reference(*self._folders, self._request.language)
+        if reference is None:
             return
         self._lent.enter_context(self._sandbox.quiet())
         if self._device.rules.batches:
-            self._runners.close()
+            self._runners.end()
         theirs = self._lent.enter_context(self._references.lent(self._assignment, self._request, reference))
         self._measuring = Measuring(
             self._checker,
@@ -448,7 +472,8 @@ class Grading:
     def _traced(self, found: Measurement) -> Measurement:
         """With what was seen in a call that was traced, if one was."""
         traced = self._seen.traced.get(found.case) if self._seen else None
-        return dataclasses.replace(found, traced_us=traced.busy_us) if traced else found
+        note = clocks.note(found, traced)
+        return dataclasses.replace(found, traced_us=traced.busy_us if traced else 0.0, note=note)
 
     def _findings_of(self, measurements: Sequence[Measurement]) -> tuple[Finding, ...]:
         """What the clocks say, and what was seen of the work that was timed."""
@@ -467,11 +492,11 @@ class Grading:
 
     def _is_compiled(self) -> bool:
         """Whether the rung wants to see what the source becomes elsewhere."""
-        return bool(self._assignment.compile_for) and self._request.language in compiled.LANGUAGES
+        return bool(self._assignment.compile_for) and compiled.is_compiled(self._request.language)
 
     def _finish_compiling(self) -> None:
         """Hold what came of it against the rung's requirements."""
-        if self._compilation is not None:
+        if self._compilation is not None and self._results.none_failed():
             self._compiled = self._compilation.finish()
             for target, checked in self._compiled.items():
                 if checked.listings.kernels:
@@ -481,12 +506,16 @@ class Grading:
     def _all_cases(self) -> tuple[CaseResult, ...]:
         """The cases that were called, the requirements that count as cases, and cases that no device would pass."""
         found = self._results.all()
-        if self._work is not Work.measure and self._request.language in compiled.LANGUAGES:
+        if self._work is not Work.measure and compiled.is_compiled(self._request.language):
             found += requirements.as_cases(self._assignment, self._requirements)
         if self._request.lane is Lane.cpu:
             refused = {case.name: case for case in refusals.as_cases(self._assignment, self._compiled)}
             found = tuple(refused.pop(case.name, case) for case in found) + tuple(refused.values())
         return found
+
+    def _headline(self, cases: Sequence[CaseResult]) -> summary.Headline:
+        scene = Scene(self._assignment, self._results.seen(), self._request.source, self._misconceptions)
+        return summary.headline(cases, self._request, scene)
 
     def _report(
         self,
@@ -498,9 +527,12 @@ class Grading:
         self._phases.enter(Phase.reporting)
         self._runners.close()
         cases = self._all_cases()
+        told = summary.Headline(failed.message) if failed else self._headline(cases)
         return GradeResult(
             verdict=failed.verdict if failed else summary.verdict_of(cases),
-            explanation=failed.message if failed else summary.explanation(cases, self._request),
+            explanation=told.text,
+            told_case=told.case,
+            section=told.section,
             cases=cases,
             error=failed.error if failed else summary.error_of(cases),
             measurements=measurements,
@@ -544,4 +576,5 @@ def _refused(request: GradeRequest) -> Failure | None:
         return Failure(Verdict.compile_error, "The file is not text in UTF-8. Save it as UTF-8.")
     if size > MAX_SOURCE_BYTES:
         return Failure(Verdict.compile_error, f"The file has {size} bytes; at most {MAX_SOURCE_BYTES} are accepted.")
-    return None
+    refused = languages.of(request.language).refused(request.lane)
+    return Failure(Verdict.compile_error, refused) if refused else None

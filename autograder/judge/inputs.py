@@ -3,7 +3,7 @@
 A batch has twenty calls or more, and a call's inputs may take a gigabyte. So those that are drawn for it are written
 into the shared memory at once and not kept; what is kept is a print of theirs, by which they are known again when they
 are copied back. A call then takes its inputs once and its outputs twice, and a batch holds a third more calls of a
-softmax (docs/decisions/0035-inputs-are-known-by-their-print.md).
+softmax (docs/decisions/0040).
 
 The print of 16 KiB is their product, byte by byte, with sixteen secret columns of bytes, Σ key_ij · byte_i in whole
 numbers. Where bytes differ, so do prints, but for one key in 2^128 at most: of any difference at i one value of key_ij

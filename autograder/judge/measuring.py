@@ -90,7 +90,7 @@ class Measuring:
         if not (wanted and self._rules.looks and self._defences.looks):
             return None
         start = time.monotonic()
-        seen = look(self._checker, ours, wanted)
+        seen = look(self._checker, ours, wanted, traces=self._rules.traces)
         self.exclusive_s += time.monotonic() - start
         return seen
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.assignment import Assignment, Case
-from autograder.contract import Language
+from autograder.contract import FIRST_LANGUAGE
 from autograder.errors import HarnessError
 from autograder.judge.conversation import Budget, Conversation, FinishedBatch
 from autograder.judge.defences import ALL_ON
@@ -147,7 +147,7 @@ class NullExchanges:
         memory = BatchMemory(assignment, case, self._device, inputs, ALL_ON, together=together)
         try:
             talk.hello()
-            talk.load(Load("", "null", Language.triton, assignment.entry, ()))
+            talk.load(Load("", "null", FIRST_LANGUAGE, assignment.entry, ()))
             # The first exchange of a process is no use: pages and caches are cold.
             for _ in range(self._device.rules.null_exchanges + 1):
                 finished = talk.batch(memory, {})

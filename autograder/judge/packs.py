@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 
 from autograder.judge import memory
 
+MOST_KEPT = 8
+"""Sources whose packs are kept between attempts; what was kept longest ago goes first."""
+
 
 class Packs:
-    """Descriptors of the packs of one submission's runners."""
+    """Descriptors of the packs of one submission's runners, and of what an earlier attempt has sealed."""
 
-    def __init__(self) -> None:
+    def __init__(self, sealed: list[int] | None = None) -> None:
         self._written: list[int] = []
-        self._sealed: list[int] = []
+        self._sealed = sealed or []
         self._lock = threading.Lock()
 
     def add(self, descriptor: int | None) -> None:
@@ -54,3 +58,28 @@ class Packs:
         with self._lock:
             memory.close([*self._written, *self._sealed])
             self._written, self._sealed = [], []
+
+
+class Shelf:
+    """What was compiled in checks, until the same source is measured: by source, descriptors that nobody writes."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, list[int]] = OrderedDict()
+
+    def keep(self, source: str, descriptors: list[int]) -> None:
+        """Keep these, which are the shelf's from now on, instead of what was there of this source."""
+        memory.close(self._kept.pop(source, []))
+        if descriptors:
+            self._kept[source] = descriptors
+        while len(self._kept) > MOST_KEPT:
+            memory.close(self._kept.popitem(last=False)[1])
+
+    def of(self, source: str) -> list[int]:
+        """What there is of a source: descriptors of one's own."""
+        return [os.dup(descriptor) for descriptor in self._kept.get(source, ())]
+
+    def close(self) -> None:
+        """Let go of all."""
+        for descriptors in self._kept.values():
+            memory.close(descriptors)
+        self._kept.clear()

@@ -56,9 +56,10 @@ def find_pattern(wrong: torch.Tensor) -> tuple[Pattern, str]:
     """Name the damage and say where it is, `rows 960–1023 (the last tile of 64)`.
 
     Args:
-        wrong: which elements are wrong, bool, any shape; at least one is. Leading dimensions are joined to rows.
+        wrong: which elements are wrong, bool, any shape; at least one is. Leading dimensions are joined to rows;
+            a matrix of one row is a vector.
     """
-    vector = wrong.dim() < MATRIX
+    vector = wrong.dim() < MATRIX or wrong.shape[-1] == wrong.numel()
     grid = wrong.reshape(1, -1) if vector else wrong.reshape(-1, wrong.shape[-1])
     count = int(grid.sum())
     damage = _damage(grid, vector)
@@ -161,7 +162,7 @@ def _tile(word: str, first: int, last: int, length: int) -> str:
         return f" (the {'last' if at_end else f'{_ordinal(first // count + 1)}'} tile of {count})"
     largest = first & -first
     if at_end and largest >= max(LEAST_TILE, count):
-        return f" (the last {count} of {length}: no whole tile)" if count > 1 else f" (the last {word})"
+        return f" (the last {count} of {length}: not a whole tile)" if count > 1 else f" (the last {word})"
     return f" (the last {word})" if at_end and count == 1 else ""
 
 

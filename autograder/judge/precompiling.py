@@ -17,10 +17,11 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from autograder import languages
 from autograder.assignment import Assignment, Case
 from autograder.compile_checks.messages import Part, Precompile, Precompiled
 from autograder.compile_checks.targets import LANES
-from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
+from autograder.contract import GradeRequest, Lane, Visibility, Work
 from autograder.errors import ContractError, SandboxError
 from autograder.judge import compiled, memory
 from autograder.judge.compilers import (
@@ -58,7 +59,7 @@ def _target_of(lane: Lane) -> str:
 
 def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:
     """Whether there is something to compile ahead, and a runner for it that waits anyway."""
-    wanted = request.language is Language.triton and _target_of(request.lane)
+    wanted = languages.of(request.language).precompiles and _target_of(request.lane)
     left = _LEFT if request.work is Work.check else 0
     return bool(wanted) and sandbox.ready(LIMITS, request.language, purpose=Purpose.compile) > left
 

@@ -4,6 +4,12 @@ make_inputs(*, generator, dtype, distribution, **size)    tensors by name
 expected(**inputs)                                        float64 or integer tensors by output
 error_scale(**inputs)                                     optional: the oracle's own error bound, per element
 check(inputs, outputs)                                    optional: wrong elements by output, as bool tensors
+APART                                                     optional: the dimension of each tensor along which its entries
+                                                          do not need those of others; tensors that are not named are
+                                                          needed whole. An answer is then compared in pieces
+
+Where an entry's answer depends on where it stands, `expected` and `error_scale` take `at` too: of the entries along the
+dimension that is cut, which they are given, int64; and may take `length`, how many there are of them in all.
 
 What they are given they only read: it is the judge's own memory, of which the other side's inputs are made as well.
 """
@@ -11,16 +17,27 @@ What they are given they only read: it is the judge's own memory, of which the o
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+import inspect
+import itertools
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
+from typing import Any
 
 import torch
 
 from autograder.assignment import Argument, Assignment, Case
 from autograder.errors import HarnessError
 from autograder.judge import seeds
+
+PIECE = 2**25
+"""Elements of all tensors that are cut, in one piece: comparing takes some hundred bytes for each."""
+WINDOWS = 32
+"""Where a sample looks: whoever leaves a share f of the work undone in c calls is missed with exp(-32·f·c)."""
+SAMPLE = 2**20
+"""Elements of all tensors that are cut, in a sample, unless a window has a single entry."""
 
 Tensors = dict[str, torch.Tensor]
 _CPU = torch.device("cpu")
@@ -51,6 +68,8 @@ class Problem:
         self._expected: Callable[..., Tensors] = _function(module, "expected")
         self._error_scale: Callable[..., Tensors] | None = getattr(module, "error_scale", None)
         self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = getattr(module, "check", None)
+        self._apart: Mapping[str, int] = getattr(module, "APART", {})
+        self._places = {"at", "length"} & set(inspect.signature(self._expected).parameters)
 
     def inputs(self, case: Case, seed: int, where: torch.device = _CPU) -> Tensors:
         """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`.
@@ -70,14 +89,73 @@ class Problem:
 
     def truth(self, case: Case, inputs: Tensors) -> Truth:
         """What the outputs have to be; the scale is |expected| where the problem gives none."""
-        values = self._expected(**inputs)
-        scales = self._error_scale(**inputs) if self._error_scale else {}
+        shapes = {argument.name: self.assignment.shape_of(argument, case) for argument in self.assignment.outputs}
+        return self._truth(inputs, shapes)
+
+    def answer(self, inputs: Tensors) -> Tensors:
+        """What `expected` makes of inputs that need not have the manifest's shapes; it may raise."""
+        if self._places:
+            return {}
+        return self._expected(**inputs)
+
+    def pieces(self, inputs: Tensors, outputs: Tensors) -> Iterator[tuple[Tensors, Truth]]:
+        """The outputs, piece by piece, each with what it has to be: views of theirs, in order, nothing left out."""
+        length, numel = self._cut({**inputs, **outputs})
+        step = max(1, length * PIECE // max(1, numel))
+        for start in range(0, length, step) or (0,):
+            yield self._part(inputs, outputs, length, [range(start, min(start + step, length))])
+
+    def sample(self, inputs: Tensors, outputs: Tensors) -> tuple[Tensors, Truth] | None:
+        """Some of the outputs' entries in windows at random places, with what they have to be; `None`: it takes all."""
+        length, numel = self._cut({**inputs, **outputs})
+        size = max(1, SAMPLE * length // max(1, numel) // WINDOWS)
+        if length < 2 * WINDOWS * size:
+            return None
+        # Windows that overlap would look at less: each has a stretch of its own, and together these are all entries.
+        ends = [window * length // WINDOWS for window in range(WINDOWS + 1)]
+        begins = [low + secrets.randbelow(high - low - size + 1) for low, high in itertools.pairwise(ends)]
+        return self._part(inputs, outputs, length, [range(begin, begin + size) for begin in begins])
+
+    def along(self, output: str) -> int:
+        """The dimension along which the pieces of an output follow each other."""
+        return self._apart.get(output, 0)
+
+    def _cut(self, tensors: Tensors) -> tuple[int, int]:
+        """How many entries there are along the dimension that is cut, 0 where nothing can be; their elements in all."""
+        cut = [tensors[name] for name in self._apart]
+        lengths = {tensors[name].shape[dim] for name, dim in self._apart.items()}
+        return lengths.pop() if len(lengths) == 1 else 0, sum(tensor.numel() for tensor in cut)
+
+    def _part(self, inputs: Tensors, outputs: Tensors, length: int, taken: Sequence[range]) -> tuple[Tensors, Truth]:
+        """These entries of the outputs, and what they have to be; all where nothing can be cut."""
+
+        def part(name: str, tensor: torch.Tensor) -> torch.Tensor:
+            if not length or name not in self._apart:
+                return tensor
+            views = [tensor.narrow(self._apart[name], one.start, len(one)) for one in taken]
+            return views[0] if len(views) == 1 else torch.cat(views, dim=self._apart[name])
+
+        some = {name: part(name, tensor) for name, tensor in outputs.items()}
+        given = {name: part(name, tensor) for name, tensor in inputs.items()}
+        shapes = {name: tuple(tensor.shape) for name, tensor in some.items()}
+        if not (length and self._places):
+            return some, self._truth(given, shapes)
+        where = next(iter(inputs.values())).device
+        at = torch.cat([torch.arange(one.start, one.stop, device=where) for one in taken])
+        known = {"at": at, "length": length}
+        return some, self._truth(given, shapes, {name: known[name] for name in self._places})
+
+    def _truth(
+        self, inputs: Tensors, shapes: Mapping[str, tuple[int, ...]], places: Mapping[str, Any] = MappingProxyType({})
+    ) -> Truth:
+        values = self._expected(**inputs, **places)
+        scales = self._error_scale(**inputs, **places) if self._error_scale else {}
         expected, scale = {}, {}
-        for argument in self.assignment.outputs:
-            value = _named(values, argument.name, "expected")
-            self._same_shape(value, argument, case, "expected")
-            expected[argument.name] = value
-            scale[argument.name] = scales.get(argument.name, value).double().abs().broadcast_to(value.shape)
+        for name, shape in shapes.items():
+            value = _named(values, name, "expected")
+            _same_shape(value, name, shape, "expected")
+            expected[name] = value
+            scale[name] = scales.get(name, value).double().abs().broadcast_to(value.shape)
         return Truth(expected, scale)
 
     @property
@@ -91,17 +169,11 @@ class Problem:
 
     def _shaped(self, made: Tensors, argument: Argument, case: Case) -> torch.Tensor:
         tensor = _named(made, argument.name, "make_inputs")
-        self._same_shape(tensor, argument, case, "make_inputs")
+        _same_shape(tensor, argument.name, self.assignment.shape_of(argument, case), "make_inputs")
         wanted = dtype_of(self.assignment.dtype_of(argument, case))
         if tensor.dtype != wanted:
             raise HarnessError(f"make_inputs gives {argument.name!r} as {tensor.dtype}, the manifest says {wanted}")
         return tensor
-
-    def _same_shape(self, tensor: torch.Tensor, argument: Argument, case: Case, function: str) -> None:
-        wanted = self.assignment.shape_of(argument, case)
-        if tuple(tensor.shape) != wanted:
-            shape = tuple(tensor.shape)
-            raise HarnessError(f"{function} gives {argument.name!r} the shape {shape}, the manifest says {wanted}")
 
 
 def load_problem(assignment: Assignment, folder: Path) -> Problem:
@@ -131,3 +203,8 @@ def _named(tensors: Tensors, name: str, function: str) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise HarnessError(f"{function} gives no tensor {name!r}")
     return tensor
+
+
+def _same_shape(tensor: torch.Tensor, name: str, wanted: tuple[int, ...], function: str) -> None:
+    if tuple(tensor.shape) != wanted:
+        raise HarnessError(f"{function} gives {name!r} the shape {tuple(tensor.shape)}, the manifest says {wanted}")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder import languages
 from autograder.assignment import EXTENSIONS, Assignment, Limits
 from autograder.contract import GradeRequest, Lane, Language
 from autograder.errors import HarnessError
@@ -19,6 +20,7 @@ from autograder.judge.defences import ALL_ON
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.null import NullExchanges
+from autograder.judge.packs import Shelf
 from autograder.judge.preparing import Prepared
 from autograder.protocol import Load
 from autograder.sandbox import RunnerLimits, Sandbox, Side
@@ -47,7 +49,7 @@ def find_reference(assignment_folder: Path, reference_folder: Path | None, langu
         if not path.is_file():
             raise HarnessError(f"{reference_folder.name} has no solution in {language}")
         return Reference(path.name, path.read_text(encoding="utf-8"), right=True)
-    milestones = sorted((assignment_folder / "milestones").glob(f"*.{suffix}"))
+    milestones = languages.files_in(assignment_folder / "milestones", language)
     if milestones:
         return Reference(milestones[-1].name, milestones[-1].read_text(encoding="utf-8"), right=True)
     starter = assignment_folder / "starters" / f"{language}.{suffix}"
@@ -109,12 +111,17 @@ class Kept:
 
 
 class References:
-    """Warm runners with a reference loaded, by assignment version and source."""
+    """Warm runners with a reference loaded, by assignment version and source.
+
+    Attributes:
+        shelf: what checks have compiled, for measurements of the same source.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._exchanges: NullExchanges | None = None
+        self.shelf = Shelf()
 
     def known(self, theirs: Conversation) -> dict[str, Prepared]:
         """What was found out about the ranked cases of a reference that is lent; kept as long as its runner."""
@@ -169,6 +176,7 @@ class References:
             self._end(next(iter(self._kept)))
         if self._exchanges:
             self._exchanges.close()
+        self.shelf.close()
 
     def _started(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Conversation:
         limits = limits_of(assignment, request.lane)

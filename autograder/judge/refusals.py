@@ -18,7 +18,7 @@ from autograder.compile_checks.targets import LANES
 from autograder.contract import CaseResult, Lane, Verdict, Visibility
 from autograder.judge.compiled import Checked
 
-_WHY = "It runs here, on the CPU, and no GPU that this rung is for would take it."
+_WHY = "It runs here on the CPU, but it would not run on a GPU of this assignment."
 
 
 def as_cases(assignment: Assignment, checked: Mapping[str, Checked]) -> tuple[CaseResult, ...]:

@@ -115,7 +115,7 @@ def _short_of(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> 
     if kernel.message:
         return kernel.message
     missed = [
-        f"{name} {getattr(kernel, name)} where {sign} {number} is asked for"
+        f"{name} {getattr(kernel, name)} where {sign} {number} is required"
         for name, (sign, number) in bounds.items()
         if not _COMPARE[sign](getattr(kernel, name), number)
     ]

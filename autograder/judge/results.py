@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 from autograder.assignment import Case
 from autograder.contract import CaseFinished, CaseResult, Event, Verdict, Visibility
+from autograder.judge import facts
 from autograder.judge.checking import Checked
+from autograder.judge.clues import Seen
 from autograder.judge.phases import Emit
 
 
@@ -20,6 +22,7 @@ class Results:
     def __init__(self, cases: Sequence[Case], emit: Emit) -> None:
         self.cases = tuple(cases)
         self._results = [_result(case, None, "This case was not run.") for case in self.cases]
+        self._facts = [facts.NONE for _ in self.cases]
         self._emit = emit
 
     def numbers(self, wanted: Callable[[Case], bool]) -> list[int]:
@@ -37,6 +40,7 @@ class Results:
     def finish(self, number: int, checked: Checked) -> None:
         """Keep a case's result and say it; a timed call may replace what the checked ones had shown."""
         self._results[number] = _result(self.cases[number], checked.verdict, checked.message, checked)
+        self._facts[number] = checked.facts
         self._emit(Event(case=CaseFinished(number, len(self.cases), self._results[number])))
 
     def any_passed(self) -> bool:
@@ -46,6 +50,11 @@ class Results:
     def none_failed(self) -> bool:
         """Whether nothing was found wrong so far."""
         return all(result.verdict in {Verdict.passed, None} for result in self._results)
+
+    def seen(self) -> tuple[Seen, ...]:
+        """The public cases that were run, and what is known of them."""
+        run = (number for number in self.of(Visibility.public) if self._results[number].verdict is not None)
+        return tuple(Seen(self.cases[number], self._results[number], self._facts[number]) for number in run)
 
     def all(self) -> tuple[CaseResult, ...]:
         """Every case, run or not."""

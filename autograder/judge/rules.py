@@ -35,20 +35,21 @@ class Rules:
         batches: the sealed clock bounds the event clock by batches of calls.
         control: after the submission's runner is killed, the reference is timed against itself.
         looks: after the timed calls, before the runner is killed, calls are made to see what does the work.
+        traces: one of those is traced; there has to be a device that something runs on.
         shared_inputs: the reference gets the inputs that the submission has answered already, and its output, once
             one of the case was checked against the oracle, may serve as the expected value.
-        limits: by how much the sealed bound may lie above the event clock (docs/decisions/0024), by how long a call of
+        limits: by how much the sealed bound may lie above the event clock (docs/decisions/0040), by how long a call of
             the reference takes.
         beyond: where the reference by itself, with no submission alive, lies above its own by nearly as much or more, a
             submission may by so much more than the reference, but never by more than the limit's `most`.
         tolerance, tolerance_brief: by how much the reference may be slower beside the submission than after it, or the
             node's spread; the second where a call of the reference takes less than `brief_us`, which is up to 1.8 %
-            faster or slower by where its memory lies, and after a submission it lies elsewhere (docs/decisions/0036).
+            faster or slower by where its memory lies, and after a submission it lies elsewhere (docs/decisions/0040).
         widest: width of the ratio's interval, relative to the ratio, above which the second stage is taken, and above
             which after it the node is at fault.
         brief: where a call of the reference takes less than so many microseconds, the first stage has so many times
             the pairs, by the first line that fits: what differs from call to call is a larger part of it, and hardly
-            anything else makes two gradings differ (docs/decisions/0029).
+            anything else makes two gradings differ (docs/decisions/0040).
         far: a submission whose ratio is above this has no more pairs than the lane asks for, and no second stage: it
             gets no points for speed, and calls of a second would use up its time.
         second_stage: the second stage brings the pairs to so many times the first.
@@ -65,19 +66,19 @@ class Rules:
             host 0.2 ms for a slab of a gigabyte, twice as long on a core whose sibling works, and must be shorter.
         most_batches: the first is enough if it shows the bound with something to spare. A shared host stops batches for
             milliseconds: with three of them honest kernels missed the bound in 1 and 4 of 60 gradings
-            (docs/measurement.md, readings 5 and 4).
+            (docs/decisions/0040).
         most_dropped: of the first so many, those above the most that a limit allows are not looked at and do not count:
             comparing its outputs is most of what a batch takes. The others are looked at, as the shortest of them may
-            rank (docs/decisions/0036).
+            rank (docs/decisions/0040).
         spare, spare_brief: so much, the second where a call of the reference takes less than `brief_us`: the time that
             will count is known when the reference has been timed alone, and may be that much shorter than the event
-            clock's. After the second batch of longer calls half of it, and so on: where several lie just within the
-            limit, the margin is not worth six batches (docs/decisions/0031).
+            clock's. With the third batch of longer calls half of it, and so on: where several lie just within the
+            limit, the margin is not worth six batches (docs/decisions/0040).
         reference_batches: of the reference alone, before a submission lives; after it no fewer than these, nor than the
             submission's.
         control_pairs, long_control_pairs: of the A/A block, the second where a call of the reference takes `long_us`
             or more. Eight say there what twelve do: in 1 852 recorded blocks the drift differs by 0.3 % at most, and by
-            0.8 % below `brief_us`, where more is tolerated (docs/decisions/0035 and 0036).
+            0.8 % below `brief_us`, where more is tolerated (docs/decisions/0040).
         memory_share: of the device's memory, for one batch.
         null_exchanges: of which the shortest counts.
         most_null_us: what the shortest of a quiet node takes at most. 0.26 to 1 ms were seen, the longest of a
@@ -89,6 +90,7 @@ class Rules:
     batches: bool = True
     control: bool = True
     looks: bool = True
+    traces: bool = True
     shared_inputs: bool = True
     limits: tuple[Limit, ...] = (Limit(100.0, 0.05, 0.08), Limit(200.0, 0.07, 0.07), Limit(math.inf, 0.06, 0.06))
     beyond: float = 0.015
@@ -97,7 +99,7 @@ class Rules:
     widest: float = 0.02
     brief: tuple[tuple[float, float], ...] = ((40.0, 12.0), (60.0, 6.0), (150.0, 3.0), (1000.0, 1.3))
     far: float = 100.0
-    second_stage: int = 4
+    second_stage: int = 2
     batch_us: float = 10000.0
     long: float = 1.5
     long_us: float = 100.0
@@ -125,7 +127,7 @@ class Rules:
         """How many pairs are taken first, where the lane asks for `pairs` and a call of the reference takes so long.
 
         An even number, as pairs go A B, B A: of an odd one more begin with the submission, and the median of pairs that
-        are of two kinds would be of that kind (docs/decisions/0030).
+        are of two kinds would be of that kind (docs/decisions/0040).
         """
         return 2 * max(1, round(pairs * next((times for below_us, times in self.brief if call_us < below_us), 1.0) / 2))
 
@@ -165,13 +167,13 @@ class Rules:
 
 
 GPU = Rules()
-HOST = Rules(batches=False, control=False, looks=False, shared_inputs=False, widest=float("inf"))
+HOST = Rules(batches=False, control=False, traces=False, shared_inputs=False, widest=float("inf"))
 """The sealed clock ranks by itself; interpreter times are practice, and hold nobody."""
 
 
 def node_spread() -> float:
     """The node's noise, the relative spread of a golden kernel against itself; the worker measures and names it."""
     try:
-        return float(os.environ.get("LADDER_NODE_SPREAD", "0"))
+        return float(os.environ.get("LADDER_NOISE_FLOOR", "0"))
     except ValueError:
         return 0.0

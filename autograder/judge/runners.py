@@ -5,12 +5,15 @@ Beside it work the ones that are dealt cases of the same kind (`abreast`); aside
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from autograder import languages
 from autograder.assignment import Assignment, Case
 from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
 from autograder.errors import SandboxError
@@ -19,15 +22,13 @@ from autograder.judge.conversation import Budget, Conversation
 from autograder.judge.defences import Defences
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
-from autograder.judge.packs import Packs
+from autograder.judge.packs import Packs, Shelf
 from autograder.judge.precompiling import Ahead
 from autograder.judge.references import limits_of, load_of
 from autograder.sandbox import Sandbox, Side
 
 logger = logging.getLogger(__name__)
 
-_COMPILED_AT_ONCE = frozenset({Language.cuda})
-"""When they are loaded; Triton compiles what is launched."""
 _PACK_S = 2.0
 """For all runners of a kind together."""
 
@@ -41,7 +42,14 @@ class Runners:
     """
 
     def __init__(
-        self, request: GradeRequest, assignment: Assignment, sandbox: Sandbox, defences: Defences, device: Device
+        self,
+        request: GradeRequest,
+        assignment: Assignment,
+        sandbox: Sandbox,
+        defences: Defences,
+        device: Device,
+        *,
+        shelf: Shelf | None = None,
     ) -> None:
         self._request = request
         self._assignment = assignment
@@ -53,7 +61,11 @@ class Runners:
         self._beside: dict[Conversation, int] = {}
         self._next: list[Conversation] = []
         self._aside: list[Conversation] = []
-        self._packs = {visibility: Packs() for visibility in Visibility}
+        self._shelf = shelf or Shelf()
+        self._key = _key(request)
+        kept = self._shelf.of(self._key) if request.work is Work.measure else []
+        self._has_kept = bool(kept)
+        self._packs = {Visibility.public: Packs(kept), Visibility.hidden: Packs()}
         self._ahead = Ahead(assignment, request, sandbox)
         self._packed = False
         # On a processor compiling is short.
@@ -67,6 +79,8 @@ class Runners:
 
         For hidden ones after the others' results and words are taken, with what those have compiled.
         """
+        if self._has_kept:
+            return
         if self._compiles_ahead and visibility is Visibility.public:
             self._ahead.begin(visibility, cases)
         elif self._ahead.is_on:
@@ -120,7 +134,7 @@ class Runners:
             return self._fresh(visibility)
         self.versions = self.versions or self._present.versions
         if not isinstance(loaded, Failure) and meanwhile is None:
-            if self._request.language in _COMPILED_AT_ONCE:
+            if languages.of(self._request.language).compiled_at_load:
                 self.pack()
                 self._packs[visibility].seal()
             self._start_beside(others)
@@ -143,6 +157,12 @@ class Runners:
         until = time.monotonic() + _PACK_S
         for talk in filter(None, (self._present, *self._beside)):
             self._packs[Visibility.public].add(talk.pack(until - time.monotonic()))
+
+    def keep_packs(self) -> None:
+        """Leave what was compiled for public cases to a measurement of the same source."""
+        if self._packed:
+            self._packs[Visibility.public].seal()
+            self._shelf.keep(self._key, self._packs[Visibility.public].sealed())
 
     def another(self, visibility: Visibility = Visibility.public) -> Conversation | Failure:
         """A fresh runner for such cases, or in a test without that defence the present one."""
@@ -198,13 +218,17 @@ class Runners:
         return "".join([self._present.log(), *others])
 
     def close(self) -> None:
-        """End them all."""
+        """End them all, and let go of what they have compiled."""
+        self.end()
+        for packs in self._packs.values():
+            packs.close()
+
+    def end(self) -> None:
+        """End them all; what they have compiled stays."""
         self.cut_short = self.cut_short or bool(self._aside)
         others = [*self._next, *self._aside]
         self._next, self._aside = [], []
         self._ahead.close()
-        for packs in self._packs.values():
-            packs.close()
         self._end_present(others)
 
     def _end_present(self, others: Sequence[Conversation] = ()) -> None:
@@ -238,7 +262,8 @@ class Runners:
         if visibility is Visibility.hidden:
             self._ahead.rest()
             packs += self._packs[visibility].sealed()
-        return talk.load(load, packs) or talk
+        # What was tuned beside other runners may be a poor choice: what is timed is tuned where nothing else runs.
+        return talk.load(dataclasses.replace(load, tuned=request.work is not Work.measure), packs) or talk
 
     def _talk(self) -> Conversation:
         limits = limits_of(self._assignment, self._request.lane)
@@ -248,6 +273,12 @@ class Runners:
 
     def _kind(self) -> tuple[Language, Lane]:
         return self._request.language, self._request.lane
+
+
+def _key(request: GradeRequest) -> str:
+    """By what a source is found again: all that a compiler is told of it."""
+    told = (request.slug, request.bundle, request.language, request.lane, request.filename, request.source)
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def _end(talks: Sequence[Conversation]) -> None:

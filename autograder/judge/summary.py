@@ -1,10 +1,14 @@
-"""The answer in one sentence or two, for the student."""
+"""The answer in a few sentences, for the student."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from autograder.contract import CaseResult, GradeRequest, Mode, StudentError, Verdict, Visibility, Work
+from autograder.judge import clues
+from autograder.judge.clues import Kind, Scene, Told
 
 NAMES: dict[Verdict, str] = {
     Verdict.passed: "Passed",
@@ -29,16 +33,50 @@ def verdict_of(cases: Sequence[CaseResult]) -> Verdict:
     return next((case.verdict for case in cases if case.verdict not in {Verdict.passed, None}), None) or Verdict.passed
 
 
-def explanation(cases: Sequence[CaseResult], request: GradeRequest) -> str:
-    """What was found, in which case, and what to do next."""
+@dataclass(frozen=True)
+class Headline:
+    """What a student reads first.
+
+    Attributes:
+        case: the name of the public case that it is about; `""` where it is about none.
+        section: the anchor of the handout's section that an author names; `""` where none is named.
+    """
+
+    text: str
+    case: str = ""
+    section: str = ""
+
+
+def headline(cases: Sequence[CaseResult], request: GradeRequest, scene: Scene) -> Headline:
+    """What was found, in the most telling public case, and what to do next.
+
+    Args:
+        scene: the public cases that were run.
+    """
     failed = [case for case in cases if case.verdict not in {Verdict.passed, None}]
     if not failed:
-        return _passed(cases, request)
+        return Headline(_passed(cases, request))
     first = failed[0]
-    name = NAMES[first.verdict or Verdict.grader_error]
     if first.visibility is Visibility.hidden:
-        return f"{name} in a hidden case ({first.category}). {_HIDDEN_STEP}"
-    return f"{name} in case `{first.name}`. {first.message}"
+        name = NAMES[first.verdict or Verdict.grader_error]
+        return Headline(f"{name} in a hidden case ({first.category}). {_HIDDEN_STEP}")
+    found = clues.first_of(scene) if first.verdict in clues.TOLD else None
+    if found is None:
+        return Headline(_said(first), first.name)
+    clue, told = found
+    parts = (_said(told.about.result), told.says, _beside(scene, clue.kind, told), told.step)
+    return Headline(" ".join(filter(None, parts)), told.about.result.name, told.section)
+
+
+def _beside(scene: Scene, kind: Kind, told: Told) -> str:
+    """What the first clue of the other kind says; one that looks at values, of the same case."""
+    one_case = dataclasses.replace(scene, seen=(told.about,), misconceptions=())
+    other = clues.first_of(one_case, Kind.values) if kind is Kind.cases else clues.first_of(scene, Kind.cases)
+    return other[1].says if other else ""
+
+
+def _said(case: CaseResult) -> str:
+    return f"{NAMES[case.verdict or Verdict.grader_error]} in case `{case.name}`. {case.message}"
 
 
 def error_of(cases: Sequence[CaseResult]) -> StudentError | None:
@@ -52,6 +90,6 @@ def _passed(cases: Sequence[CaseResult], request: GradeRequest) -> str:
     if request.work is Work.measure:
         return f"All {len(cases)} ranked cases were measured." if cases else "There was nothing to measure."
     if request.mode is Mode.run:
-        return f"All {len(cases)} public cases passed. Submit to meet the hidden ones."
+        return f"All {len(cases)} public cases passed. Submit to run the hidden ones."
     hidden = sum(case.visibility is Visibility.hidden for case in cases)
     return f"All {len(cases)} cases passed, {hidden} of them hidden." if hidden else f"All {len(cases)} cases passed."

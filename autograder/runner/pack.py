@@ -1,6 +1,6 @@
 """What compilers made of a source in one runner, for the next runner of the same source.
 
-It lies in a piece of memory of the judge's, who passes it on and never looks into it: a length, then a tar. Whoever
+It lies in a piece of memory of the judge's, who passes it on and never looks into it: a length, then a zip. Whoever
 packs it runs the submission, so it holds what the submission wants; whoever unpacks it runs the same submission.
 """
 
@@ -10,7 +10,7 @@ import io
 import os
 import shutil
 import struct
-import tarfile
+import zipfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -27,9 +27,9 @@ def pack(folder: Path, descriptor: int, without: Collection[Path] = ()) -> None:
     if not files:
         return
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
+    with zipfile.ZipFile(made, "w", strict_timestamps=False) as packed:
         for path in files:
-            tar.add(path, arcname=str(path.relative_to(folder)))
+            packed.write(path, arcname=str(path.relative_to(folder)))
     data = made.getvalue()
     if _LENGTH.size + len(data) > os.fstat(descriptor).st_size:
         return
@@ -50,9 +50,9 @@ def unpack(descriptor: int, folder: Path) -> None:
         return
     data = os.pread(descriptor, min(length, os.fstat(descriptor).st_size), _LENGTH.size)
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        missing = [member for member in tar if not (folder / member.name).exists()]
-        tar.extractall(folder, missing, filter="data")
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        # A name that leads out of the folder is taken as one within.
+        packed.extractall(folder, [name for name in packed.namelist() if not (folder / name).exists()])
 
 
 def unpack_all(descriptors: Iterable[int], folder: Path) -> set[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
+from autograder import languages as records
 from autograder.contract import Lane, Language
 from autograder.sandbox import Purpose
 
@@ -20,16 +21,9 @@ def warmed(purpose: Purpose, language: Language, lane: Lane) -> Serve:
         from autograder.compile_checks import reading  # noqa: PLC0415
 
         return reading.serve
-    if purpose is Purpose.compile and language is Language.cuda:
-        from autograder.compile_checks import cuda_session  # noqa: PLC0415
-
-        toolchain = cuda_session.warm()
-        return lambda channel: cuda_session.serve(channel, toolchain)
     if purpose is Purpose.compile:
-        from autograder.compile_checks import session as compiling  # noqa: PLC0415
-
-        compiling.warm()
-        return compiling.serve
+        warm: Callable[[], Serve] = records.imported(records.of(language).compiler)
+        return warm()
     return _calling(language, lane)
 
 

@@ -101,7 +101,7 @@ class Session:
             return
         seen = entry.seen() if call.record else {}
         if call.trace:
-            seen |= {"ran": ran, "busy_ns": self._tracer.busy_ns()}
+            seen |= {"ran": ran, "busy_ns": self._tracer.busy_ns(), "waited_for": self._tracer.waited_for()}
         if call.record:
             seen["written"] = [one.spec.name for one in mapped if one.was_written()]
         words.finish(call.nonce, event_ns[0])

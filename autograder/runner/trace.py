@@ -1,16 +1,17 @@
-"""What ran on a GPU during one call, as CUPTI saw it: kernels by name, copies, fills.
+"""What ran on a GPU during one call, as CUPTI saw it: kernels by name, copies, fills; and what the host did meanwhile.
 
 It works within the submission's process, which can keep things from it: a claim, and one look among several.
 
 CUPTI is asked directly. Torch's profiler asks the same library and takes 4.2 s to start in a process, where this takes
-0.02 s (H200, torch 2.11, docs/measurement.md), and a check waits for it.
+0.02 s (H200, torch 2.11), and a check waits for it.
 """
 
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,17 +23,26 @@ _BUFFER_BYTES = 1 << 20
 _MOST_BUFFERS = 32
 """A kernel takes some 200 bytes of one: 160 000 kernels. What comes then is not listed."""
 
-_COPY, _FILL, _KERNEL = 1, 2, 10
+_COPY, _FILL, _DRIVER, _RUNTIME, _KERNEL = 1, 2, 4, 5, 10
 """Kinds of records, which begin with their kind (`CUpti_ActivityKind`)."""
+_RECORDED = (_KERNEL, _COPY, _FILL, _RUNTIME, _DRIVER)
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _COPY_KIND, _START, _END, _NAME = 4, 16, 24, 104
 """Bytes into a record; the same in `CUpti_ActivityKernel9` and `10`, `Memcpy6` and `Memset4` (CUDA 12.8, 13.0)."""
+_CALL_ID, _CALL_START, _CALL_END, _THREAD = 4, 8, 16, 28
+"""The same of `CUpti_ActivityAPI`."""
+_DOMAINS = {_DRIVER: 1, _RUNTIME: 2}
+"""By which CUPTI knows the names of the calls."""
 _FLUSH_ALL = 1
 
 _Requested = ctypes.CFUNCTYPE(
     None, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_size_t)
 )
 _Completed = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+
+
+HostCall = tuple[int, int, int, int, int]
+"""A call of CUDA on the host: kind of record, number of the function, thread, start and end in nanoseconds."""
 
 
 class TracerError(Exception):
@@ -49,6 +59,7 @@ class Tracer:
         self._ran: Counter[str] = Counter()
         self._ns: Counter[str] = Counter()
         self._spans: list[tuple[int, int]] = []
+        self._host: list[HostCall] = []
         # CUPTI calls these as long as the process lives.
         self._callbacks = (_Requested(self._requested), _Completed(self._completed))
         self._registered = False
@@ -80,18 +91,36 @@ class Tracer:
             until = max(until, end)
         return busy
 
+    def waited_for(self) -> list[dict[str, Any]]:
+        """Which calls of CUDA the device rested in, the longest first: as `protocol.Ran`, by nanoseconds of rest."""
+        rests: Counter[str] = Counter()
+        calls: Counter[str] = Counter()
+        for kind, number, ns in resting(self._host, self._spans):
+            name = self._called(kind, number)
+            rests[name] += ns
+            calls[name] += 1
+        return [{"name": name, "calls": calls[name], "ns": ns} for name, ns in rests.most_common(MOST) if ns > 0]
+
+    def _called(self, kind: int, number: int) -> str:
+        """The name of a call, without the version of its interface: `cudaMalloc` of `cudaMalloc_v3020`."""
+        name = ctypes.c_char_p()
+        if self._cupti is None or self._cupti.cuptiGetCallbackName(_DOMAINS[kind], number, ctypes.byref(name)):
+            return "a call"
+        return cut((name.value or b"a call").decode(errors="replace").partition("_v")[0], _MOST_NAME)
+
     def _begin(self) -> None:
         self._ran.clear()
         self._ns.clear()
         self._spans.clear()
+        self._host.clear()
         if not self._registered:
             self._do("cuptiActivityRegisterCallbacks", *self._callbacks)
             self._registered = True
-        for kind in (_KERNEL, _COPY, _FILL):
+        for kind in _RECORDED:
             self._do("cuptiActivityEnable", kind)
 
     def _end(self) -> None:
-        for kind in (_KERNEL, _COPY, _FILL):
+        for kind in _RECORDED:
             if self._cupti is not None:
                 self._cupti.cuptiActivityDisable(kind)
 
@@ -123,11 +152,41 @@ class Tracer:
 
     def _note(self, record: int) -> None:
         kind = ctypes.c_uint32.from_address(record).value
+        if kind in _DOMAINS:
+            self._host.append(_host_call(kind, record))
+            return
         start, end = (ctypes.c_uint64.from_address(record + place).value for place in (_START, _END))
         name = _named(kind, record)
         self._ran[name] += 1
         self._ns[name] += max(0, end - start)
         self._spans.append((start, end))
+
+
+def resting(host: Sequence[HostCall], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Kind and number of every call of CUDA, and for how many of its nanoseconds the device did nothing.
+
+    What a call of the runtime calls of the driver is not counted again.
+    """
+    busy: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if busy and start <= busy[-1][1]:
+            busy[-1] = (busy[-1][0], max(busy[-1][1], end))
+        else:
+            busy.append((start, end))
+    until: dict[int, int] = {}
+    for kind, number, thread, start, end in sorted(host, key=lambda one: (one[3], -one[4])):
+        if end <= until.get(thread, 0):
+            continue
+        until[thread] = end
+        during = busy[max(0, bisect_left(busy, (start, 0)) - 1) : bisect_left(busy, (end, 0))]
+        worked = sum(max(0, min(end, to) - max(start, since)) for since, to in during)
+        yield kind, number, end - start - worked
+
+
+def _host_call(kind: int, record: int) -> HostCall:
+    number, thread = (ctypes.c_uint32.from_address(record + place).value for place in (_CALL_ID, _THREAD))
+    start, end = (ctypes.c_uint64.from_address(record + place).value for place in (_CALL_START, _CALL_END))
+    return kind, number, thread, start, end
 
 
 def _named(kind: int, record: int) -> str:

@@ -1,7 +1,7 @@
 """How much processor time a runner's processes have had, and how long they waited for a processor.
 
-By the runner's control group, where it has one whose files say so; otherwise by `/proc`: processor time of all
-processes below its init, and the waiting of the whole machine. Neither ever goes down.
+By the runner's control group, where it has one whose files say so; otherwise by `/proc`: processor time and waiting of
+all processes below its init, or the waiting of the whole machine. Neither ever goes down.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ def meter(root: int, unified: str = "", cpuacct: str = "") -> Meter:
             lambda: _of_number(cpuacct, "cpuacct.usage", 1e9),
             lambda: tree.processor_ticks(root) / _TICKS,
         ],
-        [lambda: waited_s(f"{unified}/cpu.pressure") if unified else None, waited_s],
+        [
+            lambda: waited_s(f"{unified}/cpu.pressure") if unified else None,
+            lambda: tree.waited_s(root),
+            waited_s,
+        ],
     )
 
 

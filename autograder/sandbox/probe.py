@@ -19,9 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder import codec
+from autograder import codec, toolchain
 from autograder.errors import SandboxError
-from autograder.sandbox import cgroups, landlock, seccomp, shut_in, toolchain
+from autograder.sandbox import cgroups, landlock, seccomp, shut_in
 from autograder.sandbox.plan import Features, Namespaces, Plan, Report
 from autograder.sandbox.uids import LAST_UID
 

@@ -45,9 +45,10 @@ import tempfile
 import threading
 from contextlib import AbstractContextManager, nullcontext, suppress
 
+from autograder import toolchain
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, Purpose, RunnerLimits, Side, cgroups, gpu, kernel, landlock, toolchain, uids
+from autograder.sandbox import Promise, Purpose, RunnerLimits, Side, cgroups, gpu, kernel, landlock, uids
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process_runner import ProcessRunner
@@ -179,7 +180,9 @@ class ProcessSandbox:
             if zygote is None or not zygote.alive():
                 if zygote is not None:
                     zygote.close()
-                environment = environment_of(lane, purpose) if self._environment is None else self._environment
+                environment = (
+                    environment_of(language, lane, purpose) if self._environment is None else self._environment
+                )
                 zygote = self._zygotes[language, lane, purpose] = Zygote(language, lane, environment, purpose)
             return zygote
 

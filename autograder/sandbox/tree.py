@@ -90,6 +90,30 @@ def processor_ticks(root: int) -> int:
     return sum(int(ticks) for fields in found if fields is not None for ticks in fields[_TIMES])
 
 
+def waited_s(root: int) -> float | None:
+    """How long the threads of `root` and of everything below it, one by one, were ready to run and had no processor.
+
+    Of those that live; `None` where the kernel does not tell.
+    """
+    found = [_waited_ns(task) for pid in (root, *descendants(root)) for task in _tasks(pid)]
+    told = [one for one in found if one is not None]
+    return sum(told) / 1e9 if told else None
+
+
+def _tasks(pid: int) -> list[str]:
+    folder = f"/proc/{pid}/task"
+    try:
+        return [f"{folder}/{name}" for name in os.listdir(folder)]  # noqa: PTH208 -- names only, and often.
+    except OSError:
+        return []
+
+
+def _waited_ns(task: str) -> int | None:
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(task, "schedstat").read_text(encoding="ascii").split()[1])
+    return None
+
+
 def send(pid: int, number: signal.Signals) -> None:
     """Signal a process that may be gone already."""
     with suppress(ProcessLookupError, PermissionError):

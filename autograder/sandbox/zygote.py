@@ -8,10 +8,10 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from autograder import codec
+from autograder import codec, languages, toolchain
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Purpose, toolchain
+from autograder.sandbox import Purpose
 from autograder.sandbox.namespaces import TMP
 from autograder.sandbox.plan import Plan
 
@@ -25,26 +25,30 @@ ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
     "USER": "runner",
-    "TRITON_INTERPRET": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "NUMEXPR_NUM_THREADS": "1",
 }
-"""The whole environment of a zygote and its runners on the CPU; `HOME` and `TMPDIR` are set per runner."""
+"""What a zygote and its runners have on the CPU whatever their language; `HOME` and `TMPDIR` are set per runner."""
 
-_FINDS_DRIVER = ("LD_LIBRARY_PATH", "TRITON_LIBCUDA_PATH", "CUDA_VISIBLE_DEVICES")
-"""What a GPU's runner has of the judge's own environment."""
+_FINDS_DRIVER = ("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+"""What a GPU's runner has of the judge's own environment, beside what its language wants."""
 
 
-def environment_of(lane: Lane, purpose: Purpose = Purpose.call) -> dict[str, str]:
-    """The environment on a lane: on a GPU kernels are compiled, and the driver's libraries have to be found."""
+def environment_of(language: str, lane: Lane, purpose: Purpose = Purpose.call) -> dict[str, str]:
+    """The whole environment on a lane: on a GPU kernels are compiled, and the driver's libraries have to be found.
+
+    Args:
+        language: or another word, for a runner that has no toolchain.
+    """
+    record = languages.known(language)
     if lane is Lane.cpu and purpose is Purpose.call:
-        return ENVIRONMENT
-    kept = {name: value for name, value in os.environ.items() if name in _FINDS_DRIVER}
-    own = {name: value for name, value in ENVIRONMENT.items() if name != "TRITON_INTERPRET"}
-    # Triton asks once, when it is imported, where its cache is to be.
-    return own | kept | {"HOME": TMP}
+        return ENVIRONMENT | dict(record.environment if record else {})
+    wanted = (*_FINDS_DRIVER, *(record.driver_environment if record else ()))
+    kept = {name: value for name, value in os.environ.items() if name in wanted}
+    # A compiler may ask once, when it is imported, where its cache is to be.
+    return ENVIRONMENT | kept | {"HOME": TMP}
 
 
 class Zygote:

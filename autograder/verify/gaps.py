@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder import languages
 from autograder.assignment import (
     EXTENSIONS,
     READING,
@@ -22,6 +23,7 @@ from autograder.assignment import (
     slugs,
 )
 from autograder.contract import Lane, Language, Verdict
+from autograder.misconceptions import FILE, load_misconceptions
 from autograder.quiz import load_quiz
 
 SECTIONS = (
@@ -79,6 +81,7 @@ def find(assignment_folder: Path, reference_folder: Path) -> tuple[Gap, ...]:
         *_cases(assignment, families),
         *_files(assignment, assignment_folder, reference_folder),
         *_mutants(assignment, families, reference_folder),
+        *_misconceptions(assignment, assignment_folder, reference_folder),
         *leaks(assignment, families, assignment_folder, reference_folder),
     )
 
@@ -231,13 +234,13 @@ def _files(assignment: Assignment, assignment_folder: Path, reference_folder: Pa
         ):
             if not path.is_file():
                 yield Gap(f"{path.parent.name}/{path.name}", "is missing")
-        if not list((assignment_folder / "milestones").glob(f"*.{suffix}")):
+        if not languages.files_in(assignment_folder / "milestones", language):
             yield Gap("milestones", f"there is none in {language}")
         yield from _submissions(language, reference_folder / "submissions")
 
 
 def _submissions(language: Language, folder: Path) -> Iterator[Gap]:
-    names = [path.stem for path in sorted(folder.glob(f"*.{EXTENSIONS[language]}"))]
+    names = [path.stem for path in languages.files_in(folder, language)]
     for name in names:
         if verdict_in(name) is None:
             yield Gap(f"submissions/{name}", "does not start with the verdict it must get")
@@ -281,4 +284,18 @@ def _mutant(mutant: Mutant, source: str, known: set[str]) -> Iterator[Gap]:
     if (count := source.count(mutant.find)) != 1:
         yield Gap(where, f"what it looks for occurs {count} times in the staff kernel, not once")
     if mutant.killed_by not in known:
-        yield Gap(where, f"{mutant.killed_by!r} is no public case and no family of hidden cases")
+        yield Gap(where, f"{mutant.killed_by!r} is neither a public case nor a family of hidden cases")
+
+
+def _misconceptions(assignment: Assignment, assignment_folder: Path, reference_folder: Path) -> Iterator[Gap]:
+    """Mutants and misconceptions that do not find each other, and sections that the handout has not."""
+    known = {one.name: one for one in load_misconceptions(assignment_folder, assignment)}
+    shown = {mutant.misconception for mutant in load_mutants(reference_folder)} - {""}
+    anchors = {section.lower().replace(" ", "-") for section in SECTIONS}
+    for name in sorted(shown - set(known)):
+        yield Gap("mutants.toml", f"{name!r} is no misconception of {FILE}")
+    for name, one in known.items():
+        if name not in shown:
+            yield Gap(FILE, f"no mutant shows {name!r}")
+        if one.section not in anchors:
+            yield Gap(FILE, f"{name!r}: the handout has no section {one.section!r}")

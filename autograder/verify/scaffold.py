@@ -1,4 +1,4 @@
-"""Begin a rung: two folders with a small exercise that works, to make another one of. Standard library only.
+"""Start a rung: two folders with a small working exercise to edit. Standard library only.
 
 Everything in them can be graded at once; what a complete rung has besides, `verify` then asks for, piece by piece.
 """

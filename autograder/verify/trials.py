@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from autograder.assignment import EXTENSIONS, READING, load_assignment, load_mutants
+from autograder import languages
+from autograder.assignment import EXTENSIONS, READING, Assignment, load_assignment, load_mutants
 from autograder.contract import (
     FindingKind,
     GradeRequest,
@@ -22,6 +23,7 @@ from autograder.contract import (
     Work,
 )
 from autograder.judge import References, grade
+from autograder.misconceptions import load_misconceptions
 from autograder.sandbox import Sandbox
 from autograder.verify.gaps import uses_a_library, verdict_in
 
@@ -43,6 +45,7 @@ class Trial:
     Attributes:
         killed_by: a public case or a family of hidden cases that must be among those that fail; `""` for any.
         shown: staff have to be shown that something else than a kernel of its own does the work.
+        says: what the explanation has to say of it, a misconception's sentence; `""` for anything.
     """
 
     slug: str
@@ -53,6 +56,7 @@ class Trial:
     verdict: Verdict
     killed_by: str = ""
     shown: bool = False
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def plan(assignment_folder: Path, reference_folder: Path) -> tuple[Trial, ...]:
         for language in assignment.languages
         for trial in (
             *_files(slug, language, assignment_folder, reference_folder),
-            *_mutants(slug, language, reference_folder),
+            *_mutants(assignment, language, assignment_folder, reference_folder),
         )
     )
 
@@ -149,6 +153,8 @@ def _deviation(trial: Trial, result: GradeResult, failed: tuple[str, ...], findi
         return f"got {result.verdict} instead of {trial.verdict}: {result.explanation}"
     if trial.killed_by and trial.killed_by not in failed:
         return f"was not killed by {trial.killed_by!r}, but by {', '.join(failed)}"
+    if trial.says not in result.explanation:
+        return f"is not told as its misconception, but: {result.explanation}"
     if trial.shown and not findings:
         return "no finding tells staff that a library did the exercise"
     if trial.verdict is Verdict.passed and not trial.shown and findings:
@@ -165,19 +171,27 @@ def _files(slug: str, language: Language, assignment_folder: Path, reference_fol
     yield trial(Kind.solution, reference_folder / "solutions" / f"{language}.{suffix}", Verdict.passed)
     starters = assignment_folder / "starters"
     yield trial(Kind.starter, starters / f"{language}.{suffix}", Verdict.wrong_answer)
-    if language is Language.triton and (starters / READING).is_file():
+    reads = languages.of_file(READING)
+    if reads is languages.of(language) and (starters / READING).is_file():
         yield trial(Kind.starter, starters / READING, Verdict.wrong_answer)
-    for path in sorted((assignment_folder / "milestones").glob(f"*.{suffix}")):
+    for path in languages.files_in(assignment_folder / "milestones", language):
         yield trial(Kind.milestone, path, Verdict.passed)
-    for path in sorted((reference_folder / "submissions").glob(f"*.{suffix}")):
+    for path in languages.files_in(reference_folder / "submissions", language):
         if (verdict := verdict_in(path.stem)) is not None:
             yield trial(Kind.submission, path, verdict, shown=uses_a_library(path.stem))
 
 
-def _mutants(slug: str, language: Language, reference_folder: Path) -> Iterator[Trial]:
+def _mutants(
+    assignment: Assignment, language: Language, assignment_folder: Path, reference_folder: Path
+) -> Iterator[Trial]:
     path = reference_folder / "solutions" / f"{language}.{EXTENSIONS[language]}"
     source = path.read_text(encoding="utf-8")
+    says = {one.name: one.says for one in load_misconceptions(assignment_folder, assignment)} | {"": ""}
     for mutant in load_mutants(reference_folder):
         if mutant.language is language:
             edited = source.replace(mutant.find, mutant.replace)
-            yield Trial(slug, Kind.mutant, mutant.name, language, edited, Verdict(mutant.verdict), mutant.killed_by)
+            # A name that is none is a gap, which `gaps` tells of.
+            told, verdict = says.get(mutant.misconception, ""), Verdict(mutant.verdict)
+            yield Trial(
+                assignment.slug, Kind.mutant, mutant.name, language, edited, verdict, mutant.killed_by, says=told
+            )

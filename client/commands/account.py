@@ -12,33 +12,33 @@ import click
 
 from client import options
 from client.account import Account, address_of, credentials_path, forget_account, load_account, save_account
-from client.api import Api
-from client.errors import ClientError, UsageError
+from client.api import Api, Json
+from client.errors import ClientError, CodeNeededError, UsageError
 
 
 @click.command()
 @click.argument("server", envvar="LADDER_SERVER")
 @click.option("--email", help="Your account's e-mail address.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
-@click.option("--staff", is_flag=True, help="Let the token do what the staff of a course may, too.")
+@click.option("--staff", is_flag=True, help="Allow the token to do what course staff may do.")
+@click.option("--code", default="", help="Second-factor code, for --staff; prompted for if needed.")
 @click.option(
-    "--days", type=click.IntRange(min=1), help="How long the token lives; the server's usual time if not said."
+    "--days", type=click.IntRange(min=1), help="Days until the token expires; default: as the server sets it."
 )
 @options.as_json
 def login(
-    *, server: str, email: str | None, password_stdin: bool, staff: bool, days: int | None, as_json: bool
+    *, server: str, email: str | None, password_stdin: bool, staff: bool, code: str, days: int | None, as_json: bool
 ) -> None:
-    """Log in to SERVER and keep a token, readable by you alone."""
+    """Log in to SERVER and save a token that only you can read."""
     if not email and password_stdin:
         raise UsageError("--password-stdin needs --email.")
     address = address_of(server)
     if _is_readable_by_others(address):
-        click.echo(f"{address} has no encryption: whoever is between here and there can read your password.", err=True)
+        click.echo(f"{address} is not encrypted: anyone on the network in between can read your password.", err=True)
     email = email or click.prompt("E-mail")
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else click.prompt("Password", hide_input=True)
     with Api(Account(address, "")) as api:
-        name = f"ladder on {platform.node() or 'a machine'}"[:80]
-        made = api.create_token(str(email), str(password), name, staff=staff, days=days)
+        made = _token(api, str(email), str(password), staff=staff, days=days, code=code)
     token = made["token"]
     account = Account(address, token)
     with Api(account) as api:
@@ -49,7 +49,19 @@ def login(
         options.print_json({**known, "expires_at": made["expires_at"]})
     else:
         click.echo(f"Logged in to {account.server} as {me['name']} <{me['email']}>; the token is in {path}.")
-        click.echo(f"It ends on {str(made['expires_at'])[:10]}; `ladder login` makes another.")
+        click.echo(f"It expires on {str(made['expires_at'])[:10]}; `ladder login` makes a new one.")
+
+
+def _token(api: Api, email: str, password: str, *, staff: bool, days: int | None, code: str) -> Json:
+    """A new token; whoever sits at a terminal is asked for the code of a second factor."""
+    name = f"ladder on {platform.node() or 'a machine'}"[:80]
+    try:
+        return api.create_token(email, password, name, staff=staff, days=days, code=code)
+    except CodeNeededError:
+        if not sys.stdin.isatty():
+            raise
+    code = click.prompt("Code of your second factor")
+    return api.create_token(email, password, name, staff=staff, days=days, code=code)
 
 
 def _is_readable_by_others(address: str) -> bool:
@@ -67,7 +79,7 @@ def _is_readable_by_others(address: str) -> bool:
 @click.command()
 @options.as_json
 def logout(as_json: bool) -> None:
-    """Revoke the token and forget it."""
+    """Revoke the token and delete it here."""
     revoked = False
     if credentials_path().is_file():
         # A server that is gone must not keep anybody from forgetting its token.
@@ -78,6 +90,8 @@ def logout(as_json: bool) -> None:
     if as_json:
         options.print_json({"logged_out": existed, "revoked": revoked})
     elif existed:
-        click.echo("Logged out." if revoked else "Forgotten here; the server could not be told to revoke the token.")
+        click.echo(
+            "Logged out." if revoked else "Deleted here, but the server could not be reached to revoke the token."
+        )
     else:
-        click.echo("Nobody was logged in.")
+        click.echo("You were not logged in.")

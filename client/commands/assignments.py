@@ -11,7 +11,7 @@ from autograder.assignment import EXTENSIONS
 from autograder.contract import Language
 from client import options, show, workspace
 from client.api import Api, Json
-from client.errors import UsageError, writing
+from client.errors import NotThereError, UsageError, writing
 
 _PUBLIC_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
@@ -20,26 +20,38 @@ _PUBLIC_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 @options.course
 @options.as_json
 def list_assignments(course_slug: str | None, as_json: bool) -> None:
-    """List the assignments of the course, by rung."""
+    """List the assignments of the course, by rung.
+
+    Where the window is too narrow for all columns, the last ones are left out; --json has them all.
+    """
     with options.connect() as api:
-        assignments = api.assignments(options.choose_course(api, course_slug, options.course_here(api)))
+        course = options.choose_course(api, course_slug, options.course_here(api))
+        assignments = api.assignments(course)
+        grades = [] if as_json else _own_grades(api, course)
     if as_json:
         options.print_json(assignments)
     else:
-        show.show_assignments(show.console(), assignments)
+        show.show_assignments(show.console(), assignments, grades)
+
+
+def _own_grades(api: Api, course: str) -> list[Json]:
+    try:
+        return list(api.grades(course)["grades"])
+    except NotThereError:
+        return []  # Staff have none.
 
 
 @click.command()
 @click.argument("slug")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace your own files by the server's.")
+@click.option("--force", is_flag=True, help="Overwrite your files with the server's.")
 @options.language
 @options.course
 @options.as_json
 def get(
     *, slug: str, folder: Path | None, force: bool, language: str | None, course_slug: str | None, as_json: bool
 ) -> None:
-    """Fetch the handout and the starter of SLUG into DIR (default: a folder of its name)."""
+    """Fetch the handout and the starter of SLUG into DIR (default: a folder named SLUG)."""
     folder = folder or Path(slug)
     with options.connect() as api:
         course = options.choose_course(api, course_slug, options.course_here(api))
@@ -71,8 +83,8 @@ def _tell_got(folder: Path, note: workspace.Note, outcome: str, as_json: bool) -
     told = {
         "written": f"Your file: {path}",
         "unchanged": f"Your file: {path} (still the starter)",
-        "kept": f"Kept your {path}; --force replaces it by the starter",
-        "replaced": f"Replaced {path} by the starter",
+        "kept": f"Kept your {path}; --force replaces it with the starter",
+        "replaced": f"Replaced {path} with the starter",
     }
     click.echo(f"Handout: {folder / 'README.md'}\n{told[outcome]}")
 
@@ -93,7 +105,7 @@ def status(what: str | None, course_slug: str | None, as_json: bool) -> None:
     elif history:
         show.show_history(show.console(), history)
     else:
-        click.echo("Nothing was submitted yet.")
+        click.echo("No submissions yet.")
 
 
 def _show_one(submission: Json, as_json: bool) -> None:

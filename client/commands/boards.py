@@ -9,8 +9,8 @@ from client import boards, options, show
 
 @click.command()
 @click.argument("slug")
-@click.option("--language", metavar="LANGUAGE", help="Only results in it; ranks are among them.")
-@click.option("--section", help="Only students of it: your own, or any if you are staff.")
+@click.option("--language", metavar="LANGUAGE", help="Only results in this language, ranked among themselves.")
+@click.option("--section", help="Only students of this section: your own, or any if you are staff.")
 @options.lane
 @options.course
 @options.as_json
@@ -32,7 +32,7 @@ def board(
 @options.course
 @options.as_json
 def standings(*, lane: str | None, course_slug: str | None, as_json: bool) -> None:
-    """Show all leaderboards of the course together."""
+    """Show the standings over all leaderboards of the course."""
     with options.connect() as api:
         found = api.standings(options.choose_course(api, course_slug, options.course_here(api)), lane)
     if as_json:

@@ -16,7 +16,7 @@ from client.errors import clean
 @options.course
 @options.as_json
 def grades(*, course_slug: str | None, as_json: bool) -> None:
-    """Show your grades and the late days that are left."""
+    """Show your grades and remaining late days."""
     with options.connect() as api:
         standing = api.grades(options.choose_course(api, course_slug, options.course_here(api)))
     if as_json:

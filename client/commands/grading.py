@@ -11,7 +11,7 @@ import click
 from autograder.contract import GradeRequest, Lane, Mode
 from client import harness, options, show, workspace
 from client.api import Api, Json
-from client.errors import NOT_PASSED, OursError, UsageError
+from client.errors import NOT_PASSED, NotThereError, OursError, UsageError
 from client.live import Live
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -19,8 +19,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("file", required=False, type=_FILE)
-@click.option("--remote", is_flag=True, help="A practice run on the course's nodes; counts for nothing.")
-@click.option("--slug", help="The assignment; guessed from the folder or the file's name.")
+@click.option("--remote", is_flag=True, help="Run on the course's nodes; it does not affect your grade.")
+@click.option("--slug", help="The assignment; default: guessed from the folder or the file name.")
 @click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), help="The assignment's files, for a local check."
 )
@@ -32,12 +32,15 @@ def check(
     *, file: Path | None, remote: bool, slug: str | None, folder: Path | None, lane: str | None, language: str | None,
     course_slug: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Grade FILE on the public cases, on this machine: the same judge that the nodes run. It counts for nothing."""
+    """Test FILE on the public cases on this machine, with the nodes' judge. It does not affect your grade.
+
+    Without FILE, it takes the file that `ladder get` put into this folder.
+    """
     target = workspace.find_target(file, slug, language)
     if remote:
         hand_in(target, Mode.run, lane, course_slug, as_json)
     if lane not in {None, Lane.cpu.value}:
-        raise UsageError(f"this machine checks on the lane cpu only; --remote finds a node for {lane}.")
+        raise UsageError(f"this machine can check on the cpu lane only; use --remote for the {lane} lane.")
     folder = folder or target.folder or Path("assignments", target.slug)
     request = GradeRequest(
         slug=target.slug, bundle="", language=target.language, lane=Lane.cpu, mode=Mode.run,
@@ -49,7 +52,7 @@ def check(
 
 @click.command()
 @click.argument("file", required=False, type=_FILE)
-@click.option("--slug", help="The assignment; guessed from the folder or the file's name.")
+@click.option("--slug", help="The assignment; default: guessed from the folder or the file name.")
 @options.lane
 @options.language
 @options.course
@@ -63,11 +66,13 @@ def submit(
     course_slug: str | None,
     as_json: bool,
 ) -> None:
-    """Submit FILE and watch it being graded.
+    """Submit FILE and follow its grading.
 
-    Exit status: 0 passed, 1 any other verdict or cancelled, 2 wrong usage, 3 our side failed, 4 no connection or not
-    let in.
-    Stopping to watch (Ctrl-C) does not stop the grading.
+    Without FILE, it takes the file that `ladder get` put into this folder.
+
+    Exit status: 0 passed, 1 any other verdict or cancelled, 2 wrong usage, 3 the server's fault, 4 no connection or not
+    logged in.
+    Ctrl-C stops following it, not the grading.
     """
     hand_in(workspace.find_target(file, slug, language), Mode.submission, lane, course_slug, as_json)
 
@@ -76,7 +81,7 @@ def submit(
 @click.argument("submission")
 @options.as_json
 def cancel(submission: str, as_json: bool) -> None:
-    """Take SUBMISSION, a receipt number, out of the queue. What already runs is not stopped."""
+    """Cancel SUBMISSION, a receipt number, while it is in the queue. What already runs is not stopped."""
     with options.connect() as api:
         stored = api.cancel(submission)
     if as_json:
@@ -92,7 +97,7 @@ def hand_in(target: workspace.Target, mode: Mode, lane: str | None, course: str 
     with options.connect() as api:
         options.tell_of_other_server(api, target.server)
         course = options.choose_course(api, course, target.course)
-        assignment = api.assignment(course, target.slug)
+        assignment = _assignment(api, course, target)
         stored = api.submit(
             course,
             target.slug,
@@ -106,6 +111,21 @@ def hand_in(target: workspace.Target, mode: Mode, lane: str | None, course: str 
         )
         final = watch(api, stored, as_json)
     sys.exit(status_of_submission(final))
+
+
+def _assignment(api: Api, course: str, target: workspace.Target) -> Json:
+    """The target's assignment; where its name was guessed, that is said."""
+    if not target.guessed:
+        return api.assignment(course, target.slug)
+    try:
+        found = api.assignment(course, target.slug)
+    except NotThereError:
+        raise UsageError(
+            f"there is no assignment {target.slug!r}, guessed from the name of {target.file.name}. "
+            "Say --slug SLUG; `ladder list` shows them."
+        ) from None
+    click.echo(f"ladder: for {target.slug}, guessed from the file's name; --slug names another.", err=True)
+    return found
 
 
 def watch(api: Api, stored: Json, as_json: bool) -> Json:
@@ -124,7 +144,7 @@ def watch(api: Api, stored: Json, as_json: bool) -> Json:
                 live.submission(latest)
     except KeyboardInterrupt:
         again = f"`ladder status {stored['public_id']}`"
-        raise UsageError(f"stopped watching; it is graded all the same: {again}.") from None
+        raise UsageError(f"no longer following; grading goes on: {again}.") from None
     if not latest["is_final"]:
         latest = api.submission(stored["public_id"])
     if not as_json:

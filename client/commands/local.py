@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from autograder import languages
 from client.errors import UsageError
 from client.local import demo as story
 from client.local import up
@@ -14,8 +15,8 @@ from client.local import up
 
 def _require_node() -> None:
     if sys.platform != "linux":
-        raise UsageError("an installation runs on Linux (on Windows: WSL).")
-    needed = ("torch", "triton", "numpy", "sqlalchemy", "fastapi", "celery", "supervisor")
+        raise UsageError("a server runs on Linux only (on Windows: WSL).")
+    needed = ("torch", *languages.imports(), "numpy", "sqlalchemy", "fastapi", "celery", "supervisor")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(f"this needs {', '.join(missing)}: pip install 'kernel-ladder[node]', or `make setup`.")
@@ -41,7 +42,7 @@ def stop() -> None:
 @click.command()
 @click.option("--keep", is_flag=True, help="Keep serving afterwards, until Ctrl-C.")
 def demo(*, keep: bool) -> None:
-    """Serve a fresh demo course, hand in five kernels from right to hostile, and show what becomes of each.
+    """Serve a fresh demo course, submit five kernels from correct to hostile, and show each result.
 
     Exit status: 0 only if every verdict is the expected one.
     """

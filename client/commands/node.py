@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import shlex
 import ssl
@@ -16,6 +18,7 @@ import click
 import httpx
 
 from autograder.errors import HarnessError
+from autograder.signing import SignatureError, key_id
 from client.commands.node_accept import accept, verify_report
 from client.commands.staff import load
 from client.errors import NoAnswerError, OursError, ReachError, UsageError, writing
@@ -30,17 +33,17 @@ USUAL = {"LADDER_SELF_TEST": "1", "LADDER_CANARY_EVERY_S": "900", "LADDER_CANARY
 
 _folder = click.option(
     "--folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER, show_default=True,
-    help="Where this node's settings and its token are.",
+    help="Folder of this node's settings and key.",
 )  # fmt: skip
 _accept = click.option(
     "--accept-missing", "accepted", multiple=True, metavar="PROMISE",
-    help="Serve although the sandbox cannot keep this promise here; may be given several times.",
+    help="Serve although the sandbox lacks this guarantee here; may be repeated.",
 )  # fmt: skip
 
 
 @click.group()
 def node() -> None:
-    """This machine as a node that grades."""
+    """Run this machine as a grading node."""
 
 
 node.add_command(accept)
@@ -49,38 +52,48 @@ node.add_command(verify_report)
 
 @node.command()
 @click.argument("server")
-@click.option("--name", required=True, help="As staff called it when they made the code.")
-@click.option("--code", required=True, help="From `ladder admin invite-node NAME`; good once, for a day.")
-@click.option("--lanes", default="cpu", show_default=True, help="What it grades, by commas; `auto`: by its GPU.")
-@click.option("--gpu", default="", help="UUID of the one GPU that it serves; needed where there are several.")
+@click.option("--name", required=True, help="The name that staff chose when they made the code.")
+@click.option("--code", required=True, help="From `ladder admin invite-node`; valid once, within a day.")
+@click.option(
+    "--lanes", default="cpu", show_default=True, help="The lanes it grades, separated by commas; `auto`: by its GPU."
+)
+@click.option("--gpu", default="", help="UUID of its GPU; needed if the machine has several.")
 @click.option("--sandbox", type=click.Choice(["process", "docker"]), default="process", show_default=True)
-@click.option("--strangers", is_flag=True, help="It takes code of people whom nobody answers for: Docker only.")
+@click.option("--untrusted", is_flag=True, help="It takes untrusted code; needs the Docker sandbox.")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Trust this certificate.")
-@click.option("--home", type=click.Path(path_type=Path), default=STATE, show_default=True, help="Where it works.")
+@click.option(
+    "--home", type=click.Path(path_type=Path), default=STATE, show_default=True, help="The node's working folder."
+)
 @click.option("--write-unit", is_flag=True, help=f"Install {UNIT}.")
-@click.option("--unit", default=UNIT.stem, show_default=True, help="The unit's name: a machine with two has two nodes.")
+@click.option(
+    "--unit",
+    default=UNIT.stem,
+    show_default=True,
+    help="Name of the systemd unit; a second node on a machine needs another one.",
+)
 @_folder
 def join(
     *, server: str, name: str, code: str, lanes: str, ca: Path | None, home: Path, write_unit: bool, folder: Path,
-    gpu: str, sandbox: str, strangers: bool, unit: str,
+    gpu: str, sandbox: str, untrusted: bool, unit: str,
 ) -> None:  # fmt: skip
-    """Exchange a code for this node's token and settings, and try them."""
-    if strangers and sandbox == "process":
-        raise UsageError("the process sandbox does not serve strangers' code: say --sandbox docker.")
+    """Make a key for this node, register it with a code from staff, and test the node."""
+    if untrusted and sandbox == "process":
+        raise UsageError("the process sandbox does not run untrusted code: pass --sandbox docker.")
     trusted = ca.resolve() if ca else None
     _make_private(folder)
     _require_free(folder, name)
-    joined = _exchange(server.rstrip("/"), name, code, trusted)
-    write_private(folder / "token", joined["token"] + "\n")
+    key = load("broker.identity", "worker").NodeKey.generate()
+    joined = _exchange(server.rstrip("/"), name, code, trusted, key)
+    _keep_key(folder / "key", key)
     settings = {
         "LADDER_NODE_NAME": name,
-        "LADDER_NODE_TOKEN_FILE": str((folder / "token").resolve()),
+        "LADDER_NODE_KEY_FILE": str((folder / "key").resolve()),
         "LADDER_SERVER_URL": server.rstrip("/"),
         "LADDER_BROKER_URL": _with_certificate(joined["broker_url"], trusted),
         "LADDER_LANES": lanes,
         "LADDER_SANDBOX": sandbox,
         **({"LADDER_GPU": gpu} if gpu else {}),
-        **({"LADDER_STRANGERS": "1"} if strangers else {}),
+        **({"LADDER_UNTRUSTED": "1"} if untrusted else {}),
         "LADDER_HOME": str(home.resolve()),
         **({"SSL_CERT_FILE": str(trusted)} if trusted else {}),
     }
@@ -95,7 +108,7 @@ def join(
 @_folder
 @_accept
 def check(*, folder: Path, accepted: tuple[str, ...]) -> None:
-    """Does the sandbox keep what it has to here, and are server and broker in reach? Exit status 0 if so."""
+    """Check that the sandbox gives its guarantees and that server and broker can be reached. Exit status: 0 if so."""
     settings = _read(folder)
     _require_promises(accepted, settings)
     _say_problems(settings)
@@ -105,7 +118,7 @@ def check(*, folder: Path, accepted: tuple[str, ...]) -> None:
 @_folder
 @_accept
 def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
-    """Grade until SIGTERM. Refuses to begin where the sandbox cannot keep what submissions must be kept from."""
+    """Grade until SIGTERM. Refuses to start where the sandbox lacks a guarantee."""
     settings = _read(folder)
     _require_promises(accepted, settings)
     # What it joined with counts, not what happens to be set here: SSL_CERT_FILE, for one, often is.
@@ -113,44 +126,87 @@ def run(*, folder: Path, accepted: tuple[str, ...]) -> None:
     for variable, usual in USUAL.items():
         os.environ.setdefault(variable, usual)
     if accepted:
-        os.environ["LADDER_ACCEPT_MISSING"] = ",".join(accepted)
+        os.environ["LADDER_SANDBOX_WAIVE"] = ",".join(accepted)
     sys.exit(load("worker.main", "worker").main() or 0)
+
+
+@node.command("key")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def key(*, file: Path) -> None:
+    """Print the identity of the node with the key in FILE, for `ladder admin create-node`; make a missing key."""
+    identity = load("broker.identity", "worker")
+    try:
+        if not file.exists():
+            identity.NodeKey.generate().save(file)
+        found = identity.NodeKey.load(file)
+    except (OSError, SignatureError) as error:
+        raise UsageError(f"{file} cannot be used: {error}") from None
+    click.echo(json.dumps(dataclasses.asdict(found.identity)))
+
+
+@node.command("rotate-key")
+@_folder
+def rotate_key(*, folder: Path) -> None:
+    """Replace this node's key with a new one. Stop its worker first."""
+    settings = _read(folder)
+    os.environ.update(settings)
+    config = _config()
+    rekey, errors = load("worker.rekey", "worker"), load("worker.node_errors", "worker")
+    path = Path(settings.get("LADDER_NODE_KEY_FILE", folder / "key"))
+    try:
+        rekey.replace_key(config, path)
+    except errors.FolderTakenError:
+        raise UsageError(f"{config.name} is running. Stop it first: systemctl stop {UNIT.stem}") from None
+    except errors.RefusedError as error:
+        raise ReachError(str(error)) from None
+    except httpx.HTTPError as error:
+        raise NoAnswerError(f"{config.server_url} did not answer: {error}. Try again.") from None
+    new = load("broker.identity", "worker").NodeKey.load(path)
+    click.echo(f"{config.name} has a new key: {key_id(new.identity.public_key)}.")
 
 
 @node.command()
 @_folder
 def leave(*, folder: Path) -> None:
-    """Forget this machine's token and settings. Staff take the node itself out on the operations page."""
+    """Delete this machine's key and settings. Staff remove the node itself on the operations page."""
     with writing(folder):
-        found = [path for path in (folder / "token", folder / "node.env") if path.exists()]
+        found = [path for path in (folder / "key", folder / "node.env") if path.exists()]
         for path in found:
             path.unlink()
-    click.echo("This machine is no node any more." if found else f"There is no node in {folder}.")
+    click.echo("This machine is no longer a node." if found else f"There is no node in {folder}.")
     if UNIT.exists():
-        click.echo(f"Its service is still there: systemctl disable --now {UNIT.stem}")
+        click.echo(f"Its service is still installed: systemctl disable --now {UNIT.stem}")
 
 
-def _exchange(server: str, name: str, code: str, ca: Path | None) -> Any:
+def _exchange(server: str, name: str, code: str, ca: Path | None, key: Any) -> Any:
     if not server.startswith("https://"):
-        raise UsageError("a node joins over https only: its token travels back.")
+        raise UsageError("a node joins over https only, because it sends its code.")
     try:
         context = ssl.create_default_context(cafile=str(ca) if ca else None)
     except OSError as error:
         raise UsageError(f"{ca} cannot be trusted: {error.strerror or error}.") from None
+    body = {"name": name, "code": code, **dataclasses.asdict(key.identity)}
+    signature = load("worker.server", "worker").Signature(name, key)
     try:
-        answer = httpx.post(
-            f"{server}/api/v1/nodes/join", json={"name": name, "code": code}, verify=context, timeout=TIMEOUT_S
-        )
+        answer = httpx.post(f"{server}/api/v1/nodes/join", json=body, auth=signature, verify=context, timeout=TIMEOUT_S)
     except httpx.InvalidURL as error:
         raise UsageError(f"{server} is not an address: {error}") from None
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         raise ReachError(f"{server} cannot be reached: {error}") from None
     except httpx.HTTPError as error:
-        doubt = "If the code is refused the next time, it was used up: ask staff for another."
+        doubt = "If the code is refused next time, it has been used: ask staff for a new one."
         raise NoAnswerError(f"{server} did not answer: {str(error) or type(error).__name__}. {doubt}") from None
     if answer.status_code != httpx.codes.CREATED:
-        raise ReachError(f"{server} did not let it join: {_message(answer)}")
+        raise ReachError(f"{server} refused the node: {_message(answer)}")
     return answer.json()
+
+
+def _keep_key(path: Path, key: Any) -> None:
+    """In place of one that it had before."""
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    key.save(new)
+    new.replace(path)
 
 
 def _message(answer: httpx.Response) -> str:
@@ -173,16 +229,16 @@ def _make_private(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
     except PermissionError:
-        raise UsageError(f"{folder} cannot be written: be root, or say --folder.") from None
+        raise UsageError(f"{folder} cannot be written: run as root, or pass --folder.") from None
 
 
 def _require_free(folder: Path, name: str) -> None:
-    """Another node's token lies nowhere else: it is not written over."""
+    """Another node's key lies nowhere else: it is not written over."""
     there = _read(folder).get("LADDER_NODE_NAME", name)
     if there != name:
         raise UsageError(
-            f"{folder} is the node {there}'s. Say another --folder (and --home, --unit) for a second node on this "
-            f"machine, or `ladder node leave --folder {folder}` first."
+            f"{folder} belongs to the node {there}. Pass another --folder (and --home, --unit) for a second node on "
+            f"this machine, or `ladder node leave --folder {folder}` first."
         )
 
 
@@ -193,7 +249,7 @@ def _read(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except PermissionError:
-        raise UsageError(f"{folder / 'node.env'} is root's.") from None
+        raise UsageError(f"{folder / 'node.env'} is readable by root only.") from None
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
@@ -202,26 +258,26 @@ def _require_promises(accepted: tuple[str, ...], settings: Mapping[str, str]) ->
     sandbox = load("autograder.sandbox", "harness")
     unknown = set(accepted) - set(sandbox.Promise)
     if unknown:
-        raise UsageError(f"no such promise: {', '.join(sorted(unknown))}. There are {', '.join(sandbox.Promise)}.")
+        raise UsageError(f"no such guarantee: {', '.join(sorted(unknown))}. There are {', '.join(sandbox.Promise)}.")
     try:
         tried = _driver(settings.get("LADDER_SANDBOX") or os.environ.get("LADDER_SANDBOX", "process"))
     except (HarnessError, OSError) as error:
-        raise OursError(f"the sandbox cannot begin here: {error}") from None
+        raise OursError(f"the sandbox cannot start here: {error}") from None
     missing = sorted(set(sandbox.Promise) - tried.promises)
     tried.close()
-    click.echo(f"the sandbox does not keep: {', '.join(missing) or 'nothing; every promise is kept'}", err=True)
+    click.echo(f"guarantees that the sandbox lacks here: {', '.join(missing) or 'none'}", err=True)
     refused = [promise for promise in missing if promise not in accepted]
     if refused:
         raise OursError(
-            f"this machine must not serve: its sandbox cannot keep {', '.join(refused)} (docs/threats.md). "
-            "Be root, or say --accept-missing for each that you accept."
+            f"this machine must not serve: its sandbox does not guarantee {', '.join(refused)} (docs/threats.md). Run "
+            "as root, or pass --accept-missing for each that you accept."
         )
 
 
 def _driver(name: str) -> Any:
     dotted = load("worker.settings", "worker").SANDBOXES.get(name)
     if dotted is None:
-        raise UsageError(f"there is no sandbox {name!r}.")
+        raise UsageError(f"there is no sandbox named {name!r}.")
     module, _, driver = dotted.partition(":")
     return getattr(load(module, "harness"), driver)()
 
@@ -229,14 +285,17 @@ def _driver(name: str) -> Any:
 def _say_problems(settings: Mapping[str, str]) -> None:
     # What this process verifies certificates with is read from its environment.
     os.environ.update(settings)
-    try:
-        config = load("worker.config", "worker").load_config({**os.environ})
-    except (ValueError, load("worker.errors", "worker").WorkerError) as error:
-        raise UsageError(str(error)) from None
-    problems = load("worker.reach", "worker").problems(config)
+    problems = load("worker.reach", "worker").problems(_config())
     if problems:
         raise ReachError(" ".join(problems))
-    click.echo("Server and broker are in reach.")
+    click.echo("Server and broker can be reached.")
+
+
+def _config() -> Any:
+    try:
+        return load("worker.config", "worker").load_config({**os.environ})
+    except (ValueError, load("worker.node_errors", "worker").WorkerError) as error:
+        raise UsageError(str(error)) from None
 
 
 def _write_unit(folder: Path, unit: Path) -> None:

@@ -27,16 +27,28 @@ MAX_REPORT_BYTES = 64 * 2**20
 
 
 @click.command()
-@click.option("--lane", default="auto", show_default=True, help="What it is to grade; `auto`: what its GPU belongs to.")
-@click.option("--gpu", default="", help="UUID of the GPU, or its beginning; needed where there are several.")
+@click.option("--lane", default="auto", show_default=True, help="The lane to grade; `auto`: the lane of its GPU.")
+@click.option("--gpu", default="", help="UUID of the GPU, or how it begins; needed if there are several.")
 @click.option("--sandbox", type=click.Choice(["process", "docker"]), default="process", show_default=True)
-@click.option("--accept-missing", "accepted", multiple=True, metavar="PROMISE", help="Serve without this promise.")
-@click.option("--rung", "wanted", multiple=True, metavar="SLUG", help="Only this rung's staff kernel; several times.")
-@click.option("--language", "languages", type=click.Choice(list(Language)), multiple=True, help="Only these; all.")
-@click.option("--gradings", type=click.IntRange(1, 200), default=20, show_default=True, help="Of the golden kernel.")
+@click.option(
+    "--accept-missing", "accepted", multiple=True, metavar="PROMISE", help="Accept that this guarantee is missing."
+)
+@click.option(
+    "--rung", "wanted", multiple=True, metavar="SLUG", help="Only this rung's reference kernel; may be repeated."
+)
+@click.option(
+    "--language",
+    "languages",
+    type=click.Choice(list(Language)),
+    multiple=True,
+    help="Only this language; may be repeated. Default: all.",
+)
+@click.option(
+    "--gradings", type=click.IntRange(1, 200), default=20, show_default=True, help="Measurements of the golden kernel."
+)
 @click.option("--red-team", type=click.Choice(["quick", "full", "none"]), default="quick", show_default=True)
-@click.option("--out", type=_FOLDER, default=Path(), show_default=True, help="Where the report is written.")
-@click.option("--key", type=_FILE, help="Ed25519 key that signs; made if there is none. Without it: a new one.")
+@click.option("--out", type=_FOLDER, default=Path(), show_default=True, help="Folder for the report.")
+@click.option("--key", type=_FILE, help="Ed25519 key to sign with, made if missing; default: a new key.")
 @click.option(
     "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
 )
@@ -45,7 +57,7 @@ def accept(
     *, wanted: tuple[str, ...], languages: tuple[Language, ...], gradings: int, red_team: str, out: Path,
     key: Path | None, assignments: Path, reference: Path, **how: Any,
 ) -> None:  # fmt: skip
-    """Try everything that grading on this machine rests on, and write a signed report.
+    """Test everything that grading on this machine depends on, and write a signed report.
 
     It needs no server: sandbox and escapes, noise floor, clocks, every rung's staff kernel, the red team. Exit status 0
     if nothing is wrong.
@@ -59,7 +71,7 @@ def accept(
         )
         try:
             report = accepting.run(config, plan, lambda text: click.echo(text, err=True))
-        except (HarnessError, load("worker.errors", "worker").WorkerError) as error:
+        except (HarnessError, load("worker.node_errors", "worker").WorkerError) as error:
             raise UsageError(str(error)) from None
     report = signer.sign(report)
     with writing(out):
@@ -73,17 +85,17 @@ def accept(
 
 @click.command("verify-report")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--key", "public", help="The public key that has to have signed it, in base64.")
+@click.option("--key", "public", help="The public key that must have signed it, in base64.")
 def verify_report(*, file: Path, public: str | None) -> None:
-    """Is FILE what `ladder node accept` signed? Exit status 0 if it is and the node was accepted."""
+    """Verify a report that `ladder node accept` signed. Exit status: 0 if it is genuine and the node was accepted."""
     report = _read(file)
     try:
         signed_by = verify(report, public)
     except SignatureError as error:
-        raise UsageError(f"{file} is not to be believed: {error}.") from None
+        raise UsageError(f"{file} cannot be trusted: {error}.") from None
     click.echo(f"Signed by the key {key_id(signed_by)} ({signed_by}).")
     if public is None:
-        click.echo("Whose key that is, the file does not say: compare it with the owner's.")
+        click.echo("The file does not say whose key that is: compare it with the owner's.")
     accepted = report.get("accepted") is True
     # Anybody can sign a report with a key of their own.
     about = clean(f"Lane {report.get('lane')}, {report.get('made_at')}")
@@ -94,7 +106,7 @@ def verify_report(*, file: Path, public: str | None) -> None:
 def _rungs(assignments: Path, wanted: tuple[str, ...]) -> tuple[str, ...]:
     there = slugs(assignments) if assignments.is_dir() else ()
     if not there:
-        raise UsageError(f"there are no assignments in {assignments}: run it in a checkout, or say --assignments.")
+        raise UsageError(f"there are no assignments in {assignments}: run it in a checkout, or pass --assignments.")
     if unknown := set(wanted) - set(there):
         raise UsageError(f"no such rung: {', '.join(sorted(unknown))}. There are {', '.join(there)}.")
     return wanted or there
@@ -109,7 +121,7 @@ def _key(path: Path | None) -> SigningKey:
             SigningKey.generate().save(path)
         return SigningKey.load(path)
     except (OSError, SignatureError) as error:
-        raise UsageError(f"{path} cannot be the key: {error}") from None
+        raise UsageError(f"{path} cannot be used as the key: {error}") from None
 
 
 @contextmanager
@@ -123,9 +135,9 @@ def _node_config(
             "LADDER_LANES": lane,
             "LADDER_GPU": gpu or environ.get("LADDER_GPU", ""),
             "LADDER_SANDBOX": sandbox,
-            "LADDER_ACCEPT_MISSING": ",".join(accepted),
+            "LADDER_SANDBOX_WAIVE": ",".join(accepted),
         }
-        settings, errors = load("worker.settings", "worker"), load("worker.errors", "worker")
+        settings, errors = load("worker.settings", "worker"), load("worker.node_errors", "worker")
         try:
             config = settings.load_node_config({**environ, **said})
         except (ValueError, errors.UnfitError) as error:
@@ -139,7 +151,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        raise UsageError(f"{file} is no JSON.") from None
+        raise UsageError(f"{file} is not JSON.") from None
     if not isinstance(found, dict):
-        raise UsageError(f"{file} is no report.")
+        raise UsageError(f"{file} is not a report.")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 import click
@@ -17,9 +18,23 @@ STANDINGS = {"open": "open", "right": "right", "used_up": "no tries left", "clos
 _STYLES = {"right": "green", "used_up": "red"}
 
 
-@click.group()
+class _ShowUnlessSaid(click.Group):
+    """`ladder quiz vector_add` is `ladder quiz show vector_add`."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """What is no command, nor nearly one, is the assignment that `show` takes."""
+        is_slug = not difflib.get_close_matches(args[0], self.commands)
+        return super().resolve_command(ctx, ["show", *args] if is_slug else args)
+
+
+@click.group(cls=_ShowUnlessSaid)
 def quiz() -> None:
-    """Answer the checkpoint questions of an assignment."""
+    """Answer the checkpoint questions of an assignment.
+
+    `ladder quiz SLUG` shows them.
+    """
 
 
 @quiz.command("show")
@@ -27,7 +42,7 @@ def quiz() -> None:
 @options.course
 @options.as_json
 def show_quiz(slug: str, course_slug: str | None, as_json: bool) -> None:
-    """Show the questions of SLUG, your answers, and explanations of what is settled."""
+    """Show the questions of SLUG, your answers, and the explanations that are out."""
     with options.connect() as api:
         found = api.quiz(options.choose_course(api, course_slug, options.course_here(api)), slug)
     if as_json:
@@ -51,9 +66,9 @@ def show_quiz(slug: str, course_slug: str | None, as_json: bool) -> None:
 @options.course
 @options.as_json
 def answer(*, slug: str, question: str, given: tuple[str, ...], course_slug: str | None, as_json: bool) -> None:
-    """Answer QUESTION of SLUG: with a number, or with the names of one option or more.
+    """Answer QUESTION of SLUG: with a number, or with the names of one or more options.
 
-    Exit status: 0 right, 1 wrong, 2 no answer to this question, or no try left.
+    Exit status: 0 right, 1 wrong, 2 not a valid answer, or no tries left.
     """
     with options.connect() as api:
         course = options.choose_course(api, course_slug, options.course_here(api))

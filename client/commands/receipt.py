@@ -21,20 +21,20 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group()
 def receipt() -> None:
-    """Receipts of grades: what a grade follows from, signed by the server."""
+    """Receipts of grades: the evidence for a grade, signed by the server."""
 
 
 @receipt.command()
 @click.argument("submission")
-@click.option("--output", type=_FILE, help="The file to write; receipt-SUBMISSION.json otherwise.")
-@click.option("--student", is_flag=True, help="The student's copy, for staff who would get the whole one.")
+@click.option("--output", type=_FILE, help="The file to write; default: receipt-SUBMISSION.json.")
+@click.option("--student", is_flag=True, help="The student's copy; staff get the whole one by default.")
 def get(submission: str, output: Path | None, *, student: bool) -> None:
     """Fetch the receipt of SUBMISSION, a receipt number."""
     with options.connect() as api:
         document = api.receipt(submission, "student" if student else None)
     path = output or Path(f"receipt-{submission}.json")
     if path.exists():
-        raise UsageError(f"{path} is there already; say --output.")
+        raise UsageError(f"{path} exists already; pass --output.")
     with writing(path):
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     click.echo(f"{path} is the {document['copy']}'s copy, signed by the key {key_id(document['signature']['key'])}.")
@@ -43,13 +43,13 @@ def get(submission: str, output: Path | None, *, student: bool) -> None:
 @receipt.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--key", metavar="KEY", help="The public key to trust; else the server that you are logged in to is asked."
+    "--key", metavar="KEY", help="The public key to trust; default: ask the server that you are logged in to."
 )
 @options.as_json
 def verify(file: Path, key: str | None, as_json: bool) -> None:
-    """Check the signature of FILE, a receipt, and work its score out again from its raw samples.
+    """Check the signature of the receipt FILE and compute its score again from its raw samples.
 
-    Exit status: 0 all of it holds, 1 something does not.
+    Exit status: 0 if all of it is right, 1 otherwise.
     """
     document = _document(file)
     try:
@@ -57,10 +57,10 @@ def verify(file: Path, key: str | None, as_json: bool) -> None:
         trusted = key is not None or _is_the_servers(signed_by)
         differences = recompute(found)
     except (SignatureError, ContractError) as error:
-        _say(as_json, {"holds": False, "reason": str(error)}, f"{file} does not hold: {error}.")
+        _say(as_json, {"holds": False, "reason": str(error)}, f"{file} is not valid: {error}.")
         sys.exit(NOT_PASSED)
     if not trusted:
-        differences = [f"the key {key_id(signed_by)} that signed it is none of the server's", *differences]
+        differences = [f"the key {key_id(signed_by)} that signed it is not one of the server's", *differences]
     facts = {"holds": not differences, "key": signed_by, "differences": differences, **_facts(found)}
     _say(as_json, facts, _sentence(file, found, signed_by, differences))
     sys.exit(NOT_PASSED if differences else 0)
@@ -72,9 +72,9 @@ def _document(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON that can be read: {error}") from None
+        raise UsageError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise UsageError(f"{file} is no receipt.")
+        raise UsageError(f"{file} is not a receipt.")
     return document
 
 
@@ -86,7 +86,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("something is said twice in it")
+        raise ValueError("it has a key twice")
     return found
 
 
@@ -111,14 +111,14 @@ def _facts(found: Receipt) -> dict[str, Any]:
 
 def _sentence(file: Path, found: Receipt, signed_by: str, differences: list[str]) -> str:
     if differences:
-        return "\n".join([f"{file} does not hold:", *(f"  {line}" for line in differences)])
+        return "\n".join([f"{file} is not valid:", *(f"  {line}" for line in differences)])
     facts = _facts(found)
     speed = f", {facts['ratio']:.4f} × the reference" if facts["ratio"] is not None else ""
     points = "no points" if facts["points"] is None else f"{facts['points']:g} points"
     return (
         f"OK: signed by {key_id(signed_by)}. {found.assignment}, submission {found.submission} on {found.lane}: "
-        f"{found.grade.verdict}, {points}{speed}, worked out again from {facts['pairs']} pairs of "
-        f"{facts['attempts']} attempts."
+        f"{found.grade.verdict}, {points}{speed}, computed again from {facts['pairs']} pairs of {facts['attempts']} "
+        "attempts."
     )
 
 

@@ -80,17 +80,15 @@ def admin() -> None:
 @_reference
 @options.language
 @click.option("--lane", type=click.Choice(list(Lane)), default=Lane.cpu, show_default=True)
-@click.option(
-    "--work", type=click.Choice(list(Work)), default=Work.all, show_default=True, help="All of it, or one half."
-)
+@click.option("--work", type=click.Choice(list(Work)), default=Work.all, show_default=True, help="Grading stage.")
 @options.as_json
 def grade_file(
     *, slug: str, file: Path, assignments: Path, reference: Path, language: str | None, lane: str, work: str,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Grade FILE as a submission to SLUG on this machine, hidden cases and findings included; no server takes part."""
+    """Grade FILE as a submission to SLUG on this machine, without a server, hidden cases and findings included."""
     if not (reference / slug).is_dir():
-        raise UsageError(f"{reference / slug} is missing; say --reference where the staff's folders are.")
+        raise UsageError(f"{reference / slug} is missing; pass the staff's folder as --reference.")
     target = workspace.find_target(file, slug, language)
     request = GradeRequest(
         slug=slug, bundle="", language=target.language, lane=Lane(lane), mode=Mode.submission,
@@ -119,9 +117,9 @@ def process(name: str, module: str, extra: str, text: str) -> click.Command:
 
 
 dispatcher = process(
-    "dispatcher", "server.dispatcher", "server", "Send queued submissions to nodes, and take back what was lost."
+    "dispatcher", "server.dispatcher", "server", "Send queued submissions to nodes, and requeue lost attempts."
 )
-recorder = process("recorder", "server.recorder", "server", "Write what nodes found into the database.")
+recorder = process("recorder", "server.recorder", "server", "Write the nodes' results to the database.")
 worker = process("worker", "worker.main", "worker", "Grade on this machine, as a node.")
 
 
@@ -129,7 +127,11 @@ worker = process("worker", "worker.main", "worker", "Grade on this machine, as a
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True, envvar="LADDER_PORT")
 @click.option(
-    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that share the port."
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Number of processes that share the port.",
 )
 def web(host: str, port: int, workers: int) -> None:
     """Serve pages and API."""
@@ -138,19 +140,19 @@ def web(host: str, port: int, workers: int) -> None:
 
 @click.group("assignments")
 def assignments_group() -> None:
-    """Rungs as their authors see them."""
+    """Tools for authors of assignments."""
 
 
 @assignments_group.command("new")
 @click.argument("slug")
-@click.option("--rung", type=click.IntRange(1), help="Its place on the ladder; after the last rung unless given.")
-@click.option("--title", help="For people; made from the slug unless given.")
+@click.option("--rung", type=click.IntRange(1), help="Its number on the ladder; default: after the last rung.")
+@click.option("--title", help="Title for people; default: made from the slug.")
 @click.option(
     "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
 )
 @_reference
 def new_rung(*, slug: str, rung: int | None, title: str | None, assignments: Path, reference: Path) -> None:
-    """Begin a rung: two folders with a small exercise that works, to make another one of."""
+    """Start a rung: two folders with a small working exercise to edit."""
     harness.require_harness()
     title = title or slug.replace("_", " ").capitalize()
     try:
@@ -174,7 +176,7 @@ def new_rung(*, slug: str, rung: int | None, title: str | None, assignments: Pat
 @_reference
 @options.as_json
 def verify(*, slugs: tuple[str, ...], assignments: Path, reference: Path, as_json: bool) -> None:
-    """Is a rung complete, and does it tell right from wrong? Every rung where no SLUGS are given.
+    """Check that rungs are complete and tell right from wrong; without SLUGS, all rungs.
 
     Grades the staff kernel, the starter, the milestones, every mutant and every submission in its folders, and says
     what is missing. Exit status: 0 if all is as it should be, 1 otherwise.

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import click
 
-from autograder.contract import Verdict
+from autograder import languages
+from autograder.contract import FIRST_LANGUAGE, Verdict
 from client import boards, show
 from client.account import Account
 from client.api import Api, Json
@@ -101,7 +102,7 @@ def _show(served: up.Serving) -> list[str]:
     tokens = {email: _log_in(served, email) for email in sorted({step.person for step in STEPS})}
     surprises = []
     for number, step in enumerate(STEPS, start=1):
-        _heading(f"{number} of {len(STEPS)}: {step.person} hands in {step.title!r}, expected: {step.expected}")
+        _heading(f"{number} of {len(STEPS)}: {step.person} submits {step.title!r}, expected: {step.expected}")
         with _timed("submit to verdict"), Api(Account(served.url, tokens[step.person])) as api:
             final = _hand_in(api, step)
         if (final["state"], final["verdict"]) != ("done", step.expected):
@@ -109,7 +110,7 @@ def _show(served: up.Serving) -> list[str]:
     _heading("the leaderboard, as Alice sees it")
     with Api(Account(served.url, tokens["alice@example.org"])) as api:
         boards.show_board(show.console(), api.leaderboard(seed.COURSE, SLUG, LANE))
-    _heading("what came of it")
+    _heading("results")
     for surprise in surprises:
         click.echo(f"not as expected: {surprise}")
     if not surprises:
@@ -125,12 +126,15 @@ def _log_in(served: up.Serving, email: str) -> str:
 
 def _hand_in(api: Api, step: Step) -> Json:
     source = (KERNELS / step.file).read_text(encoding="utf-8")
-    submission = {"mode": "submission", "lane": LANE, "language": "triton", "filename": f"{SLUG}.py", "source": source}
+    written_in = languages.of_file(step.file, source)
+    language = written_in.id if written_in else FIRST_LANGUAGE.value
+    name = f"{SLUG}{Path(step.file).suffix}"
+    submission = {"mode": "submission", "lane": LANE, "language": language, "filename": name, "source": source}
     return watch(api, api.submit(seed.COURSE, SLUG, submission), as_json=False)
 
 
 def _keep(served: up.Serving) -> None:
-    _heading(f"Kernel Ladder stays at {served.url}; Ctrl-C stops it")
+    _heading(f"Kernel Ladder keeps running at {served.url}; Ctrl-C stops it")
     for line in up.account_lines(served.accounts):
         click.echo(line)
     served.supervisor.wait()

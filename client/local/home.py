@@ -42,9 +42,9 @@ class Home:
         return self.folder / "up.lock"
 
     @property
-    def node_token(self) -> Path:
-        """The embedded node's token; its owner's alone."""
-        return self.folder / "node-local.token"
+    def node_key(self) -> Path:
+        """The embedded node's key; its owner's alone."""
+        return self.folder / "node-local.key"
 
     @property
     def password(self) -> Path:

@@ -74,7 +74,7 @@ def configuration(home: Home, programs: Sequence[Process]) -> str:
     with a percent sign in it could not be written.
     """
     sections = [_supervisord(home), *_control(home), *(_program(home, process) for process in programs)]
-    return "; Written by `ladder up`; changed by nobody.\n\n" + "\n\n".join(sections) + "\n"
+    return "; Written by `ladder up`; do not edit.\n\n" + "\n\n".join(sections) + "\n"
 
 
 def _supervisord(home: Home) -> str:

@@ -5,6 +5,8 @@ They run as processes of their own: this package does not import the server.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import secrets
 import subprocess
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from client.commands.staff import load
 from client.errors import OursError
 from client.local.home import Home, write_private
 
@@ -34,15 +37,25 @@ class Accounts:
 
 
 def prepare(home: Home, environ: Mapping[str, str]) -> Accounts | None:
-    """Bring the database up to date, seed the demo course where there is none, and give the embedded node its token.
+    """Bring the database up to date, seed the demo course where there is none, and let the embedded node in.
 
     Returns the demo accounts, `None` where this home has a course of its own instead.
     """
     admin(environ, "migrate")
     accounts = _seed(home, environ)
-    # A new token each time: nothing but this worker uses it, and what an earlier one left behind is worth nothing.
-    admin(environ, "create-node", NODE, "--rotate", "--token-file", str(home.node_token))
+    # A new key each time: nothing but this worker uses it, and what an earlier one left behind is worth nothing.
+    home.node_key.unlink(missing_ok=True)
+    key = load("broker.identity", "worker").NodeKey.generate()
+    key.save(home.node_key)
+    identity = home.folder / "node-local.identity"
+    identity.write_text(json.dumps(dataclasses.asdict(key.identity)) + "\n", encoding="utf-8")
+    admin(environ, "create-node", NODE, "--identity", str(identity), "--lanes", _lanes(environ))
     return accounts
+
+
+def _lanes(environ: Mapping[str, str]) -> str:
+    said = environ.get("LADDER_LANES", "cpu")
+    return "all" if said == "auto" else said
 
 
 def _seed(home: Home, environ: Mapping[str, str]) -> Accounts | None:

@@ -53,7 +53,7 @@ def choose_port(environ: Mapping[str, str] = os.environ) -> int:
     said = environ.get("LADDER_PORT")
     if said is not None:
         if not (said.isascii() and said.isdigit()) or not 0 < int(said) < 2**16:
-            raise UsageError(f"LADDER_PORT has to be a port's number, it is {said!r}.")
+            raise UsageError(f"LADDER_PORT has to be a port number, not {said!r}.")
         if not _is_free(int(said)):
             raise UsageError(f"port {said} is in use; set LADDER_PORT to another.")
         return int(said)
@@ -111,7 +111,7 @@ def _settings(home: Home, url: str, environ: Mapping[str, str]) -> dict[str, str
         "LADDER_PUBLIC_URL": environ.get("LADDER_PUBLIC_URL", url),
         "LADDER_SERVER_URL": url,
         "LADDER_NODE_NAME": seed.NODE,
-        "LADDER_NODE_TOKEN_FILE": str(home.node_token),
+        "LADDER_NODE_KEY_FILE": str(home.node_key),
         "PYTHONUNBUFFERED": "1",
         # What these processes say to each other stays on this machine, whatever proxy the environment names.
         "NO_PROXY": ",".join(filter(None, [environ.get("NO_PROXY", ""), "127.0.0.1", "localhost"])),

@@ -237,7 +237,9 @@ def found(files: list[str]) -> None:
             slug, _, name = file.partition(":")
             path, start = Path(name), time.monotonic()
             text = path.read_text(encoding="utf-8-sig")
-            request = GradeRequest(slug, "", Language.triton, Lane.h200, Mode.submission, text, path.name, Work.check)
+            request = GradeRequest(
+                slug, "", Language("triton"), Lane.h200, Mode.submission, text, path.name, Work.check
+            )
             # Without the hidden cases, which add nothing to what is looked for.
             result = grade(
                 request, assignment_folder=_small(slug, Path(folder)), reference_folder=None, sandbox=sandbox

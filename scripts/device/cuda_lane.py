@@ -65,8 +65,8 @@ def plan(chosen: list[str]) -> Iterator[tuple[trials.Trial, Work]]:
     """What is graded, most telling first."""
     known = [trial for slug in chosen for trial in trials.plan(ROOT / "assignments" / slug, ROOT / "reference" / slug)]
     staff = [trial for trial in known if trial.kind is trials.Kind.solution]
-    cuda = [trial for trial in known if trial.language is Language.cuda]
-    yield from ((trial, Work.check) for trial in staff if trial.language is Language.cuda)
+    cuda = [trial for trial in known if trial.language is Language("cuda")]
+    yield from ((trial, Work.check) for trial in staff if trial.language is Language("cuda"))
     yield from ((trial, Work.measure) for trial in staff)
     yield from ((trial, Work.check) for trial in cuda if trial.kind is trials.Kind.submission and trial.name in WRONG)
     yield from ((trial, Work.measure) for trial in cuda if trial.kind is trials.Kind.milestone)
@@ -75,7 +75,7 @@ def plan(chosen: list[str]) -> Iterator[tuple[trials.Trial, Work]]:
 def rungs() -> list[str]:
     """The rungs that take CUDA C++."""
     folder = ROOT / "assignments"
-    return [slug for slug in slugs(folder) if Language.cuda in load_assignment(folder / slug).languages]
+    return [slug for slug in slugs(folder) if Language("cuda") in load_assignment(folder / slug).languages]
 
 
 def row_of(

@@ -13,14 +13,12 @@ from urllib.parse import quote
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from server import ids
-from server.accounts import places
-from server.accounts import service as accounts
+from server import audit, ids
+from server.accounts import accounts, places
 from server.accounts.places import Place, network_of
-from server.audit import service as audit
 from server.db import now
 from server.errors import NotFoundError, TooManyError
-from server.messages import service as messages
+from server.messages import messages
 from server.models import LinkPurpose, LinkRequest, PasswordLink, User
 
 RESET_FOR = timedelta(hours=1)
@@ -31,7 +29,7 @@ PER_ADDRESS = 60
 _WINDOW = timedelta(hours=1)
 _KEPT = timedelta(days=1)
 PAGE = "/password"
-_GONE = "This link was used already, or is too old. Ask for a new one."
+_GONE = "This link has been used or has expired. Ask for a new one."
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,8 @@ def request_reset(session: Session, *, email: str, address: str) -> None:
         session,
         user,
         subject="Set a new password",
-        body="Somebody, probably you, asked for a new password for your account. Whoever opens this link within an"
-        " hour can set one. If it was not you, there is nothing to do: your password stays as it is.",
+        body="Somebody, probably you, asked to reset your password. Open this link within an hour to set a new one. "
+        "If this was not you, ignore this mail: your password stays as it is.",
         url=url,
     )
 
@@ -80,8 +78,8 @@ def invite(session: Session, user: User, *, to: str = "Kernel Ladder", actor: Us
         session,
         user,
         subject=f"Your account for {to}",
-        body=f"There is an account for you in {to}. Open this link within {INVITED_FOR.days} days to choose its"
-        f" password, and log in with {user.email} from then on.",
+        body=f"An account was created for you in {to}. Open this link within {INVITED_FOR.days} days to choose its"
+        f" password, then log in with {user.email}.",
         url=url,
     )
     return url
@@ -130,9 +128,8 @@ def set_password(session: Session, token: str, password: str, *, place: Place | 
         session,
         found.user,
         subject="Your password was set",
-        body="The password of your account was set by the link in a mail, everybody who was logged in was logged"
-        " out, and every token for the command line has ended. If it was not you, ask for a new"
-        " password at once and tell the staff of your course.",
+        body="Your password was set by the link in a mail. All sessions were logged out and all command-line tokens "
+        "were revoked. If this was not you, reset your password at once and tell your course's staff.",
         url="/account",
     )
     return found.user
@@ -168,6 +165,6 @@ def _refuse_too_many(session: Session, *, email: str, address: str, at: datetime
         ).one()
         if count >= most:
             raise TooManyError(
-                "A new password was asked for too often. Look into your mailbox, or try again in an hour.",
+                "Too many password resets were requested. Check your mailbox, or try again in an hour.",
                 retry_after_s=max(1.0, (oldest + _WINDOW - at).total_seconds()),
             )

@@ -215,7 +215,7 @@ class Relying:
 
     def _refused(self, why: str) -> ProviderError:
         logger.warning("log-in with %s failed: %s", self.provider.slug, why)
-        return ProviderError(f"{self.provider.name} did not answer as it has to. Try again, or log in another way.")
+        return ProviderError(f"{self.provider.name} did not give a valid answer. Try again, or log in another way.")
 
 
 class _Auth(httpx.Auth, ClientAuth):  # type: ignore[misc]  # Authlib is untyped

@@ -19,6 +19,8 @@ from server.db import now
 from server.models import KnownPlace, User
 
 KEPT = timedelta(days=400)
+MOST = 100
+"""So many places of one account are known, those that it logged in from last."""
 _SUBNET = 64
 _DEVICE_CHARS = 100
 
@@ -78,6 +80,9 @@ def remember(session: Session, user: User, place: Place) -> None:
     session.execute(delete(KnownPlace).where(KnownPlace.user_id == user.id, KnownPlace.seen_at < at - KEPT))
     for mark in _marks(place):
         _remember(session, user, mark, at)
+    newest = select(KnownPlace.id).where(KnownPlace.user_id == user.id).order_by(KnownPlace.seen_at.desc())
+    more = session.scalars(newest.order_by(KnownPlace.id.desc()).offset(MOST)).all()
+    session.execute(delete(KnownPlace).where(KnownPlace.id.in_(more)))
 
 
 def _remember(session: Session, user: User, mark: str, at: datetime) -> None:

@@ -8,12 +8,12 @@ from server.api.nodes import AttemptId, FileName
 from server.api.responses import errors
 from server.api.schemas import ArtefactRead
 from server.errors import NotFoundError
-from server.grading import service as grading
+from server.grading import interface as grading
 from server.http.attachments import attachment
 from server.http.identity import Identity, Someone
 from server.http.work import Work
 from server.models import Artefact
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(tags=["artefacts"])
 
@@ -38,7 +38,7 @@ def read_artefact(attempt: AttemptId, name: FileName, who: Someone, work: Work) 
         if item.name == name:
             headers = {**attachment(item.name), "x-content-type-options": "nosniff"}
             return Response(grading.data_of(work, item), media_type=_TYPE, headers=headers)
-    raise NotFoundError("This attempt left no such file.")
+    raise NotFoundError("This attempt has no such file.")
 
 
 def _of_staff(work: Work, who: Identity, attempt: str) -> list[Artefact]:

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Response
 
 from server.api.responses import errors
 from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.db import now
 from server.http.attachments import attachment
 from server.http.identity import Someone

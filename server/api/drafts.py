@@ -9,10 +9,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from autograder.contract import Language
+from server import drafts
 from server.api.responses import errors
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
-from server.drafts import service as drafts
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import Draft

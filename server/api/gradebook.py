@@ -11,14 +11,15 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field
 
+from autograder.contract import Verdict
 from server.api.responses import errors
 from server.api.schemas import Read
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import NotFoundError
-from server.gradebook import service as gradebook
+from server.gradebook import queries as gradebook
 from server.gradebook.exports import plain_csv
 from server.gradebook.grid import KEPT_CELLS, Cell, Row, grid
-from server.gradebook.service import Line
+from server.gradebook.queries import Line
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import Role
@@ -38,6 +39,7 @@ class GradeRead(Read):
     possible: float
     final: Annotated[bool, Field(description="It is published, and nothing can be handed in any more.")]
     submission: Annotated[str | None, Field(description="Public id of the submission that counts.")]
+    verdict: Annotated[Verdict | None, Field(description="Of the submission that counts.")]
     chosen: Annotated[bool, Field(description="The student chose it; otherwise it is the best.")]
     submission_points: Annotated[float, Field(description="Of that submission, before lateness.")]
     quiz_points: Annotated[float, Field(description="Before lateness.")]
@@ -58,6 +60,7 @@ class GradeRead(Read):
         return cls(
             assignment=detail.slug, title=detail.title, points=found.points, possible=found.possible,
             final=line.is_final, submission=line.submission.public_id if line.submission else None,
+            verdict=line.submission.verdict if line.submission else None,
             chosen=found.chosen, submission_points=found.submission_points, quiz_points=found.quiz_points,
             rubric_points=found.rubric_points, days_late=found.days_late, late_days=found.late_days,
             late_penalty=found.late_penalty, override_points=found.override_points, weight=detail.row.weight,
@@ -135,7 +138,7 @@ def read_grades(course: str, who: Someone, work: Work) -> GradesRead:
     """One's own grades and late days, for a student."""
     member = courses.membership(work, who.user, course)
     if member.role is not Role.student:
-        raise NotFoundError("Only students have grades; everybody's are in the gradebook.")
+        raise NotFoundError("Only students have grades of their own; the gradebook shows everybody's.")
     found = gradebook.standing(work, member.course, member.user.id)
     late_days = LateDaysRead(
         budget=found.budget, granted=found.granted, used=found.used, left=found.left, most_each=found.most_each,

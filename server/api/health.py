@@ -10,7 +10,7 @@ from server.api.responses import errors
 from server.api.schemas import HealthRead
 from server.db import Database, now
 from server.http.work import database_of
-from server.nodes import service as nodes
+from server.nodes import nodes
 
 router = APIRouter(tags=["health"])
 

@@ -17,11 +17,11 @@ from server.http.identity import Anyone
 from server.http.work import Work
 from server.leaderboard import standings as all_boards
 from server.leaderboard import tables
-from server.leaderboard.looking import Looker, Shown, Wish, looker, shown
+from server.leaderboard.board import Entry
 from server.leaderboard.milestones import Baseline
 from server.leaderboard.records import Record, records_of
-from server.leaderboard.service import Entry
 from server.leaderboard.standings import Leader, Standings
+from server.leaderboard.viewer import Looker, Shown, Wish, looker, shown
 from server.models import MilestoneKind
 
 router = APIRouter(tags=["leaderboard"])
@@ -29,7 +29,13 @@ router = APIRouter(tags=["leaderboard"])
 ChosenLane = Annotated[
     Lane | None, Query(description="The device class; where it is left out, one that is used and gives points.")
 ]
-ChosenLanguage = Annotated[Language | None, Query(description="Only results in it; ranks are among them.")]
+ChosenLanguage = Annotated[
+    Language | None,
+    Query(
+        description="Only results in it; ranks are among them. Where it is left out: all, "
+        "or on a practice lane the language with most entries."
+    ),
+]
 ChosenSection = Annotated[
     str, Query(max_length=60, description="Only students of it: any for staff, one's own for students.")
 ]
@@ -53,6 +59,10 @@ class EntryRead(Read):
     time_low_us: float | None
     time_high_us: float | None
     limit_share: Annotated[float | None, Field(description="The device's limit by its data sheet, over that time.")]
+    throughput: Annotated[
+        float | None,
+        Field(description="The work that the exercise needs over that time, in 1e12 `work_unit` a second."),
+    ]
     language: Language
     at: datetime
     submission: Annotated[str | None, Field(description="Shown to its owner and to staff.")]
@@ -107,6 +117,8 @@ class BoardRead(Read):
     version: Annotated[int, Field(description="The current one; earlier ones stand if graded the same way.")]
     ranks: Annotated[bool, Field(description="Whether the lane has a leaderboard.")]
     practice: Annotated[bool, Field(description="Whether its times are practice and give no points.")]
+    language: Annotated[Language | None, Field(description="Only results in it are here; null: in all languages.")]
+    work_unit: Annotated[str | None, Field(description="What the throughput counts: `B` or `FLOP`.")]
     limit_us: Annotated[float | None, Field(description="The device's limit by its data sheet, in microseconds.")]
     frozen_since: Annotated[datetime | None, Field(description="Students see what it was then.")]
     as_of: Annotated[datetime | None, Field(description="Only what was handed in by then is here.")]
@@ -125,6 +137,8 @@ class BoardRead(Read):
             version=found.board.version,
             ranks=found.board.ranks,
             practice=found.board.practice,
+            language=found.board.selection.language,
+            work_unit=found.board.work.unit if found.board.work else None,
             limit_us=found.board.limit_us,
             frozen_since=found.frozen_since,
             as_of=found.board.selection.as_of,
@@ -166,7 +180,9 @@ class StandingRead(Read):
     rank: Annotated[int, Field(description="Shared by those with the same points.")]
     name: str
     own: bool
-    points: Annotated[float, Field(description="100 / rank for each board, summed; nothing to do with grades.")]
+    points: Annotated[
+        float, Field(description="Rank points: 100 / rank for each board, summed; nothing to do with grades.")
+    ]
     firsts: Annotated[int, Field(description="How many boards they lead, alone or with others.")]
     boards: int
 
@@ -176,6 +192,7 @@ class StandingsRead(Read):
 
     course: str
     lane: Lane | None
+    language: Annotated[Language | None, Field(description="Of a practice lane's standings; null: all languages.")]
     rungs: list[RungRead]
     people: list[StandingRead]
 
@@ -194,7 +211,7 @@ class StandingsRead(Read):
             for rung in found.rungs
         ]
         people = [StandingRead.model_validate(person) for person in found.people]
-        return cls(course=who.course.slug, lane=found.lane, rungs=rungs, people=people)
+        return cls(course=who.course.slug, lane=found.lane, language=found.language, rungs=rungs, people=people)
 
 
 @router.get(_PATH, responses=errors(401, 404, 422), summary="Leaderboard")
@@ -240,10 +257,12 @@ def export_leaderboard(
 
 
 @router.get(_STANDINGS, responses=errors(401, 404, 422), summary="Standings")
-def read_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane = None) -> StandingsRead:
-    """All boards of the course on one lane: who leads each of them, and everybody's points of leaderboards."""
+def read_standings(
+    *, course: str, who: Anyone, work: Work, lane: ChosenLane = None, language: ChosenLanguage = None
+) -> StandingsRead:
+    """All boards of the course on one lane: who leads each of them, and everybody's rank points."""
     looking = looker(work, who.user if who else None, course)
-    return StandingsRead.of(all_boards.standings(work, looking, db.now(work), lane), looking)
+    return StandingsRead.of(all_boards.standings(work, looking, db.now(work), lane, language), looking)
 
 
 @router.get(
@@ -252,10 +271,12 @@ def read_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane = N
     responses={**_TABLE, **errors(401, 404, 422)},
     summary="Standings for a spreadsheet",
 )
-def export_standings(*, course: str, who: Anyone, work: Work, lane: ChosenLane = None) -> Response:
-    """Everybody's points of leaderboards as comma-separated values."""
+def export_standings(
+    *, course: str, who: Anyone, work: Work, lane: ChosenLane = None, language: ChosenLanguage = None
+) -> Response:
+    """Everybody's rank points as comma-separated values."""
     looking = looker(work, who.user if who else None, course)
-    found = all_boards.standings(work, looking, db.now(work), lane)
+    found = all_boards.standings(work, looking, db.now(work), lane, language)
     return _csv(tables.standings_table(found), f"{looking.course.slug}-standings")
 
 

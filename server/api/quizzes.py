@@ -9,16 +9,16 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
-from autograder.quiz import MAX_OPTIONS, QuestionKind
+from autograder.quiz import LANGUAGES, MAX_OPTIONS, QuestionKind
 from autograder.quiz import Response as Given
+from server import quizzes
 from server.api.responses import errors
 from server.api.schemas import Create, Read
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
 from server.http.identity import Someone
 from server.http.work import Work, arrived_at
-from server.quizzes import service as quizzes
-from server.quizzes.service import QuestionView, QuizView, Standing
+from server.quizzes import QuestionView, QuizView, Standing
 
 router = APIRouter(tags=["quizzes"])
 _PATH = "/courses/{course}/assignments/{slug}/quiz"
@@ -60,7 +60,7 @@ class QuestionRead(Read):
     text: Annotated[str, Field(description="Markdown.")]
     unit: str
     code: str
-    language: Annotated[str, Field(description="Of the code: triton, cuda or text.")]
+    language: Annotated[str, Field(description=f"Of the code: {', '.join(LANGUAGES)}.")]
     options: Annotated[dict[str, str], Field(description="Name to Markdown, in the order in which they are shown.")]
     standing: Standing
     tries_allowed: int
@@ -70,7 +70,10 @@ class QuestionRead(Read):
     answers: list[AnswerRead]
     key: Annotated[
         KeyRead | None,
-        Field(description="Once it was answered right, or nothing can be won any more and the due date is over."),
+        Field(
+            description="Present once it was answered right, or once the due date is over and no points are left "
+            "to gain."
+        ),
     ]
 
     @classmethod
@@ -117,7 +120,10 @@ def read_quiz(course: str, slug: str, who: Someone, work: Work) -> QuizRead:
 @router.post(
     f"{_PATH}/{{question}}/answers",
     status_code=HTTPStatus.CREATED,
-    responses={200: {"description": "It was given before; no try is used."}, **errors(401, 403, 404, 409, 422)},
+    responses={
+        200: {"description": "The same answer was given before; it uses no try."},
+        **errors(401, 403, 404, 409, 422),
+    },
     summary="Answer a question",
 )
 def answer(

@@ -14,7 +14,7 @@ from server.api.responses import errors
 from server.api.schemas import Read
 from server.grading import receipt_keys
 from server.http.identity import Someone
-from server.http.receipts import receipt_for
+from server.http.signed_receipts import receipt_for
 from server.http.work import Work
 from server.models import ReceiptKey
 
@@ -28,7 +28,7 @@ class ReceiptKeyRead(Read):
     algorithm: str
     public: Annotated[str, Field(description="Base64 of its 32 bytes.")]
     created_at: datetime
-    retired_at: Annotated[datetime | None, Field(description="Another one signs since then.")]
+    retired_at: Annotated[datetime | None, Field(description="Since then another key signs.")]
 
     @classmethod
     def of(cls, key: ReceiptKey) -> ReceiptKeyRead:
@@ -61,7 +61,7 @@ def read_receipt(
     request: Request,
     who: Someone,
     copy: Annotated[
-        Copy | None, Query(description="Staff get the whole one unless they ask for the student's.")
+        Copy | None, Query(description="Staff get the full receipt unless they ask for the student's copy.")
     ] = None,
 ) -> dict[str, Any]:
     """Everything that the grade follows from; `ladder receipt verify` checks it and works the grade out again."""

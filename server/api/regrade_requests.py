@@ -12,7 +12,7 @@ from pydantic import Field
 from server.api.regrades import Page, Revision
 from server.api.responses import errors
 from server.api.schemas import Create, Read
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
 from server.http.identity import Someone
 from server.http.work import RowId, Work
@@ -20,7 +20,7 @@ from server.models import RegradeMessage, RegradeRequest, RequestState
 from server.regrades import inbox, requests
 from server.regrades.inbox import Box
 from server.regrades.telling import MAX_TEXT_CHARS
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(tags=["regrades"])
 _REQUESTS = "/courses/{course}/regrade-requests"

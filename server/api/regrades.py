@@ -11,7 +11,7 @@ from pydantic import Field
 
 from server.api.responses import errors
 from server.api.schemas import Create, Read
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
 from server.http.identity import Someone
 from server.http.work import RowId, Work
@@ -23,7 +23,7 @@ from server.models import (
     Verdict,
     Why,
 )
-from server.regrades import proposing, service, views
+from server.regrades import lifecycle, proposing, views
 from server.regrades.selection import MOST_PICKED, Selection, Which
 from server.regrades.steps import Step, take
 from server.regrades.views import Line, Listed, Show
@@ -149,7 +149,7 @@ def propose_regrade(course: str, slug: str, body: RegradeCreate, who: Someone, w
 def read_regrade(course: str, regrade_id: RowId, who: Someone, work: Work) -> RegradeRead:
     """Where it is; for staff."""
     member = courses.staff_of(work, who.user, course)
-    return RegradeRead.of(views.one(work, service.find(work, member, regrade_id)))
+    return RegradeRead.of(views.one(work, lifecycle.find(work, member, regrade_id)))
 
 
 @router.get(f"{_REGRADES}/{{regrade_id}}/items", responses=errors(401, 403, 404), summary="Who changes")
@@ -158,7 +158,7 @@ def read_items(
 ) -> list[RegradeItemRead]:
     """One page of its submissions, the largest changes first; for staff."""
     member = courses.staff_of(work, who.user, course)
-    regrade = service.find(work, member, regrade_id)
+    regrade = lifecycle.find(work, member, regrade_id)
     return [RegradeItemRead.of(line) for line in views.lines(work, regrade, show, page=page)]
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from server.api.schemas import ErrorRead
 
 _MEANINGS = {
-    401: "Nobody is logged in, or the token is not valid.",
-    403: "The caller may know of it, and may not do this.",
-    404: "It does not exist, or the caller may not know that it does.",
-    409: "Somebody or something was there before.",
-    413: "More bytes than are accepted.",
-    422: "What was sent cannot be taken; `field` names the part.",
+    401: "The caller is not logged in, or the token is not valid.",
+    403: "The caller may know of it, but may not do this.",
+    404: "It does not exist, or the caller may not see it.",
+    409: "It conflicts with the current state.",
+    413: "The request has too many bytes.",
+    422: "The input is not valid; `field` names the part.",
     429: "A rate limit or a quota; `Retry-After` says when.",
     503: "The database does not answer.",
 }

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autograder.assignment import Argument, Case, LanePolicy, Limits
 from autograder.contract import (
+    FIRST_LANGUAGE,
     CaseResult,
     CompiledFor,
     DeviceKernel,
@@ -26,9 +27,9 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
-from server.courses.service import AssignmentDetail, Membership
+from server.courses.courses import AssignmentDetail, Membership
 from server.models import ApiToken, Line, Role, Submission, TokenScope, User
-from server.submissions.service import SubmissionView
+from server.submissions.submissions import SubmissionView
 
 
 class Read(BaseModel):
@@ -51,22 +52,42 @@ class ErrorRead(Read):
     field: Annotated[str, Field(description="The part of the input that is wrong; empty where it is none.")]
 
 
+PublicKey = Annotated[str, Field(description="Ed25519, base64 of 32 bytes.", max_length=44)]
+BrokerHash = Annotated[str, Field(description="SHA-256, in hex, of the node's password at the broker.", max_length=64)]
+
+
 class NodeJoin(Create):
-    """A machine asks to be a node."""
+    """A machine asks to be a node. The key signs this request."""
 
     name: Annotated[str, Field(description="The node that the code was made for.", max_length=100)]
-
-    code: Annotated[str, Field(description="From `ladder admin invite-node`; good once, for a day.", max_length=100)]
+    code: Annotated[str, Field(description="Made by staff for this name; good once, for a day.", max_length=100)]
+    public_key: PublicKey
+    broker_hash: BrokerHash
 
 
 class NodeJoined(Read):
     """What the machine has to know to be it."""
 
     name: str
-    token: Annotated[str, Field(description="Shown this once.")]
     broker_url: Annotated[
-        str, Field(description="Where its queue is, as which user; the password follows from the token.")
+        str, Field(description="Where its queue is, as which user; the password follows from its private key.")
     ]
+
+
+class NodeOwnRead(Read):
+    """What staff let a node grade."""
+
+    name: str
+    lanes: list[Lane]
+    courses: Annotated[list[str] | None, Field(description="Slugs; null for every course.")]
+
+
+class NodeKeyReplace(Create):
+    """A node's new key; the old one signs this request."""
+
+    public_key: PublicKey
+    broker_hash: BrokerHash
+    consent: Annotated[str, Field(description="The new key's signature: it is to replace the old.", max_length=100)]
 
 
 class TokenCreate(Create):
@@ -82,6 +103,9 @@ class TokenCreate(Create):
         TokenScope.read,
         TokenScope.submit,
     ]
+    code: Annotated[
+        str, Field(description="Of the second factor, or a recovery code; for the scope `staff`.", max_length=100)
+    ] = ""
 
 
 class TokenRead(Read):
@@ -205,9 +229,9 @@ class AssignmentRead(AssignmentSummary):
 class SubmissionCreate(Create):
     """A source to grade."""
 
-    mode: Annotated[Mode, Field(description="`run` meets the public cases only and counts for nothing.")]
+    mode: Annotated[Mode, Field(description="`run` uses the public cases only and does not affect the grade.")]
     lane: Lane = Lane.cpu
-    language: Language = Language.triton
+    language: Language = FIRST_LANGUAGE
     filename: Annotated[str, Field(max_length=1000, description="Shown in tracebacks.")] = ""
     source: str
 
@@ -301,6 +325,7 @@ class SubmissionRead(Read):
     verdict: Verdict | None
     review: Review
     explanation: str
+    told_case: Annotated[str, Field(description="The public case that it is about; empty where it is about none.")]
     score: ScoreRead | None
     line: Annotated[Line, Field(description="Where in the queue it stands, or stood last.")]
     position: Annotated[

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from server import audit
 from server.api.responses import errors
 from server.api.schemas import Read
-from server.audit import service as audit
-from server.audit.service import Entry
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.audit import Entry
+from server.courses import courses
+from server.courses.courses import Membership
 from server.gradebook import extensions
 from server.grading import review_queue
 from server.grading.review_queue import Item, Part

@@ -16,16 +16,15 @@ from sqlalchemy.orm import Session
 from server.api.responses import errors
 from server.api.schemas import SubmissionCreate, SubmissionRead, SubmissionSummary
 from server.config import Config
-from server.courses import service as courses
+from server.courses import courses
 from server.db import now
 from server.errors import InvalidInputError, LadderError
 from server.http.identity import Someone, identify, require
 from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import Settings, Work, arrived_at, config_of, database_of
 from server.models import Lane, Language, Mode, Review, State, Submission, User, Verdict
-from server.submissions import listing
-from server.submissions import service as submissions
-from server.submissions.service import SubmissionView
+from server.submissions import listing, submissions
+from server.submissions.submissions import SubmissionView
 
 router = APIRouter(tags=["submissions"])
 

@@ -1,6 +1,6 @@
 """What staff write about students' work, and the rubric that they grade it by.
 
-service     comments: post, edit, withdraw; who sees which
+comments    comments: post, edit, withdraw; who sees which
 carried     comments on earlier versions, beside the lines that they are about now
 rubrics     an assignment's rubric, and what it comes to for a student
 saved       comments that are used again and again

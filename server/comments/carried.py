@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload, selectinload, undefer
 
 from server.apart.asking import APART, GivenUpError
-from server.comments.service import Place, is_visible
+from server.comments.comments import Place, is_visible
 from server.db import let_go
 from server.lexing import lines
 from server.models import Comment, Mode, Submission

@@ -14,11 +14,11 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload, selectinload
 
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.gradebook import service as gradebook
-from server.groups import service as groups
+from server.gradebook import queries as gradebook
+from server.groups import groups
 from server.models import Assignment, Enrolment, Role, RubricItem, RubricMark, RubricSheet
 
 MAX_ITEMS = 100
@@ -150,7 +150,7 @@ def apply(
     held = {one: _locked_sheet(session, assignment, one) for one in people}
     own = held[user_id]
     if (own.revision if own else 0) != revision:
-        raise ConflictError("Somebody graded this student meanwhile. Look at what applies now, then change it.")
+        raise ConflictError("Somebody else graded this student meanwhile. See what applies now, then change it.")
     sheets = {
         one: _write(
             session,
@@ -187,7 +187,7 @@ def _write(
         with session.begin_nested():
             session.add(sheet)
     except IntegrityError:
-        raise ConflictError("Somebody graded this student at the same moment. Look at what applies now.") from None
+        raise ConflictError("Somebody else graded this student at the same moment. See what applies now.") from None
     audit.record(
         session,
         action="rubric.applied",
@@ -251,7 +251,9 @@ def _locked_item(session: Session, member: Membership, item_id: int, revision: i
         raise NotFoundError("There is no such item.")
     item, assignment = row
     if item.revision != revision:
-        raise ConflictError("Somebody changed this item meanwhile. Look at it as it is now, then change it again.")
+        raise ConflictError(
+            "Somebody else changed this item meanwhile. See how it is now, then make your change again."
+        )
     return item, assignment
 
 

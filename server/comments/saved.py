@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from server.courses.service import Membership
+from server.courses.courses import Membership
 from server.errors import NotFoundError
 from server.models import SavedComment
 

@@ -18,6 +18,11 @@ def typed(at: datetime | None, zone: str) -> str:
     return at.astimezone(ZoneInfo(zone)).strftime(FORMAT) if at is not None else ""
 
 
+def typed_exactly(at: datetime, zone: str) -> str:
+    """The same with its seconds, where it has some."""
+    return at.astimezone(ZoneInfo(zone)).strftime(_FORMATS[1]) if at.second else typed(at, zone)
+
+
 def read(text: str, zone: str, *, field: str, current: datetime | None = None) -> datetime | None:
     """What was typed, in UTC; `None` for nothing.
 
@@ -38,7 +43,7 @@ def read(text: str, zone: str, *, field: str, current: datetime | None = None) -
     if first.utcoffset() != second.utcoffset():
         # Between the two stands a change of the clock; a skipped time does not survive the way to UTC and back.
         survives = first.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) == wall
-        why = "comes twice on that day" if survives else "is skipped on that day"
+        why = "occurs twice on that day" if survives else "is skipped on that day"
         raise InvalidInputError(
             f"{wall:%H:%M} {why}, when the clocks in {zone} change. Choose an hour earlier or later.", field=field
         )
@@ -74,4 +79,4 @@ def _wall(text: str, field: str) -> datetime:
         if _FIRST <= found.year <= _LAST:
             return found
         raise InvalidInputError(f"The year has to be between {_FIRST} and {_LAST}.", field=field)
-    raise InvalidInputError(f"{text[:40]!r} is no date and time, such as 2026-11-29T23:59.", field=field)
+    raise InvalidInputError(f"{text[:40]!r} is not a date and time such as 2026-11-29T23:59.", field=field)

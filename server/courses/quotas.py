@@ -85,20 +85,20 @@ def check(
     have = left(session, assignment, user_id, now, together=together)
     if mode is Mode.submission and have.submissions == 0:
         raise TooManyError(
-            f"All {limit} submissions of today{_whose(together)} are used; practice runs still work, and the next day "
-            "begins at midnight on the course's clock. A submission that failed and was ours is not counted.",
+            f"{_who(together)} used all {limit} submissions of today. Practice runs still work. The next "
+            "day begins at midnight in the course's time zone. A submission that failed on our side is not counted.",
             retry_after_s=max(1.0, (have.resets_at - now).total_seconds()),
         )
     if mode is Mode.run and have.runs == 0:
         wait_s = max(1.0, (have.run_at - now).total_seconds())
         raise TooManyError(
-            f"All {limit} practice runs of an hour are used; the next is possible in {wait_s / 60:.0f} min.",
+            f"You have used all {limit} practice runs of this hour. The next is possible in {wait_s / 60:.0f} min.",
             retry_after_s=wait_s,
         )
 
 
-def _whose(together: Collection[int]) -> str:
-    return " that your group has" if len(together) > 1 else ""
+def _who(together: Collection[int]) -> str:
+    return "Your group has" if len(together) > 1 else "You have"
 
 
 def _submitted(session: Session, assignment: Assignment, people: Collection[int], midnight: datetime) -> int:

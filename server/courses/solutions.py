@@ -7,19 +7,17 @@ import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import PurePosixPath
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
-from autograder.assignment import EXTENSIONS
+from autograder import languages
 from autograder.contract import Language
-from server.courses.service import AssignmentDetail, Membership
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import NotFoundError
 from server.models import Bundle
 
 MAX_BYTES = 2**20
-_LANGUAGES = {f".{extension}": language for language, extension in EXTENSIONS.items()}
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def solutions(session: Session, member: Membership, detail: AssignmentDetail, no
         NotFoundError: the member may not read them yet, or there are none.
     """
     if not are_shown(member, detail, now):
-        raise NotFoundError("The solutions of this assignment are not shown.")
+        raise NotFoundError("The solutions of this assignment are not released.")
     query = select(Bundle).where(Bundle.hash == detail.version.bundle_hash).options(undefer(Bundle.data))
     found = _read(session.scalars(query).one().data, f"reference/{detail.slug}/solutions/")
     if not found:
@@ -68,8 +66,10 @@ def _read(bundle: bytes, prefix: str) -> list[Solution]:
     with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
         for member in archive.getmembers():
             name = member.name.removeprefix(prefix)
-            language = _LANGUAGES.get(PurePosixPath(name).suffix)
             file = archive.extractfile(member) if member.isfile() and member.name.startswith(prefix) else None
-            if file is not None and language is not None and member.size <= MAX_BYTES:
-                found.append(Solution(name, language, file.read().decode("utf-8", "replace")))
+            if file is None or languages.of_file(name) is None or member.size > MAX_BYTES:
+                continue
+            text = file.read().decode("utf-8", "replace")
+            if record := languages.of_file(name, text):
+                found.append(Solution(name, Language(record.id), text))
     return sorted(found, key=lambda solution: solution.filename)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +13,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, undefer
 
 from autograder import assignment as rungs
-from autograder import codec
+from autograder import codec, languages
 from autograder.contract import Language
 from autograder.errors import ManifestError
 from autograder.quiz import Quiz, load_quiz
-from server import stale
-from server.audit import service as audit
+from server import audit, dirty_grades
 from server.config import Config
-from server.courses import content, quizzes
-from server.courses.service import AssignmentDetail
+from server.courses import content, quiz_content
+from server.courses.courses import AssignmentDetail
 from server.errors import InvalidInputError
-from server.models import Assignment, AssignmentVersion, Bundle, Course, User
-
-_LANGUAGES = {extension: language for language, extension in rungs.EXTENSIONS.items()}
+from server.models import Assignment, AssignmentVersion, Bundle, Course, Enrolment, Role, User
+from server.models import Quiz as QuizRow
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,28 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """An assignment folder on this machine, and what reading it into a course would do.
+
+    Attributes:
+        is_new: the course has no such assignment; `changed`: its files are not those of the course's version.
+        problem: why it cannot be read; `""` where it can.
+    """
+
+    slug: str
+    title: str = ""
+    rung: int = 0
+    is_new: bool = False
+    changed: bool = False
+    problem: str = ""
+
+    @property
+    def does_something(self) -> bool:
+        """Whether reading it would change the course."""
+        return not self.problem and (self.is_new or self.changed)
+
+
+@dataclass(frozen=True)
 class _Folder:
     spec: rungs.Assignment
     handout: str
@@ -56,23 +76,94 @@ class _Folder:
     grading_hash: str
 
 
-def sync_assignments(session: Session, config: Config, course: Course, actor: User | None = None) -> list[Change]:
+def may_read(session: Session, config: Config, user: User) -> frozenset[str]:
+    """The assignment folders that somebody may read into a course of theirs: admins all, others those of their courses.
+
+    Whoever has a folder in a course sees its solutions and hidden cases. So an instructor has those that a course has
+    which they teach and which is not archived.
+    """
+    folders = _slugs(config)
+    if user.is_admin:
+        return folders
+    query = (
+        select(Assignment.slug)
+        .join(Course, Course.id == Assignment.course_id)
+        .join(Enrolment, Enrolment.course_id == Course.id)
+        .where(
+            Enrolment.user_id == user.id,
+            Enrolment.role == Role.instructor,
+            Enrolment.dropped_at.is_(None),
+            Course.archived_at.is_(None),
+        )
+    )
+    return frozenset(folders.intersection(session.scalars(query)))
+
+
+def _slugs(config: Config) -> frozenset[str]:
+    return frozenset(path.parent.name for path in config.assignments.glob("*/assignment.toml"))
+
+
+def offers(session: Session, config: Config, course: Course, user: User) -> list[Offer]:
+    """The assignment folders that `user` may read into the course, those that cannot be read first, the others by rung.
+
+    A problem names files below the two folders, never where these lie.
+    """
+    query = (
+        select(Assignment.slug, AssignmentVersion.bundle_hash, QuizRow.digest)
+        .outerjoin(AssignmentVersion, AssignmentVersion.id == Assignment.version_id)
+        .outerjoin(QuizRow, QuizRow.id == Assignment.quiz_id)
+        .where(Assignment.course_id == course.id)
+    )
+    have = {slug: (bundle, digest) for slug, bundle, digest in session.execute(query)}
+    found = [_offer(config, slug, have.get(slug)) for slug in sorted(may_read(session, config, user))]
+    return sorted(found, key=lambda offer: (not offer.problem, offer.rung, offer.slug))
+
+
+def _offer(config: Config, slug: str, have: tuple[str | None, str | None] | None) -> Offer:
+    try:
+        folder = _read(config, slug)
+    except InvalidInputError as error:
+        return Offer(slug, problem=without_places(config, error.message))
+    bundle, digest = have or (None, None)
+    changed = rungs.content_hash(folder.bundle) != bundle or quiz_content.differs(digest, folder.quiz)
+    return Offer(slug, folder.spec.title, folder.spec.rung, is_new=have is None, changed=changed)
+
+
+def without_places(config: Config, message: str) -> str:
+    """The message with files named from the two folders on, not from where these lie on the machine."""
+    for name, folder in (("assignments", config.assignments), ("reference", config.reference)):
+        message = message.replace(str(folder), name)
+    return message
+
+
+def sync_assignments(
+    session: Session,
+    config: Config,
+    course: Course,
+    actor: User | None = None,
+    *,
+    only: Collection[str] | None = None,
+    published: bool = True,
+) -> list[Change]:
     """Read the assignment folders into `course`; one whose bundle is unchanged makes no new version.
 
+    Args:
+        only: the slugs of those to read; `None`: all.
+        published: whether students see assignments that are new to the course; a challenge they never do at first.
+
     Raises:
-        InvalidInputError: a manifest is malformed (the message has file, line and key) or a file is missing; nothing
-            changes.
+        InvalidInputError: one of them cannot be read, as its manifest is malformed (the message has file, line and key)
+            or a file is missing; nothing changes.
     """
-    try:
-        folders = [_read(config, slug) for slug in rungs.slugs(config.assignments)]
-    except ManifestError as error:
-        raise InvalidInputError(str(error)) from None
+    found = _slugs(config)
+    chosen = found if only is None else found.intersection(only)
+    folders = sorted((_read(config, slug) for slug in sorted(chosen)), key=lambda folder: folder.spec.rung)
     if not folders:
-        raise InvalidInputError(f"There is no assignment in {config.assignments}.")
-    changes = [_store(session, course, folder) for folder in folders]
+        raise InvalidInputError(f"There are no assignments in {config.assignments}.")
+    changes = [_store(session, course, folder, published) for folder in folders]
     for change in changes:
         _record(session, course, change, actor)
-    stale.grades(session, course.id)
+    dirty_grades.grades(session, course.id)
     return [change for change in changes if change.number is not None or change.quiz is not None]
 
 
@@ -113,6 +204,22 @@ def _only(bundle: bytes, prefix: str) -> bytes:
 
 
 def _read(config: Config, slug: str) -> _Folder:
+    """The two folders of an assignment.
+
+    Raises:
+        InvalidInputError: they cannot be read, or not be packed.
+    """
+    try:
+        return _read_folders(config, slug)
+    except ManifestError as error:
+        raise InvalidInputError(str(error)) from None
+    except OSError as error:
+        raise InvalidInputError(f"{error.filename or slug} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise InvalidInputError(f"assignments/{slug} or reference/{slug} cannot be packed: {error}.") from None
+
+
+def _read_folders(config: Config, slug: str) -> _Folder:
     public, staff = config.assignments / slug, config.reference / slug
     spec = rungs.load_assignment(public)
     rungs.load_families(staff)
@@ -138,10 +245,12 @@ def _starter(folder: Path, language: Language) -> Path:
 
 
 def _milestones(folder: Path) -> list[dict[str, str]]:
-    paths = sorted(path for path in folder.glob("milestones/*") if path.suffix[1:] in _LANGUAGES)
+    paths = sorted(path for path in folder.glob("milestones/*") if languages.of_file(path.name))
+    read = ((path, _text(path)) for path in paths)
     return [
-        {"name": path.stem, "filename": path.name, "language": _LANGUAGES[path.suffix[1:]].value, "source": _text(path)}
-        for path in paths
+        {"name": path.stem, "filename": path.name, "language": record.id, "source": text}
+        for path, text in read
+        if (record := languages.of_file(path.name, text))
     ]
 
 
@@ -154,10 +263,10 @@ def _text(path: Path) -> str:
         raise InvalidInputError(f"{path} is not UTF-8.") from None
 
 
-def _store(session: Session, course: Course, folder: _Folder) -> Change:
-    row = _assignment(session, course, folder.spec)
+def _store(session: Session, course: Course, folder: _Folder, published: bool) -> Change:
+    row = _assignment(session, course, folder.spec, published)
     version = _store_version(session, row, folder)
-    asked = quizzes.store(session, row, folder.quiz)
+    asked = quiz_content.store(session, row, folder.quiz)
     return Change(
         row.slug,
         number=version.number if version else None,
@@ -190,12 +299,13 @@ def _store_version(session: Session, row: Assignment, folder: _Folder) -> Assign
     return version
 
 
-def _assignment(session: Session, course: Course, spec: rungs.Assignment) -> Assignment:
+def _assignment(session: Session, course: Course, spec: rungs.Assignment, published: bool) -> Assignment:
     row = session.scalar(select(Assignment).where(Assignment.course_id == course.id, Assignment.slug == spec.slug))
     if row is None:
         row = Assignment(
-            course_id=course.id, slug=spec.slug, rung=spec.rung, title=spec.title, created_at=datetime.now(UTC)
-        )
+            course_id=course.id, slug=spec.slug, rung=spec.rung, title=spec.title, created_at=datetime.now(UTC),
+            published=published and not spec.challenge,
+        )  # fmt: skip
         session.add(row)
         session.flush()
     return row

@@ -70,6 +70,9 @@ NOT_THEIRS = {
     "regrade_items": "what staff try before they decide",
     "mail_outbox": "what notifications say already",
     "password_links": "secrets",
+    "second_factors": "secrets",
+    "recovery_codes": "secrets",
+    "login_challenges": "secrets of a login that is under way",
     "outside_logins": "secrets of a login that is under way",
     "data_exports": "when this copy was made",
 }

@@ -7,13 +7,12 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server import stale
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit, dirty_grades
+from server.courses.courses import Membership
 from server.errors import InvalidInputError, NotFoundError
 from server.gradebook.deadlines import deadlines_of
-from server.gradebook.settling import lock_people
-from server.groups import service as groups
+from server.gradebook.recompute import lock_people
+from server.groups import groups
 from server.models import ActiveChoice, Assignment, Mode, Submission
 
 
@@ -39,7 +38,7 @@ def choose(
         current.withdrawn_at = now
         session.flush()
     made = _add(session, assignment, user.id, submission, now) if submission is not None else None
-    stale.grades(session, assignment.course_id, user.id)
+    dirty_grades.grades(session, assignment.course_id, user.id)
     audit.record(
         session,
         action="submission.chosen" if submission else "submission.best_chosen",
@@ -65,9 +64,9 @@ def _check(session: Session, assignment: Assignment, user_id: int, submission: S
     if submission.assignment_id != assignment.id or not theirs:
         raise NotFoundError("There is no such submission.")
     if submission.mode is not Mode.submission:
-        raise InvalidInputError("A practice run counts for nothing.", field="submission")
+        raise InvalidInputError("A practice run cannot count towards the grade.", field="submission")
     if deadlines_of(session, assignment, user_id).is_closed(submission.uploaded_at):
-        raise InvalidInputError("It was uploaded after the end; it cannot count.", field="submission")
+        raise InvalidInputError("It was uploaded after the last date, so it cannot count.", field="submission")
 
 
 def _add(session: Session, assignment: Assignment, user_id: int, submission: Submission, now: datetime) -> ActiveChoice:

@@ -1,12 +1,12 @@
-"""Grades as tables for other programs. No cell of them is taken for a formula (`server.tables`)."""
+"""Grades as tables for other programs. No cell of them is taken for a formula (`server.csv_io`)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from server import tables
-from server.courses.service import AssignmentDetail
+from server import csv_io
+from server.courses.courses import AssignmentDetail
 from server.gradebook.grid import Cell, Grid, Row
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -18,13 +18,13 @@ _DIGITS = 2
 def plain_csv(found: Grid) -> str:
     """A line per student, a column per assignment's slug, what it comes to as they weigh, and late days used."""
     header = [*PLAIN, *(detail.slug for detail in found.details), "total", "late days"]
-    return tables.write(header, [_plain(row) for row in found.rows])
+    return csv_io.write(header, [_plain(row) for row in found.rows])
 
 
 def canvas_csv(found: Grid) -> str:
     """As Canvas's gradebook takes it in: who has nothing yet has an empty cell, which Canvas leaves as it is."""
     possible = ["    Points Possible", *("" for _ in CANVAS[1:]), *(detail.maximum_points for detail in found.details)]
-    return tables.write([*CANVAS, *_titles(found.details)], [possible, *(_canvas(row) for row in found.rows)])
+    return csv_io.write([*CANVAS, *_titles(found.details)], [possible, *(_canvas(row) for row in found.rows)])
 
 
 def _plain(row: Row) -> list[object]:

@@ -8,15 +8,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
-from server import stale
-from server.audit import service as audit
+from server import audit, dirty_grades
 from server.courses import clock
-from server.courses.service import Membership
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
 from server.gradebook.deadlines import own_dates
 from server.gradebook.people import assignments_in, checked_reason, students_of
-from server.gradebook.settling import lock_people
-from server.messages.service import notify
+from server.gradebook.recompute import lock_people
+from server.messages.messages import notify
 from server.models import Assignment, Course, Extension, LateDayGrant, NotificationKind, User
 
 MOST_DAYS = 366
@@ -88,7 +87,7 @@ def withdraw(session: Session, member: Membership, extension_id: int, *, reason:
     if row.withdrawn_at is not None:
         raise ConflictError("This extension was withdrawn or replaced meanwhile.")
     row.withdrawn_at, row.withdrawn_by_id = now, member.user.id
-    stale.grades(session, row.course_id, row.user_id)
+    dirty_grades.grades(session, row.course_id, row.user_id)
     _record(session, member, "extension.withdrawn", row, reason)
     return row
 
@@ -128,7 +127,7 @@ def grant_late_days(
     member.require_staff()
     reason = checked_reason(reason)
     if not days or abs(days) > MOST_LATE_DAYS:
-        raise InvalidInputError(f"Late days are given or taken by 1 to {MOST_LATE_DAYS}.", field="days")
+        raise InvalidInputError(f"Give or take 1 to {MOST_LATE_DAYS} late days.", field="days")
     people = students_of(session, member.course.id, user_ids)
     lock_people(session, member.course.id, [user.id for user in people])
     made = []
@@ -138,7 +137,7 @@ def grant_late_days(
         )
         session.add(row)
         made.append(row)
-        stale.grades(session, member.course.id, user.id)
+        dirty_grades.grades(session, member.course.id, user.id)
         _record_grant(session, member, user, days, reason)
     session.flush()
     _tell_of_days(session, member.course, made)
@@ -163,7 +162,7 @@ def _dates(
     if row.due_at is None:
         raise InvalidInputError(f"{row.title} has no due date that could be extended.", field="assignment_ids")
     if (due_at is None) == (days is None):
-        raise InvalidInputError("Say either a date or a number of days.", field="due_at")
+        raise InvalidInputError("Give either a date or a number of days.", field="due_at")
     try:
         due_at = clock.days_later(row.due_at, zone, days) if days is not None else due_at
     except OverflowError:
@@ -183,11 +182,11 @@ def _check(row: Assignment, due_at: datetime, late_until: datetime | None, field
     if not _near(row, due_at):
         raise InvalidInputError(f"That is more than {MOST_DAYS} days after {row.title} is due.", field=field)
     if late_until is not None and late_until < due_at:
-        raise InvalidInputError("An assignment closes after it is due.", field="late_until")
+        raise InvalidInputError("The closing date has to be after the due date.", field="late_until")
     own = own_dates(row, 0)
     if not own.extended_to(due_at, late_until).extended:
         raise InvalidInputError(
-            f"That is not after {row.title} is due: an extension only moves dates back.", field=field
+            f"That is not after {row.title} is due: an extension can only move dates to later.", field=field
         )
 
 
@@ -204,7 +203,7 @@ def _end(
 
 
 def _tell(session: Session, member: Membership, assignment: Assignment, extension: Extension) -> None:
-    stale.grades(session, extension.course_id, extension.user_id)
+    dirty_grades.grades(session, extension.course_id, extension.user_id)
     _record(session, member, "extension.given", extension, extension.reason)
     notify(
         session,

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, select, true
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from server import db
-from server.courses.service import AssignmentDetail, details_of
+from server.courses.courses import AssignmentDetail, details_of
 from server.models import Enrolment, Extension, Grade, Role, User
 
 KEPT_CELLS = 16_384
@@ -79,7 +79,15 @@ class Grid:
     possible: float
 
 
-def grid(session: Session, course_id: int, *, q: str = "", section: str | None = None, sort: str = "name") -> Grid:
+def grid(
+    session: Session,
+    course_id: int,
+    *,
+    q: str = "",
+    section: str | None = None,
+    sort: str = "name",
+    user_id: int | None = None,
+) -> Grid:
     """The grades of a course's students, without those who dropped it.
 
     Args:
@@ -87,10 +95,11 @@ def grid(session: Session, course_id: int, *, q: str = "", section: str | None =
         section: only of this one; `None`: all.
         sort: `name`, `section`, `total`, `late_days` or an assignment's slug; with `-` before it the other way round.
             Anything else is `name`.
+        user_id: only this student; `None`: all.
     """
     details = details_of(session, course_id)
-    students = _students(session, course_id)
-    cells = _cells(session, course_id)
+    students = _students(session, course_id, user_id)
+    cells = _cells(session, course_id, user_id)
     columns = [(detail.row.id, detail.row.weight) for detail in details]
     wanted = (student for student in students if _is_wanted(student, q.strip().casefold(), section))
     rows = [_row(columns, student, cells.get(student.id, {})) for student in wanted]
@@ -102,19 +111,24 @@ def grid(session: Session, course_id: int, *, q: str = "", section: str | None =
     return Grid(details, rows, sections, len(students), possible)
 
 
-def _students(session: Session, course_id: int) -> list[Student]:
+def _students(session: Session, course_id: int, user_id: int | None) -> list[Student]:
     query = (
         select(User.id, User.name, User.email, Enrolment.section, Enrolment.student_number)
         .join(Enrolment, Enrolment.user_id == User.id)
-        .where(Enrolment.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
+        .where(
+            Enrolment.course_id == course_id,
+            Enrolment.role == Role.student,
+            Enrolment.dropped_at.is_(None),
+            _is(Enrolment.user_id, user_id),
+        )
     )
     return [Student(*row) for row in session.execute(query)]
 
 
-def _cells(session: Session, course_id: int) -> Mapping[int, Mapping[int, Cell]]:
+def _cells(session: Session, course_id: int, user_id: int | None) -> Mapping[int, Mapping[int, Cell]]:
     """By student and assignment."""
     holding = select(Extension.user_id, Extension.assignment_id).where(
-        Extension.course_id == course_id, Extension.withdrawn_at.is_(None)
+        Extension.course_id == course_id, Extension.withdrawn_at.is_(None), _is(Extension.user_id, user_id)
     )
     extended = {(user, rung) for user, rung in session.execute(holding)}
     query = select(
@@ -126,13 +140,18 @@ def _cells(session: Session, course_id: int) -> Mapping[int, Mapping[int, Cell]]
         Grade.late_penalty,
         Grade.override_points,
         Grade.revision,
-    ).where(Grade.course_id == course_id)
+    ).where(Grade.course_id == course_id, _is(Grade.user_id, user_id))
     found: dict[int, dict[int, Cell]] = defaultdict(dict)
     for user, rung, points, counts, late_days, penalty, override, revision in db.plain_rows(session, query):
         found[user][rung] = Cell(
             points, counts is not None, late_days, penalty, override is not None, (user, rung) in extended, revision
         )
     return found
+
+
+def _is(column: InstrumentedAttribute[int], user_id: int | None) -> ColumnElement[bool]:
+    """Of one student where one is asked for, else of everybody."""
+    return true() if user_id is None else column == user_id
 
 
 def _is_wanted(student: Student, q: str, section: str | None) -> bool:

@@ -11,14 +11,14 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server import tables
-from server.courses.service import Membership
+from server import csv_io
+from server.courses.courses import Membership
+from server.csv_io import Column, Line, Trouble
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook import overrides
 from server.gradebook.people import checked_reason
-from server.gradebook.settling import lock_people
+from server.gradebook.recompute import lock_people
 from server.models import Assignment, Enrolment, Grade, Role, User
-from server.tables import Column, Line, Trouble
 
 MOST_LINES = 1000
 COLUMNS = (
@@ -95,11 +95,13 @@ def read(session: Session, member: Membership, data: bytes, *, reason: str = "")
         InvalidInputError: it cannot be read as a table, or has no column that names students.
     """
     member.require_staff()
-    table = tables.read(data, COLUMNS)
+    table = csv_io.read(data, COLUMNS)
     if table.lines and not {"email", "student number"} & table.lines[0].cells.keys():
-        raise InvalidInputError("Students are named by a column “email” or “student number”.", field="file")
+        raise InvalidInputError(
+            "The table needs a column “email” or “student number” that names the students.", field="file"
+        )
     if len(table.lines) > MOST_LINES:
-        raise InvalidInputError(f"At most {MOST_LINES:,} grades are set at once.", field="file")
+        raise InvalidInputError(f"At most {MOST_LINES:,} grades can be set at once.", field="file")
     book = _book(session, member.course.id)
     wanted, troubles = _all_wanted(table.lines, book, reason)
     changes, unchanged = _changes(session, book, wanted)
@@ -123,7 +125,7 @@ def apply(session: Session, member: Membership, rows: str, *, digest: str, now: 
     lock_people(session, member.course.id, {one.user_id for one in wanted} & book.names.keys())
     changes, unchanged = _changes(session, book, [one for one in wanted if one.user_id in book.names])
     if len(changes) != len(wanted) or unchanged or _digest(changes) != digest:
-        raise ConflictError("Some of these grades have changed since you looked. Nothing was set: look again.")
+        raise ConflictError("Some of these grades have changed since you looked. Nothing was saved: check them again.")
     for change in changes:
         one = change.wanted
         overrides.set_override(
@@ -194,7 +196,7 @@ def _student(line: Line, book: _Book) -> int:
     if None in found:
         raise InvalidInputError(f"There is no student {(email or number)[:80]!r} in this course.")
     if len(found) > 1:
-        raise InvalidInputError("Its e-mail address and its student number are two students'.")
+        raise InvalidInputError("Its e-mail address and its student number belong to two different students.")
     return int(found.pop() or 0)
 
 
@@ -202,7 +204,7 @@ def _points(text: str) -> float:
     try:
         points = float(text.replace(",", "."))
     except ValueError:
-        raise InvalidInputError(f"{text[:40]!r} are no points.") from None
+        raise InvalidInputError(f"{text[:40]!r} is not a number of points.") from None
     overrides.check_points(points)
     return points
 
@@ -241,7 +243,9 @@ def _parsed(rows: str) -> list[Wanted]:
     try:
         found = [Wanted(int(user), int(row), float(points), str(why)) for user, row, points, why in json.loads(rows)]
     except (ValueError, TypeError, RecursionError):
-        raise InvalidInputError("These are no rows of a plan; read the table again.", field="rows") from None
+        raise InvalidInputError(
+            "These rows do not belong to an import; upload the table again.", field="rows"
+        ) from None
     if len(found) > MOST_LINES:
-        raise InvalidInputError(f"At most {MOST_LINES:,} grades are set at once.", field="rows")
+        raise InvalidInputError(f"At most {MOST_LINES:,} grades can be set at once.", field="rows")
     return found

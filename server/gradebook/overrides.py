@@ -8,13 +8,12 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
-from server import stale
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit, dirty_grades
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook.people import checked_reason, students_of
-from server.gradebook.settling import lock_people
-from server.messages.service import notify
+from server.gradebook.recompute import lock_people
+from server.messages.messages import notify
 from server.models import Assignment, Grade, GradeOverride, NotificationKind
 
 MOST_POINTS = 10_000.0
@@ -89,7 +88,7 @@ def undo_override(
     before = _locked(session, assignment, user_id, revision)
     row = _end(session, member, assignment.id, user_id, now)
     if row is None:
-        raise ConflictError("Nobody has set these points; there is nothing to undo.")
+        raise ConflictError("These points are not an override; there is nothing to undo.")
     decision = _Decision("grade.override_undone", user_id, before.points, None, reason, f"override-undone:{row.id}")
     _note(session, member, assignment, decision)
 
@@ -123,7 +122,7 @@ def _locked(session: Session, assignment: Assignment, user_id: int, revision: in
     grade = session.scalar(query.execution_options(populate_existing=True))
     if grade is None or grade.revision != revision:
         is_now = f" It is {grade.points:.2f} of {grade.possible:g} now." if grade else ""
-        raise ConflictError(f"This grade has changed since you opened it.{is_now} Look at it again, then decide.")
+        raise ConflictError(f"This grade has changed since you opened it.{is_now} Check it again, then decide.")
     return grade
 
 
@@ -154,7 +153,7 @@ class _Decision:
 
 def _note(session: Session, member: Membership, assignment: Assignment, made: _Decision) -> None:
     """Everything that a decision about one grade brings with it."""
-    stale.grades(session, assignment.course_id, made.user_id)
+    dirty_grades.grades(session, assignment.course_id, made.user_id)
     audit.record(
         session,
         action=made.action,

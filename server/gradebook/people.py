@@ -61,5 +61,7 @@ def checked_reason(reason: str, *, most: int = REASON_CHARS) -> str:
     """
     reason = reason.replace("\0", "").replace("\r\n", "\n").strip()
     if not reason or len(reason) > most:
-        raise InvalidInputError(f"Say why: a reason of 1 to {most:,} characters is kept with it.", field="reason")
+        raise InvalidInputError(
+            f"Give a reason of 1 to {most:,} characters; it is stored with the change.", field="reason"
+        )
     return reason

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from server import stale
-from server.audit import service as audit
+from server import audit, dirty_grades
 from server.errors import InvalidInputError
 from server.models import Course, User
 
@@ -49,7 +48,7 @@ def set_policy(
         return
     for name, value in wanted.items():
         setattr(course, name, value)
-    stale.grades(session, course.id)
+    dirty_grades.grades(session, course.id)
     audit.record(session, action="course.late_policy_set", subject=f"course:{course.slug}", actor=actor, detail=changed)
 
 

@@ -13,11 +13,11 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit
+from server.courses.courses import Membership
 from server.errors import ConflictError
-from server.gradebook import facts as facts_of
-from server.messages.service import expected, notify
+from server.gradebook import grade_inputs as facts_of
+from server.messages.messages import expected, notify
 from server.models import (
     Assignment,
     Enrolment,

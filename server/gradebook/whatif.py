@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from server.db import now
 from server.errors import InvalidInputError
-from server.gradebook.facts import HandedIn
-from server.gradebook.service import Standing, facts_for, standing_of
+from server.gradebook.grade_inputs import HandedIn
+from server.gradebook.queries import Standing, facts_for, standing_of
 from server.models import Course
 
 

@@ -8,14 +8,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from server.audit import service as audit
-from server.courses import service as courses
+from server import audit
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError
 from server.gradebook.people import checked_reason
 from server.grading.lock import lock_submission
 from server.grading.review import decide
-from server.groups import service as groups
-from server.messages import service as messages
+from server.groups import groups
+from server.messages import messages
 from server.models import Appeal, Assignment, AuditEntry, NotificationKind, Review, Submission, User
 
 MAX_CHARS = 4_000
@@ -53,19 +53,19 @@ def say(session: Session, user: User, submission: Submission, text: str, *, now:
         ConflictError: its speed counts, it has none yet, or there was an appeal already.
     """
     if submission.user_id != user.id:
-        raise ForbiddenError("Only who handed a submission in can appeal.")
+        raise ForbiddenError("Only the person who submitted it can appeal.")
     text = text.replace("\0", "").strip()
     if not 0 < len(text) <= MAX_CHARS:
-        raise InvalidInputError(f"Say why, in 1 to {MAX_CHARS:,} characters.", field="text")
+        raise InvalidInputError(f"Give a reason of 1 to {MAX_CHARS:,} characters.", field="text")
     row = lock_submission(session, submission.id)
     if row is None or not _has_what_is_appealed(row):
-        raise ConflictError("There is nothing to appeal against: no speed of this submission was held or rejected.")
+        raise ConflictError("There is nothing to appeal: the speed of this submission was not held or rejected.")
     appeal = Appeal(course_id=row.course_id, submission_id=row.id, text=text, created_at=now)
     try:
         with session.begin_nested():
             session.add(appeal)
     except IntegrityError:
-        raise ConflictError("You have appealed already; staff decide once more, and then it stands.") from None
+        raise ConflictError("You have appealed already. The staff's next decision is final.") from None
     audit.record(session, action="submission.appealed", subject=f"submission:{row.public_id}", actor=user)
     _tell_staff(session, row)
     return appeal
@@ -97,7 +97,7 @@ def settle(
     if read:
         answer(session, submission, review, actor=actor, reason=reason, now=now, seen=seen)
     elif open_appeal(session, submission) is not None:
-        raise ConflictError("The student has appealed meanwhile. Read what they say, then decide.")
+        raise ConflictError("The student has appealed meanwhile. Read the appeal, then decide.")
     else:
         decide(session, submission, review, actor=actor, reason=reason, now=now, seen=seen, told=True)
 
@@ -113,11 +113,11 @@ def answer(
     """
     reason = checked_reason(reason, most=MAX_CHARS)
     if review not in _ANSWERS:
-        raise InvalidInputError("Its student has appealed: let its speed count, or reject it.", field="decision")
+        raise InvalidInputError("The student has appealed: accept its speed or reject it.", field="decision")
     row = lock_submission(session, submission.id)
     appeal = session.scalar(select(Appeal).where(Appeal.submission_id == submission.id).with_for_update())
     if row is None or appeal is None or appeal.decided_at is not None or row.review is not seen:
-        raise ConflictError("Somebody answered this appeal meanwhile.")
+        raise ConflictError("Somebody else answered this appeal meanwhile.")
     if row.review is not review:
         decide(session, row, review, actor=actor, reason=reason, now=now, seen=seen, told=True, tell=False)
     appeal.decided_at, appeal.decided_by_id = now, actor.id

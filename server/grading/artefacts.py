@@ -1,4 +1,4 @@
-"""Files that attempts leave for staff: taken from the node that has the attempt, bounded, kept for a while."""
+"""What a node gets and gives by HTTP for an attempt of its own: the assignment's files, and what is kept for staff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from server.config import Config
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, TooManyError
 from server.grading.lock import lock_submission
 from server.grading.states import LIVE
-from server.models import ERASED_HASH, Artefact, Attempt, Node, Submission
+from server.models import (
+    ERASED_HASH,
+    Artefact,
+    AssignmentVersion,
+    Attempt,
+    Bundle,
+    Node,
+    RegradeItem,
+    Submission,
+    Trial,
+)
 
 MAX_BYTES = 2**20
 MAX_FILES = 8
@@ -30,6 +40,31 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 def is_live(session: Session, node: Node, attempt: str, fence: int) -> bool:
     """Whether this node still has this attempt; false for one that is over, another's, or none."""
     return session.scalar(_own(node, attempt, fence).where(Attempt.state.in_(LIVE))) is not None
+
+
+def bundle_of(session: Session, node: Node, attempt: str, fence: int) -> bytes:
+    """The files of the assignment that the node grades in this attempt, as one tar, while it holds it.
+
+    Held is what the dispatcher gave it and the sweeper did not take back: the lease. Its own date would be the wrong
+    one to ask, as no lease ends while nobody hears what nodes say.
+
+    Raises:
+        NotFoundError: it does not hold such an attempt.
+    """
+    version = func.coalesce(RegradeItem.version_id, Submission.version_id)
+    query = (
+        _own(node, attempt, fence)
+        .where(Attempt.state.in_(LIVE))
+        .join(Submission, Submission.id == Attempt.submission_id)
+        .outerjoin(Trial, Trial.attempt_id == Attempt.id)
+        .outerjoin(RegradeItem, RegradeItem.id == Trial.item_id)
+        .join(AssignmentVersion, AssignmentVersion.id == version)
+        .join(Bundle, Bundle.hash == AssignmentVersion.bundle_hash)
+    )
+    data = session.scalar(query.with_only_columns(Bundle.data))
+    if data is None:
+        raise NotFoundError("This node does not have this attempt.")
+    return bytes(data)
 
 
 def store_artefact(

@@ -19,15 +19,15 @@ from sqlalchemy.orm import Session, undefer
 from autograder import codec
 from autograder.contract import GradeRequest, GradeTask, Lane
 from autograder.errors import ContractError
-from server.alerts import service as alerts
+from server import alerts
 from server.config import Config
-from server.grading.best import best_times
-from server.grading.looks import look_at
-from server.grading.onward import keeps_its_result
+from server.grading.after_result import keeps_its_result
+from server.grading.best_times import best_times
 from server.grading.policy import LINES, LOW, Queue, Slot, Waiting
+from server.grading.queue_snapshot import look_at
+from server.grading.regrade_attempts import give_up, open_item
 from server.grading.states import LIVE, WAITING, after_an_end_without_result, submission_moves
 from server.grading.supersede import give_back
-from server.grading.trials import give_up, open_item
 from server.ids import public_id
 from server.models import (
     AlertKind,
@@ -44,7 +44,7 @@ from server.models import (
     Verdict,
     Work,
 )
-from server.nodes import service as nodes
+from server.nodes import nodes
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,8 @@ def _claims(
     node = session.scalar(query)
     if node is None or not nodes.takes_work(session, node, now):
         return
-    slot = Slot(frozenset(Work(work) for work in node.works), node.quarantine, node.id)
+    works, courses = frozenset(Work(work) for work in node.works), nodes.grant_of(node).courses
+    slot = Slot(works, node.quarantine, node.id, courses)
     claims = _Round(
         session, node, slot, {Lane(lane): queues[lane] for lane in node.lanes if lane in queues}, now, config
     )
@@ -202,7 +203,7 @@ def _request(session: Session, submission: Submission, version_id: int) -> Grade
         .where(AssignmentVersion.id == version_id)
     ).one_or_none()
     if version is None:
-        raise ContractError("its version of the assignment is gone")
+        raise ContractError("its version of the assignment no longer exists")
     timed = submission.mode is Mode.submission and submission.work is not Work.check
     return GradeRequest(
         slug=version.slug,
@@ -267,6 +268,6 @@ def _fail(claims: _Round, submission: Submission, item: RegradeItem | None, reas
         submission.finished_at = claims.now
         give_back(claims.session, submission, skip_locked=True)
     logger.error("trace %s: submission %s has failed: %s", submission.trace, submission.public_id, reason)
-    message = f"Submission {submission.public_id} has failed, which is ours: {reason}."
+    message = f"Submission {submission.public_id} has failed, which is our fault: {reason}."
     subject = f"submission:{submission.public_id}"
     alerts.raise_alert(claims.session, AlertKind.submission_failed, subject, message, claims.now)

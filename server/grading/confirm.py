@@ -4,7 +4,7 @@ Who stands on a leaderboard is confirmed once. Every night there is a round over
 top is graded once more, with fresh seeds, until that has happened often enough. A round is a row of `confirm_nights`;
 whom it has queued already says `confirmed_at`, so that one that was broken off goes on where it was. What a node
 measured while it was sick is graded once more as well. All of it has its grade meanwhile: the new samples are added to
-the pool, and if it does not pass it is held until a person has looked (`server.grading.onward`).
+the pool, and if it does not pass it is held until a person has looked (`server.grading.after_result`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sqlalchemy import Select, func, or_, select, tuple_
 from sqlalchemy.orm import Session, load_only
 
 from autograder.contract import Lane, State
+from server.grading.after_result import measuring_work
 from server.grading.lock import lock_submission
-from server.grading.onward import measuring_work
-from server.grading.ranked import EVERYTHING, Boards, outline, ranks
+from server.grading.ranking import EVERYTHING, Boards, outline, ranks
 from server.grading.requeue import back_in_line, first_work
 from server.grading.results import manifest_of
 from server.grading.states import FINAL

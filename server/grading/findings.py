@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from autograder.contract import GradeResult
-from server.audit import service as audit
+from server import audit
 from server.errors import ConflictError
 from server.grading.review import looked_at
 from server.models import FindingLook, Mode, Result, Submission, User
@@ -50,7 +50,7 @@ def look(session: Session, submission: Submission, *, actor: User, reason: str, 
         ConflictError: somebody looked at it already, or there is nothing to look at.
     """
     if not looked_at(session, submission, actor=actor, reason=reason, now=now):
-        raise ConflictError("Somebody has looked at this already, or there was nothing to look at.")
+        raise ConflictError("Somebody has looked at this already, or there is no open finding.")
     audit.record(
         session,
         action="submission.looked_at",

@@ -15,13 +15,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from server.grading.calibration import Calibration, calibrations
-from server.grading.looks import look_at
 from server.grading.policy import Waiting, order
+from server.grading.queue_snapshot import look_at
 from server.grading.schedule import Bench, Busy, Expected, Planned, expect
 from server.grading.service_times import Job, ServiceTimes, service_times
 from server.grading.states import LIVE, WAITING
 from server.models import Attempt, Forecast, Lane, Line, Mode, Node, Submission, Work
-from server.nodes import service as nodes
+from server.nodes import nodes
 
 FIRST_ANSWERS = (Line.submission, Line.run)
 """In these lines people wait for a first verdict, so that an estimate is stored."""

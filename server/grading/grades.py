@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from server import stale
+from server import dirty_grades
 from server.models import ChangeReason, GradeChange, Mode, Result, Review, Submission
 
 
@@ -35,7 +35,7 @@ def set_points(
         return False
     submission.points = after
     submission.revision += 1
-    stale.grades(session, submission.course_id, submission.user_id)
+    dirty_grades.grades(session, submission.course_id, submission.user_id)
     session.add(
         GradeChange(
             submission_id=submission.id,

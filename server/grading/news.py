@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server.groups import service as groups
-from server.messages import service as messages
+from server.groups import groups
+from server.messages import messages
 from server.models import Assignment, Mode, NotificationKind, State, Submission, User
 
 

@@ -83,11 +83,16 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A free slot, by what its node takes."""
+    """A free slot, by what its node takes; `courses` are all where it is `None`."""
 
     works: frozenset[Work] = frozenset(Work)
     quarantine: bool = False
     node: int = 0
+    courses: frozenset[int] | None = None
+
+    def serves(self, course_id: int) -> bool:
+        """Whether it gets the work of this course."""
+        return self.courses is None or course_id in self.courses
 
 
 @dataclass(frozen=True)
@@ -182,7 +187,8 @@ class Queue:
             waiting[0]
             for (line, work, suspect, avoid), courses in self._groups.items()
             if work in slot.works and slot.node != avoid and self._may_run(line, slot, suspect=suspect)
-            for waiting in courses.values()
+            for course_id, waiting in courses.items()
+            if slot.serves(course_id)
         ]
 
     def _may_run(self, line: Line, slot: Slot, *, suspect: bool) -> bool:
@@ -223,7 +229,7 @@ def order(look: Look, slot: Slot = ANY) -> list[Waiting]:
 
 def _ever(item: Waiting, slot: Slot, look: Look) -> bool:
     """Whether a slot like this will take it at some time."""
-    takes = item.work in slot.works and slot.node != item.avoid
+    takes = item.work in slot.works and slot.node != item.avoid and slot.serves(item.course_id)
     if slot.quarantine or look.quarantine:
         return takes and item.suspect == slot.quarantine
     return takes

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from autograder.assignment import content_hash
 from autograder.contract import Language, Mode, Review
-from server.grading.normal import normal
-from server.groups import service as groups
+from server.grading.source_normalization import normal
+from server.groups import groups
 from server.models import ERASED_HASH, AssignmentVersion, Submission
 
 MOST_KERNELS = 8192

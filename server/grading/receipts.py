@@ -19,8 +19,8 @@ from autograder.scores import group_results
 from server.errors import ConflictError
 from server.gradebook.deadlines import deadlines_of
 from server.grading.pool_names import pool_for
-from server.grading.pools import speed_in
 from server.grading.results import manifest_of
+from server.grading.sample_sets import speed_in
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -41,9 +41,9 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         ConflictError: it has no grade: a practice run, or nothing was found yet.
     """
     if submission.mode is Mode.run:
-        raise ConflictError("A practice run has no grade, and so no receipt of one.")
+        raise ConflictError("A practice run has no grade and so no receipt.")
     if submission.result_id is None:
-        raise ConflictError("There is no grade yet. The receipt number on its page stands for what was handed in.")
+        raise ConflictError("There is no grade yet. The receipt number on its page shows that it was received.")
     query = select(Result).where(Result.id == submission.result_id).options(undefer(Result.payload))
     result = session.scalars(query).one()
     found = codec.from_json(GradeResult, result.payload)

@@ -31,17 +31,19 @@ from autograder.contract import (
     Verdict,
 )
 from autograder.errors import ContractError
-from broker.envelope import ForgedError, unseal
-from server.alerts import service as alerts
+from broker.envelope import Message, unseal
+from broker.identity import ForgedError
+from server import alerts
 from server.config import Config
 from server.grading.lock import fresh_attempt, lock_submission
-from server.grading.pools import keep_samples
+from server.grading.regrade_attempts import item_of, pool_of_item
 from server.grading.results import write_result
+from server.grading.sample_sets import keep_samples
 from server.grading.states import LIVE, attempt_moves
 from server.grading.sweep import end_without_result
-from server.grading.trials import item_of, pool_of_item
 from server.models import AlertKind, Attempt, AttemptState, Node, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes, stamps
+from server.nodes.stamps import Freshness
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,8 @@ class Outcome(StrEnum):
     """About an attempt that this node was not given."""
     late = "late"
     """About an attempt that has ended, or older than what is known of it."""
+    repeated = "repeated"
+    """It was taken before: the broker gave it again, or somebody plays it again."""
 
 
 def record(session: Session, envelope: Envelope, *, now: datetime, config: Config) -> Outcome:
@@ -73,16 +77,41 @@ def record(session: Session, envelope: Envelope, *, now: datetime, config: Confi
     node = session.scalar(select(Node).where(Node.name == envelope.node[:MAX_NAME_CHARS].replace("\0", "")))
     if node is None:
         return _forged(session, envelope, "unknown", "no node has this name", now)
-    try:
-        message = unseal(envelope, node.key)
-    except ForgedError as error:
-        return _forged(session, envelope, node.name, str(error), now)
-    except ContractError as error:
-        return _ignored(Outcome.refused, envelope, str(error), about=f"refused {node.name}")
+    message = _opened(session, envelope, node, now)
+    if isinstance(message, Outcome):
+        return message
     if isinstance(message, NodeReport):
         nodes.apply_report(node, message, now=now)
         return Outcome.applied
     return _record_attempt(session, envelope, message, node.id, now=now, config=config)
+
+
+def _opened(session: Session, envelope: Envelope, node: Node, now: datetime) -> Message | Outcome:
+    """The message inside, or why it counts for nothing."""
+    try:
+        message = unseal(envelope, _key_of(node))
+    except ForgedError as error:
+        return _forged(session, envelope, node.name, str(error), now)
+    except ContractError as error:
+        return _ignored(Outcome.refused, envelope, str(error), about=f"refused {node.name}")
+    match stamps.take(session, node.id, envelope.stamp, now=now):
+        case Freshness.fresh:
+            return message
+        case Freshness.repeated:
+            return _ignored(Outcome.repeated, envelope, "it was taken before", about=f"repeated {node.name}")
+        case Freshness.stale:
+            return _forged(session, envelope, node.name, f"it says that it was signed {_ago(envelope, now)}", now)
+
+
+def _key_of(node: Node) -> str:
+    if node.public_key is None:
+        raise ForgedError("the node has no key: it was revoked, or has to join again")
+    return node.public_key
+
+
+def _ago(envelope: Envelope, now: datetime) -> str:
+    hours = (now.timestamp() - envelope.stamp.at) / 3600
+    return f"{abs(hours):.1f} h {'ago' if hours >= 0 else 'from now'}: it is played again, or the node's clock is wrong"
 
 
 def _forged(session: Session, envelope: Envelope, whose: str, why: str, now: datetime) -> Outcome:

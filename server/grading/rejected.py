@@ -16,7 +16,7 @@ from autograder import codec
 from autograder.contract import GradeResult, Review
 from autograder.samples import pooled
 from server.grading.pool_names import lock_pool, pool_apart
-from server.grading.pools import Pool, read_pool, update_one, update_pool
+from server.grading.sample_sets import Pool, read_pool, update_one, update_pool
 from server.models import Attempt, RegradeItem, Result, Sampling, Submission
 
 

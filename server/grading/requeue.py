@@ -7,10 +7,10 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment as Manifest
-from server.alerts import service as alerts
+from server import alerts
 from server.errors import ConflictError
+from server.grading.after_result import awaits_measuring, measuring_work
 from server.grading.lock import lock_submission
-from server.grading.onward import awaits_measuring, measuring_work
 from server.grading.results import manifest_of
 from server.grading.states import submission_moves
 from server.models import AlertKind, AssignmentVersion, Lane, Line, Mode, State, Submission, Work
@@ -31,7 +31,7 @@ def requeue(session: Session, submission: Submission, *, now: datetime) -> Submi
     row = lock_submission(session, submission.id)
     if row is None or row.state not in {State.done, State.failed}:
         raise ConflictError(
-            f"Submission {submission.public_id} is {submission.state}; only what has ended is regraded."
+            f"Submission {submission.public_id} is {submission.state}; only finished submissions can be regraded."
         )
     version = session.get_one(AssignmentVersion, row.version_id)
     half = awaits_measuring(session, row)

@@ -4,9 +4,10 @@ Where a lane measures apart, a check's result counts at once; if it passed, the 
 measured, and what that attempt finds is written together with the check as a second, whole result. A regrade's check
 that passed is written and waits: the result from before counts until there is a whole one.
 
-What was measured is added to the pool of its source (`server.grading.pools`). A measurement that says of itself that it
-has to be taken again keeps its verdict and its points for correctness; its speed waits until it was taken again, on
-another node where there is one, and after two such measurements for a person (`server.grading.onward`).
+What was measured is added to the pool of its source (`server.grading.sample_sets`). A measurement that says of itself
+that it has to be taken again keeps its verdict and its points for correctness; its speed waits until it was taken
+again, on another node where there is one, and after two such measurements for a person
+(`server.grading.after_result`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from autograder.contract import GradeResult, Measurement, Verdict
 from autograder.errors import ContractError
 from autograder.scores import score
 from server.config import Config
-from server.courses import service as courses
+from server.courses import courses
 from server.grading import findings
+from server.grading.after_result import Graded, Next, asks_again, go_on, next_after
 from server.grading.forecast import verdict_came
-from server.grading.halves import merged
+from server.grading.merge_results import merged
 from server.grading.news import tell_group
-from server.grading.onward import Graded, Next, asks_again, go_on, next_after
 from server.grading.pool_names import pool_by, pool_for
-from server.grading.pools import (
+from server.grading.regrade_attempts import item_of, pool_of_item, target_of
+from server.grading.remeasure_requests import open_request
+from server.grading.sample_sets import (
     Pool,
     keep_samples,
     let_have_speed,
@@ -40,10 +43,8 @@ from server.grading.pools import (
     update_others,
     with_pool,
 )
-from server.grading.retimes import open_request
 from server.grading.states import attempt_moves
 from server.grading.supersede import give_back
-from server.grading.trials import item_of, pool_of_item, target_of
 from server.models import AssignmentVersion, Attempt, AttemptState, CaseRow, Mode, Result, Submission, Trial, Work
 
 __all__ = ["manifest_of", "write_result"]

@@ -7,14 +7,13 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from server.alerts import service as alerts
-from server.audit import service as audit
+from server import alerts, audit
 from server.errors import ConflictError
 from server.grading.grades import set_points
 from server.grading.lock import lock_submission
 from server.grading.rejected import follow_review
-from server.groups import service as groups
-from server.messages import service as messages
+from server.groups import groups
+from server.messages import messages
 from server.models import (
     AlertKind,
     Assignment,
@@ -29,9 +28,9 @@ from server.models import (
 
 _ALERTS = (AlertKind.result_held, AlertKind.confirmation_failed, AlertKind.suspect_held)
 _SAID = {
-    Review.held: "is held until staff have looked at it",
-    Review.cleared: "counts: staff looked at it",
-    Review.rejected: "does not count: staff looked at it",
+    Review.held: "is held until staff have reviewed it",
+    Review.cleared: "counts: staff have reviewed it",
+    Review.rejected: "does not count: staff have reviewed it",
 }
 
 
@@ -61,11 +60,11 @@ def decide(
     """
     row = lock_submission(session, submission.id)
     if row is None or row.result_id is None:
-        raise ConflictError(f"Submission {submission.public_id} has no result that anybody could decide about.")
+        raise ConflictError(f"Submission {submission.public_id} has no result to decide about.")
     if row.review is review:
         raise ConflictError(f"Submission {submission.public_id} is {review} already.")
     if seen is not None and row.review is not seen:
-        raise ConflictError(f"Somebody decided meanwhile: submission {submission.public_id} is {row.review} now.")
+        raise ConflictError(f"Somebody else decided meanwhile: submission {submission.public_id} is {row.review} now.")
     before, row.review = row.review, review
     row.revision += 1
     set_points(session, row, session.get_one(Result, row.result_id), ChangeReason.reviewed, now=now)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session, joinedload
 from sqlalchemy.sql.base import ExecutableOption
 
-from server.courses.service import Membership
+from server.courses.courses import Membership
 from server.models import Appeal, FindingLook, Mode, Result, Review, Submission
 
 SHOWN = 100
@@ -66,8 +66,43 @@ def waiting(session: Session, member: Membership) -> Queue:
     return Queue(_appeals(session, course_id), _held(session, course_id), _findings(session, course_id))
 
 
+def counts_of(course_id: int) -> tuple[Select[int], Select[int], Select[int]]:
+    """Queries for how many appeals, held results and findings wait in a course, to be asked together with others."""
+    return (
+        select(func.count()).select_from(Appeal).where(*_is_appeal(course_id)),
+        select(func.count()).select_from(Submission).where(*_is_held(course_id)),
+        select(func.count())
+        .select_from(Submission)
+        .join(FindingLook, FindingLook.submission_id == Submission.id)
+        .where(*_is_finding(course_id)),
+    )
+
+
+def _is_appeal(course_id: int) -> tuple[ColumnElement[bool], ...]:
+    return Appeal.course_id == course_id, Appeal.decided_at.is_(None)
+
+
+def _is_held(course_id: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Submission.course_id == course_id,
+        Submission.review == Review.held,
+        Submission.mode == Mode.submission,
+        Submission.id.not_in(select(Appeal.submission_id).where(Appeal.decided_at.is_(None))),
+    )
+
+
+def _is_finding(course_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Of results that count, in what is not held anyway."""
+    return (
+        FindingLook.course_id == course_id,
+        FindingLook.looked_at.is_(None),
+        FindingLook.result_id == Submission.result_id,
+        Submission.review != Review.held,
+    )
+
+
 def _appeals(session: Session, course_id: int) -> Part:
-    where = (Appeal.course_id == course_id, Appeal.decided_at.is_(None))
+    where = _is_appeal(course_id)
     rows = session.execute(
         select(Submission, Appeal)
         .join(Appeal, Appeal.submission_id == Submission.id)
@@ -77,37 +112,25 @@ def _appeals(session: Session, course_id: int) -> Part:
         .limit(SHOWN)
     ).all()
     items = tuple(Item(row, appeal.created_at, appeal=appeal.text) for row, appeal in rows)
-    return Part(items, _count(session, select(func.count()).select_from(Appeal).where(*where)))
+    return Part(items, _count(session, counts_of(course_id)[0]))
 
 
 def _held(session: Session, course_id: int) -> Part:
-    where = (
-        Submission.course_id == course_id,
-        Submission.review == Review.held,
-        Submission.mode == Mode.submission,
-        Submission.id.not_in(select(Appeal.submission_id).where(Appeal.decided_at.is_(None))),
-    )
+    where = _is_held(course_id)
     rows = session.scalars(
         select(Submission).where(*where).options(*_people()).order_by(Submission.id).limit(SHOWN)
     ).all()
     kinds = _kinds(session, [row.result_id for row in rows if row.result_id is not None])
     items = tuple(Item(row, row.finished_at or row.uploaded_at, kinds.get(row.result_id or 0, ())) for row in rows)
-    return Part(items, _count(session, select(func.count()).select_from(Submission).where(*where)))
+    return Part(items, _count(session, counts_of(course_id)[1]))
 
 
 def _findings(session: Session, course_id: int) -> Part:
-    """Of results that count, in what is not held anyway."""
-    where = (
-        FindingLook.course_id == course_id,
-        FindingLook.looked_at.is_(None),
-        FindingLook.result_id == Submission.result_id,
-        Submission.review != Review.held,
-    )
+    where = _is_finding(course_id)
     base = select(Submission, FindingLook).join(FindingLook, FindingLook.submission_id == Submission.id).where(*where)
     rows = session.execute(base.options(*_people()).order_by(FindingLook.id).limit(SHOWN)).all()
     items = tuple(Item(row, look.created_at, tuple(look.kinds)) for row, look in rows)
-    count = select(func.count()).select_from(Submission).join(FindingLook, FindingLook.submission_id == Submission.id)
-    return Part(items, _count(session, count.where(*where)))
+    return Part(items, _count(session, counts_of(course_id)[2]))
 
 
 def _kinds(session: Session, result_ids: Sequence[int]) -> dict[int, tuple[str, ...]]:

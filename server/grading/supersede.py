@@ -22,8 +22,8 @@ from sqlalchemy import ColumnElement, Select, and_, exists, select
 from sqlalchemy.orm import Session, undefer
 
 from server.gradebook.deadlines import Deadlines
-from server.grading.plausible import compiles
 from server.grading.states import submission_moves
+from server.grading.syntax_check import compiles
 from server.models import Line, Mode, State, Submission, Work
 
 

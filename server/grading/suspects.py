@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from server.alerts import service as alerts
+from server import alerts
 from server.grading.grades import set_points
 from server.models import AlertKind, ChangeReason, Result, Review, Submission
 
@@ -29,7 +29,7 @@ def hold(session: Session, submission: Submission, *, now: datetime) -> None:
         counts = session.get_one(Result, submission.result_id)
         set_points(session, submission, counts, ChangeReason.reviewed, now=now)
     message = (
-        f"A node went silent while it ran submission {submission.public_id}, and no attempt since ended in a result. "
-        f"It is held. Read its source before you grade it again; it runs on a node in quarantine or alone."
+        f"A node fell silent while it ran submission {submission.public_id}, and no later attempt has given a result. "
+        "It is held. Read its source before you grade it again; it then runs in quarantine."
     )
     alerts.raise_alert(session, AlertKind.suspect_held, f"submission:{submission.public_id}", message, now)

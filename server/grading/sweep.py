@@ -9,18 +9,18 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
-from server.alerts import service as alerts
+from server import alerts
 from server.config import Config
-from server.grading.heard import heard_before, lease_clock
+from server.grading.after_result import keeps_its_result
+from server.grading.lease_clock import heard_before, lease_clock
 from server.grading.lock import fresh_attempt, lock_submission
-from server.grading.onward import keeps_its_result
-from server.grading.retimes import fail_retime, open_request
+from server.grading.regrade_attempts import give_up, open_item, withdraw
+from server.grading.remeasure_requests import fail_retime, open_request
 from server.grading.states import LIVE, after_an_end_without_result, attempt_moves, submission_moves
 from server.grading.supersede import give_back
 from server.grading.suspects import hold
-from server.grading.trials import give_up, open_item, withdraw
 from server.models import AlertKind, Attempt, AttemptState, Node, RegradeItem, State, Submission, Verdict
-from server.nodes import service as nodes
+from server.nodes import nodes
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def sweep(session: Session, *, now: datetime, config: Config) -> int:
     """End every attempt whose lease expired, or which outlived its deadline although it says it is alive; how many.
 
     Its submission goes back to the queue with its place kept, or has failed after the last attempt. Time is what the
-    recorder has heard (`server.grading.heard`): while it is away nothing expires.
+    recorder has heard (`server.grading.lease_clock`): while it is away nothing expires.
     """
     _pull_in_leases(session, now, config)
     clock = lease_clock(session, now=now, lease_s=config.lease_s)
@@ -230,7 +230,7 @@ def _few_ended_lately(session: Session, submission: Submission, now: datetime) -
 def _say_failed(session: Session, submission: Submission, attempt: Attempt, now: datetime) -> None:
     kept = " It keeps the result it had." if submission.result_id is not None else ""
     message = (
-        f"Submission {submission.public_id} has no result after {submission.attempts_made} attempts, which is ours: "
-        f"{attempt.reason[:500]}.{kept}"
+        f"Submission {submission.public_id} has no result after {submission.attempts_made} attempts, which is our "
+        f"fault: {attempt.reason[:500]}.{kept}"
     )
     alerts.raise_alert(session, AlertKind.submission_failed, f"submission:{submission.public_id}", message, now)

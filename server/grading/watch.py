@@ -9,12 +9,12 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Work
-from server.alerts import service as alerts
+from server import alerts
 from server.config import Config
-from server.grading.heard import MAX_GAP, behind_s, forget_ticks
+from server.grading.lease_clock import MAX_GAP, behind_s, forget_ticks
 from server.grading.states import LIVE, WAITING
-from server.models import Alert, AlertKind, Attempt, Line, Node, State, Submission
-from server.nodes import service as nodes
+from server.models import Alert, AlertKind, Attempt, Course, Line, Node, State, Submission
+from server.nodes import nodes
 
 STUCK_AFTER = timedelta(minutes=5)
 QUIET_AFTER = timedelta(minutes=10)
@@ -34,12 +34,13 @@ class Watch:
         """Bring the alerts about lasting things up to date, and end those about things that happen no more."""
         _hold(session, AlertKind.recorder_behind, _recorder_behind(session, now), now)
         _hold(session, AlertKind.queue_stuck, self._queue_stuck(session, now), now, about="lane:")
+        _hold(session, AlertKind.queue_stuck, _not_granted(session, now), now, about="course:")
         _hold(session, AlertKind.node_rests, _nodes_that_rest(session, now), now)
         _hold(session, AlertKind.disk_full, _troubled(session, disk=True), now)
         _hold(session, AlertKind.node_unfit, _troubled(session, disk=False), now)
         _end_silence(session, now)
         _end_failures(session, now)
-        for kind in (AlertKind.forged_message, AlertKind.clock_jumped):
+        for kind in (AlertKind.forged_message, AlertKind.broker_misused, AlertKind.clock_jumped):
             _end_quiet(session, kind, now)
         _end_quiet(session, AlertKind.queue_stuck, now, about="dispatcher:")
         forget_ticks(session, now=now, longest_s=self._config.attempt_deadline_s + self._config.lease_s)
@@ -67,8 +68,8 @@ def _recorder_behind(session: Session, now: datetime) -> Mapping[str, str]:
     if behind <= MAX_GAP.total_seconds() or living is None:
         return {}
     return {
-        "recorder": f"Nothing that was put on the results queue in the last {behind:.0f} s has been recorded: is a "
-        "recorder running, does the broker answer? Meanwhile no lease expires and nothing is lost."
+        "recorder": f"Nothing that was put on the results queue in the last {behind:.0f} s has been recorded: check "
+        f"that a recorder runs and that the broker answers. Until then no lease expires and nothing is lost."
     }
 
 
@@ -83,7 +84,8 @@ def _stuck(session: Session, now: datetime) -> dict[str, str]:
     for lane, work, count, oldest in session.execute(query).all():
         why = _why_stuck(session, lane, work, now) if now - oldest > STUCK_AFTER else ""
         if why:
-            found[f"lane:{lane}:{work}"] = f"{count} wait on lane {lane} for {work}, the oldest since {oldest}: {why}"
+            said = f"{count} submissions wait on lane {lane} for {work}, the oldest since {oldest}: {why}"
+            found[f"lane:{lane}:{work}"] = said
     return found
 
 
@@ -94,7 +96,28 @@ def _why_stuck(session: Session, lane: Lane, work: Work, now: datetime) -> str:
     moves = or_(Attempt.state.in_(LIVE), Attempt.dispatched_at >= now - STUCK_AFTER)
     if session.scalar(select(Attempt.id).where(Attempt.lane == lane, moves).limit(1)) is not None:
         return ""
-    return "nodes are in service, and nothing was claimed."
+    return "nodes are in service, but nothing was claimed."
+
+
+def _not_granted(session: Session, now: datetime) -> Mapping[str, str]:
+    """Courses whose work waits although its lane is served: staff granted them none of the nodes that do it."""
+    serving = [node for node in nodes.working_nodes(session, now=now) if not nodes.in_quarantine(node)]
+    if all(node.granted_courses is None for node in serving):
+        return {}
+    query = (
+        select(Course.id, Course.slug, Submission.lane, func.count())
+        .join(Course, Course.id == Submission.course_id)
+        .where(Submission.state.in_(WAITING), Submission.place_at < now - STUCK_AFTER)
+        .group_by(Course.id, Course.slug, Submission.lane)
+    )
+    found = {}
+    for course_id, slug, lane, count in session.execute(query).all():
+        on_lane = [node for node in serving if lane in node.lanes]
+        if on_lane and not any(nodes.serves(node, course_id) for node in on_lane):
+            said = f"{count} submissions wait on lane {lane}, but none of its nodes may grade this course: "
+            said += "`ladder admin grant-node`."
+            found[f"course:{slug}"] = said
+    return found
 
 
 def _nodes_that_rest(session: Session, now: datetime) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """Students who do an assignment together.
 
-service     who is in which group: what everything that counts submissions asks
+groups      who is in which group: what everything that counts submissions asks
 views       a group as its members and staff see it
 forming     invite, join, leave
 staffing    staff change a group with a reason

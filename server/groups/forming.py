@@ -12,10 +12,10 @@ from datetime import datetime
 from sqlalchemy import Exists, delete, exists, func, select
 from sqlalchemy.orm import Session
 
-from server.courses.service import AssignmentDetail, Membership
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
 from server.groups import rows, views
-from server.groups.service import group_of
+from server.groups.groups import group_of
 from server.models import Group, GroupInvite, User
 
 
@@ -29,7 +29,7 @@ def start(session: Session, member: Membership, detail: AssignmentDetail, *, now
     _check_student(member, detail)
     rows.lock(session, [member.user.id])
     if group_of(session, detail.row.id, member.user.id):
-        raise ConflictError("You are in a group for this assignment already.")
+        raise ConflictError("You already have a group for this assignment.")
     rows.check_nothing_handed_in(session, detail, [member.user.id])
     group = rows.new_group(session, member, detail, now)
     rows.add(session, group, member.user.id, now)
@@ -58,7 +58,7 @@ def invite(
     if guest.id in {user.id for user in (*own.members, *own.invited)}:
         return own
     if own.room == 0:
-        raise ConflictError(f"The group is full: it has {own.size} places, those offered included.")
+        raise ConflictError(f"The group is full: it has {own.size} places, including invitations.")
     _check_free(session, detail, guest, "They")
     rows.check_nothing_handed_in(session, detail, [*(user.id for user in own.members), guest.id])
     session.add(GroupInvite(group_id=own.id, user_id=guest.id, invited_by_id=member.user.id, created_at=now))
@@ -84,7 +84,7 @@ def accept(session: Session, member: Membership, detail: AssignmentDetail, *, gr
     """
     rows.lock_group(session, group_id, [member.user.id])
     if not session.scalar(select(_offered(detail, group_id, member.user))):
-        raise NotFoundError("This place is offered no longer.")
+        raise NotFoundError("This invitation is no longer open.")
     _enter(session, member, detail, group_id, now)
 
 
@@ -138,7 +138,7 @@ def _enter(session: Session, member: Membership, detail: AssignmentDetail, group
     others = select(func.count()).where(GroupInvite.group_id == group_id, GroupInvite.user_id != member.user.id)
     taken = len(members) + (0 if session.scalar(select(invited)) else session.scalar(others) or 0)
     if taken >= detail.row.group_size:
-        raise ConflictError(f"The group is full: it has {detail.row.group_size} places, those offered included.")
+        raise ConflictError(f"The group is full: it has {detail.row.group_size} places, including invitations.")
     rows.check_nothing_handed_in(session, detail, [*members, member.user.id])
     rows.add(session, group, member.user.id, now)
     rows.tell(session, member, detail, members, f"{member.user.name} joined your group for {detail.title}")
@@ -146,14 +146,14 @@ def _enter(session: Session, member: Membership, detail: AssignmentDetail, group
 
 def _check_student(member: Membership, detail: AssignmentDetail) -> None:
     if detail.row.group_size < 2:  # noqa: PLR2004  # one is no group
-        raise InvalidInputError("This assignment is done alone.")
+        raise InvalidInputError("This assignment is individual.")
     if member.is_staff:
-        raise InvalidInputError("Staff are in no group.")
+        raise InvalidInputError("Staff cannot be in a group.")
 
 
 def _check_free(session: Session, detail: AssignmentDetail, user: User, called: str) -> None:
     if group_of(session, detail.row.id, user.id):
-        raise ConflictError(f"{called} are in a group for this assignment already.")
+        raise ConflictError(f"{called} already have a group for this assignment.")
 
 
 def _offered(detail: AssignmentDetail, group_id: int, user: User) -> Exists:

@@ -11,9 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from server import ids
-from server.courses.service import AssignmentDetail, Membership
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.messages.service import notify
+from server.messages.messages import notify
 from server.models import Enrolment, Group, GroupInvite, GroupMember, Mode, NotificationKind, Role, Submission, User
 
 _CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -23,7 +23,7 @@ _CODE_CHARS = 8
 def check_nothing_handed_in(session: Session, detail: AssignmentDetail, user_ids: Sequence[int]) -> None:
     """Refuse a student's change once one of these people has submitted something."""
     if _settled(session, detail, user_ids):
-        raise ConflictError("Something was handed in already; from then on only staff can change a group.")
+        raise ConflictError("The group has submitted something already. Only staff can change it now.")
 
 
 def _settled(session: Session, detail: AssignmentDetail, user_ids: Sequence[int]) -> bool:

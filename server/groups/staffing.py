@@ -7,9 +7,8 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from server import stale
-from server.audit import service as audit
-from server.courses.service import AssignmentDetail, Membership
+from server import audit, dirty_grades
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook.people import checked_reason
 from server.groups import rows
@@ -42,7 +41,7 @@ def change(
     staff.require_staff()
     reason = checked_reason(reason)
     if group_id is None and not who:
-        raise InvalidInputError("Name whom to put together.", field="who")
+        raise InvalidInputError("Name the students of the group.", field="who")
     wanted = list(dict.fromkeys(rows.student(session, staff, one).id for one in who))
     group = (
         rows.new_group(session, staff, detail, now) if group_id is None else rows.group_with(session, detail, group_id)
@@ -65,5 +64,5 @@ def change(
         reason=reason,
     )
     for user_id in concerned:
-        stale.grades(session, staff.course.id, user_id)
+        dirty_grades.grades(session, staff.course.id, user_id)
     rows.tell(session, staff, detail, concerned, f"Staff changed your group for {detail.title}")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session, joinedload
 
-from server.courses.service import AssignmentDetail
-from server.groups.service import group_of
+from server.courses.courses import AssignmentDetail
+from server.groups.groups import group_of
 from server.models import Group, GroupInvite, GroupMember, Mode, Submission, User
 
 

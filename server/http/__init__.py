@@ -5,6 +5,7 @@
     csrf        whether an unsafe request comes from our own page
     errors      errors as JSON for the API, and as whatever the pages registered for people
     limits      how long a body may be
+    rates       how much a person and a network may ask for
     turns       one expensive page at a time for each person
     protocol    how large and how slow a request may be, where no proxy says so
     edge        headers on every response, one log line per request

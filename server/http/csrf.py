@@ -24,7 +24,7 @@ from server.http.work import SAFE_METHODS, config_of
 
 FIELD = "csrf_token"
 HEADER = "x-csrf-token"
-_OUT_OF_DATE = "This form is out of date. Go back, reload the page and send it again."
+_OUT_OF_DATE = "This form has expired. Go back, reload the page and send it again."
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -38,7 +38,7 @@ async def guard(request: Request, identity: Annotated[Identity | None, Depends(r
     """
     if any("\0" in text for pair in request.query_params.multi_items() for text in pair):
         # PostgreSQL refuses to look for one; SQLite ends the text there and finds too much.
-        raise InvalidInputError("There is a zero byte in this address, which is in no name.")
+        raise InvalidInputError("This address contains a zero byte, which no name has.")
     try:
         if request.method not in SAFE_METHODS and "authorization" not in request.headers:
             _check_origin(request)
@@ -59,7 +59,7 @@ async def _check_page(request: Request, identity: Identity | None) -> None:
     if _is_form(request) and _is_token(await _sent_token(request), strangers):
         return
     if request.cookies.get(login_cookie(config)):
-        raise UnauthenticatedError("Your login has ended. Log in again.")
+        raise UnauthenticatedError("Your session has ended. Log in again.")
     if _is_form(request):
         raise ForbiddenError(_OUT_OF_DATE)
 

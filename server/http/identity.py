@@ -15,21 +15,22 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from server import ids
-from server.accounts import places
-from server.accounts import service as accounts
+from broker.identity import SCHEME
+from server import ids, previews
+from server.accounts import accounts, places, second_factor
 from server.accounts.places import Place
 from server.config import Config
 from server.db import now
-from server.errors import ForbiddenError, UnauthenticatedError
+from server.errors import ForbiddenError, SecondFactorError, UnauthenticatedError
 from server.http import scopes
 from server.http.work import SAFE_METHODS, config_of, database_of
-from server.messages import service as messages
+from server.messages import messages
 from server.models import ApiToken, LoginSession, Preview, User
-from server.previews import service as previews
 
 PREVIEW_END = "/preview/end"
 PREVIEW_FORM = "preview-"
+FOR_WEAK_LOGINS = ("/account", "/login", "/logout", "/password", "/second-factor", "/help", "/healthz", "/metrics")
+"""Where staff get with less than the second factor that they need: to their account, to the help page, and out."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Identity:
     Attributes:
         unread: how many notifications a browser's person has not read; pages show it.
         preview: `user` is a student whom the login's owner looks as; they only read.
+        owes_factor: the login has less than the second factor that staff need here.
     """
 
     user: User
@@ -46,6 +48,7 @@ class Identity:
     token: ApiToken | None = None
     unread: int = 0
     preview: Preview | None = None
+    owes_factor: bool = False
 
     @property
     def csrf_token(self) -> str:
@@ -65,10 +68,13 @@ def identify(request: Request) -> Identity | None:
             for it.
         ForbiddenError: the token does not open this, or a course is looked at as a student, and this is no
             reading of that course.
+        SecondFactorError: staff need a second factor here, and this login has none.
     """
     header = request.headers.get("authorization")
     found = _by_header(request, header) if header is not None else _by_cookie(request)
     request.state.identity = found
+    if found is not None and found.owes_factor:
+        _check_weak_login(request)
     if found is not None and found.preview is not None:
         _check_preview(request, found.preview)
     return found
@@ -159,6 +165,17 @@ def set_outside_cookie(response: Response, config: Config, value: str, *, max_ag
     _set_cookie(response, config, outside_cookie(config), value, max_age=max_age)
 
 
+def challenge_cookie(config: Config) -> str:
+    """The name of the cookie of a browser whose password was right and which is asked for the second factor."""
+    return "__Host-ladder_challenge" if is_secure(config) else "ladder_challenge"
+
+
+def set_challenge_cookie(response: Response, config: Config, token: str) -> None:
+    """Remember that this browser's password was right; without a token forget it."""
+    lasts = int(second_factor.ANSWER_WITHIN.total_seconds()) if token else 0
+    _set_cookie(response, config, challenge_cookie(config), token, max_age=lasts)
+
+
 def form_cookie(config: Config) -> str:
     """The name of the cookie that a stranger's form is tied to."""
     return "__Host-ladder_form" if is_secure(config) else "ladder_form"
@@ -219,17 +236,17 @@ def _set_cookie(response: Response, config: Config, name: str, value: str, *, ma
 
 def _by_header(request: Request, header: str) -> Identity | None:
     scheme, _, text = header.partition(" ")
-    if scheme.lower() != "bearer":
-        raise UnauthenticatedError("Authorization has to be a bearer token.")
-    if text.startswith(ids.NODE_PREFIX):
+    if scheme.lower() == SCHEME.lower():
         # No person's; the routes for nodes look at it themselves.
         return None
+    if scheme.lower() != "bearer":
+        raise UnauthenticatedError("The Authorization header has to hold a bearer token.")
     with database_of(request).reading() as session:
         token = accounts.token_of(session, text.strip())
         session.expunge_all()
     if token is None:
-        raise UnauthenticatedError("This token is not valid, or no longer. Make a new one with `ladder login`.")
-    scopes.check(request, token)
+        raise UnauthenticatedError("This token is not valid or has expired. Make a new one with `ladder login`.")
+    scopes.check(request, token, weak_staff=config_of(request).staff_second_factor == "optional")
     if accounts.is_stale(token.last_used_at):
         _mark_seen(request, token_id=token.id)
     return Identity(token.user, token=token)
@@ -246,14 +263,25 @@ def _by_cookie(request: Request) -> Identity | None:
         is_page = not request.url.path.startswith("/api/")
         unread = messages.unread(session, login.user_id) if login is not None and is_page else 0
         preview = _preview_of(request, session, login)
+        owes = login is not None and _owes_factor(request, session, login)
         session.expunge_all()
     if login is None:
         return None
     if accounts.is_stale(login.last_seen_at):
         _mark_seen(request, login_id=login.id)
-    if preview is not None:
+    if preview is not None and not owes:
         return Identity(preview.student, login=login, preview=preview)
-    return Identity(login.user, login=login, unread=unread)
+    return Identity(login.user, login=login, unread=unread, owes_factor=owes)
+
+
+def _owes_factor(request: Request, session: Session, login: LoginSession) -> bool:
+    return second_factor.owes(session, login.user, is_strong=login.is_strong, config=config_of(request))
+
+
+def _check_weak_login(request: Request) -> None:
+    path = request.url.path
+    if not any(path == place or path.startswith(f"{place}/") for place in FOR_WEAK_LOGINS):
+        raise SecondFactorError("Staff need a second factor here. Set one up on your account page first.")
 
 
 def _preview_of(request: Request, session: Session, login: LoginSession | None) -> Preview | None:
@@ -271,13 +299,11 @@ def _check_preview(request: Request, preview: Preview) -> None:
         return
     if request.method not in SAFE_METHODS:
         raise ForbiddenError(
-            f"You look at this course as {preview.student.name} does, and nothing can be changed. "
-            "Leave this view first."
+            f"You are viewing this course as {preview.student.name}, so nothing can be changed. Leave this view first."
         )
     if not request.state.in_preview:
         raise ForbiddenError(
-            f"You look at {preview.course.title} as {preview.student.name} does, and at nothing else. "
-            "Leave this view first."
+            f"You are viewing {preview.course.title} as {preview.student.name}. Leave this view to open anything else."
         )
 
 

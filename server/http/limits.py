@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.http.errors import ErrorPage, render
+from server.http.error_responses import ErrorPage, render
 
 
 class BodyLimit:

@@ -36,7 +36,7 @@ def party_of(request: Request, slug: str) -> Relying:
     """
     party = parties_of(request).get(slug)
     if party is None:
-        raise NotFoundError("Nobody can log in this way here.")
+        raise NotFoundError("This way to log in is not available here.")
     return party
 
 

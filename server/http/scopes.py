@@ -36,7 +36,7 @@ FOR_STUDENTS = _OWN | {
     *(f"{_REQUEST}/{name}" for name in ("messages", "reopen")),
 }
 """Routes of the API that are not the staff's alone; a test compares them with who may do what."""
-_MAY = {TokenScope.read: "read", TokenScope.submit: "hand anything in", TokenScope.staff: "do what the staff may"}
+_MAY = {TokenScope.read: "read", TokenScope.submit: "submit anything", TokenScope.staff: "do what staff may do"}
 
 
 def needed(method: str, route: str) -> TokenScope:
@@ -49,22 +49,28 @@ def needed(method: str, route: str) -> TokenScope:
     return TokenScope.read if method in SAFE_METHODS or path in _OWN else TokenScope.submit
 
 
-def check(request: Request, token: ApiToken) -> None:
+def check(request: Request, token: ApiToken, *, weak_staff: bool) -> None:
     """Refuse a person's token where it opens nothing, and take from its bearer what it leaves out.
+
+    Args:
+        weak_staff: the staff's scope may come from a password alone.
 
     Raises:
         UnauthenticatedError: this is a page.
         ForbiddenError: the route asks for a scope that the token does not have.
     """
     if not is_api(request):
-        raise UnauthenticatedError("Pages take no token. Log in with a browser.")
+        raise UnauthenticatedError("Pages do not accept tokens. Log in with a browser.")
     held = token.scopes.split()
+    if TokenScope.staff in held and not (token.is_strong or weak_staff):
+        held.remove(TokenScope.staff)
     token.user.acts_as_student = TokenScope.staff not in held
     scope = needed(request.method, route_of(request.scope))
     if scope not in held:
         advice = " --staff" if scope is TokenScope.staff else ""
+        why = ": it was made without a second factor" if scope.value in token.scopes.split() else ""
         raise ForbiddenError(
-            f"This token may not {_MAY[scope]}. Make one with the scope {scope.value}: `ladder login{advice}`."
+            f"This token may not {_MAY[scope]}{why}. Make one with the scope {scope.value}: `ladder login{advice}`."
         )
 
 

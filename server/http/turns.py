@@ -55,7 +55,7 @@ class Turns:
         line = self._lines.setdefault(person, _Line())
         if line.length >= self._most_waiting:
             raise TooManyError(
-                f"{line.length} other pages of yours are still being drawn. Wait until they are there.",
+                f"{line.length} other pages of yours are still loading. Wait until they are done.",
                 retry_after_s=RETRY_S,
             )
         line.length += 1
@@ -74,9 +74,7 @@ class Turns:
                 await held.enter_async_context(line.lock)
                 await held.enter_async_context(self._all)
         except TimeoutError:
-            raise TooManyError(
-                "Other pages are still being drawn, and this one found no turn.", retry_after_s=RETRY_S
-            ) from None
+            raise TooManyError("The server is busy with other pages. Try again.", retry_after_s=RETRY_S) from None
 
 
 async def _turn(request: Request, who: Someone) -> AsyncIterator[None]:

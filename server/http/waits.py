@@ -19,7 +19,7 @@ from server.http.identity import identify, require
 from server.http.live import Live
 from server.http.work import database_of
 from server.models import Lane, Submission
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 WAITING_S = 5.0
 """The place in the queue is looked at so often; a change of the submission itself is told at once."""

@@ -1,15 +1,60 @@
-"""What the device of a lane could do by its data sheet: the least time of a rung's ranked cases."""
+"""The work of a rung's ranked cases, and the least time that a lane's device needs for it by its data sheet."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from autograder.assignment import Assignment as Manifest
 from autograder.assignment import Case
 from autograder.contract import Lane
 from autograder.datasheets import FACTS, Facts
-from server.courses.service import spec_of
+from server.courses.courses import spec_of
 from server.models import AssignmentVersion
+
+_TYPICAL_LANE = Lane.h200
+"""Whose balance says what a rung is limited by on a lane without a data sheet."""
+
+
+@dataclass(frozen=True)
+class CaseWork:
+    """What one call on the ranked cases has to do, by the manifest's formulas: geometric mean over the cases.
+
+    A board's time is the geometric mean over the same cases, so the rate of that time is the mean of the cases' rates.
+
+    Attributes:
+        amount: bytes that have to be moved, or operations that have to be done.
+        unit: `B`, or `FLOP` where arithmetic takes the device longer than the traffic.
+    """
+
+    amount: float
+    unit: str
+
+    def tera(self, time_us: float) -> float:
+        """The rate, in 1e12 of the unit a second."""
+        return self.amount / time_us / 1e6 if time_us else 0.0
+
+
+def work_of(version: AssignmentVersion, lane: Lane) -> CaseWork | None:
+    """What a board's absolute figures count; `None` where the manifest gives no formula for it."""
+    manifest = spec_of(version)
+    cases = ranked_cases(version, lane)
+    facts = FACTS.get(lane)
+    # A lane without a data sheet times small cases: what limits the rung shows in those of a GPU's lane.
+    telling = cases if facts else ranked_cases(version, _TYPICAL_LANE) or cases
+    costs = [manifest.cost_of(case) for case in cases]
+    if not cases:
+        return None
+    by_arithmetic = sum(_is_compute_bound(manifest, case, facts or FACTS[_TYPICAL_LANE]) for case in telling)
+    is_compute = 2 * by_arithmetic > len(telling)
+    amounts = [flops if is_compute else moved for flops, moved in costs]
+    return CaseWork(_mean(amounts), "FLOP" if is_compute else "B") if min(amounts) > 0 else None
+
+
+def ranked_cases(version: AssignmentVersion, lane: Lane) -> list[Case]:
+    """The cases whose times make a board's ratio and time."""
+    return [case for case in spec_of(version).cases_for(lane) if case.ranked]
 
 
 def limit_us(version: AssignmentVersion, lane: Lane) -> float | None:
@@ -20,11 +65,22 @@ def limit_us(version: AssignmentVersion, lane: Lane) -> float | None:
     cache: it says what would be perfect, not what is impossible.
     """
     facts, manifest = FACTS.get(lane), spec_of(version)
-    cases = [case for case in manifest.cases_for(lane) if case.ranked]
+    cases = ranked_cases(version, lane)
     if facts is None or not cases:
         return None
     times = [_case_us(manifest, case, facts) for case in cases]
-    return math.exp(math.fsum(math.log(time) for time in times) / len(times)) if min(times) > 0 else None
+    return _mean(times) if min(times) > 0 else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Geometric."""
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def _is_compute_bound(manifest: Manifest, case: Case, facts: Facts) -> bool:
+    flops, moved = manifest.cost_of(case)
+    rate = facts.tflops.get(case.dtype)
+    return rate is not None and flops / rate > moved / facts.memory_tb_s
 
 
 def _case_us(manifest: Manifest, case: Case, facts: Facts) -> float:

@@ -15,13 +15,13 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
+from autograder import languages
 from autograder.assignment import EXTENSIONS
 from autograder.contract import Lane, Language, Mode
-from server import ids
-from server.audit import service as audit
+from server import audit, ids
 from server.config import Config
-from server.courses.service import AssignmentDetail, Membership
-from server.grading.ranked import counts
+from server.courses.courses import AssignmentDetail, Membership
+from server.grading.ranking import counts
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -33,7 +33,7 @@ from server.models import (
     Submission,
     User,
 )
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 ACCOUNT = "milestones@kernel-ladder.invalid"
 """Nobody can log in to it: it has no password, and is disabled."""
@@ -166,7 +166,7 @@ def _sources(detail: AssignmentDetail, config: Config) -> Iterator[Source]:
         yield from _file("solution", MilestoneKind.staff, language, folder / "solutions" / f"{language}.{suffix}")
         for path in (
             folder / "submissions" / f"{_LIBRARY_CALL}.{suffix}",
-            *sorted(folder.glob(f"baselines/*.{suffix}")),
+            *languages.files_in(folder / "baselines", language, among=detail.spec.languages),
         ):
             yield from _file(path.stem, MilestoneKind.library, language, path)
 

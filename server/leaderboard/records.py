@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
-from server.grading.ranked import EVERYTHING, Boards, Selection, records
+from server.grading.ranking import EVERYTHING, Boards, Selection, records
 from server.models import Assignment
 
 

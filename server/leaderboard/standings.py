@@ -1,29 +1,39 @@
-"""All boards of a course on one lane together: who leads where, and who has most points of leaderboards.
+"""All boards of a course on one lane together: who leads where, and who has most rank points.
 
-A place is worth `100 / rank` points: the first of a rung gets 100, the second 50, the tenth 10; who shares a rank gets
-the same. Points of a rung are summed over the rungs, and have nothing to do with grades.
+A place is worth `100 / rank` rank points: the first of a rung gets 100, the second 50, the tenth 10; who shares a rank
+gets the same. Those of a rung are summed over the rungs, and have nothing to do with grades. Practice boards are ranked
+in one language, boards that give points in all of them together.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language
 from server import db
-from server.courses.service import AssignmentDetail
-from server.grading.ranked import EVERYTHING, Boards, Selection, outline, ranks
-from server.leaderboard.looking import Looker, details
-from server.leaderboard.service import chief_lane, frozen_at, lanes_with_board
+from server.courses.courses import AssignmentDetail
+from server.grading.ranking import Boards, Selection, crowds, outline, ranks
+from server.leaderboard.board import (
+    chief_lane,
+    crowds_of,
+    frozen_at,
+    is_practice,
+    lanes_with_board,
+    languages_of,
+    practice_language,
+)
+from server.leaderboard.limits import CaseWork, limit_us, work_of
+from server.leaderboard.viewer import Looker, details
 from server.models import Enrolment, User
 
 FIRST = 100.0
-"""Points of the first place of a board."""
+"""Rank points of the first place of a board."""
 _Entry = tuple[int, str, float, float, float, float]
 """Whose it is, its language, ratio, the ratio's ends, and time in µs; plain, since there are ten thousand."""
 _Place = tuple[int, int, _Entry]
@@ -45,12 +55,19 @@ class Leader:
 
 @dataclass(frozen=True)
 class Rung:
-    """One board of the standings; `leaders` share its first rank."""
+    """One board of the standings; `leaders` share its first rank, and `work` and `limit_us` are as a board's.
+
+    Attributes:
+        language: that of a practice board; `None` where all languages are ranked together.
+    """
 
     detail: AssignmentDetail
     entries: int
     leaders: tuple[Leader, ...]
     frozen_since: datetime | None
+    work: CaseWork | None = None
+    limit_us: float | None = None
+    language: Language | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,7 @@ class Standing:
         rank: shared by those with the same points.
         firsts: how many boards they lead, alone or with others.
         boards: on how many they stand.
-        points: their sum, rounded to a tenth.
+        points: their sum of rank points, rounded to a tenth.
     """
 
     rank: int
@@ -74,12 +91,25 @@ class Standing:
 
 @dataclass(frozen=True)
 class Standings:
-    """The boards of one lane, by rung, and everybody who stands on one of them, best first."""
+    """The boards of one lane, by rung, and everybody who stands on one of them, best first.
+
+    Attributes:
+        language: that of the lane's practice boards; `None` where it has none.
+        languages: those that they are in.
+        entries: how many there are on each lane in each language, on boards that are not frozen for the looker.
+        has_frozen: there are boards whose entries are not counted there.
+        details: the assignments whose boards the looker sees, on any lane.
+    """
 
     lane: Lane | None
     lanes: tuple[Lane, ...]
     rungs: tuple[Rung, ...]
     people: tuple[Standing, ...]
+    language: Language | None = None
+    languages: tuple[Language, ...] = ()
+    entries: Mapping[Lane, Mapping[Language, int]] = field(default_factory=dict)
+    has_frozen: bool = False
+    details: tuple[AssignmentDetail, ...] = ()
 
     @property
     def own(self) -> Standing | None:
@@ -88,12 +118,17 @@ class Standings:
 
 
 def worth(rank: int) -> float:
-    """Points of a place."""
+    """Rank points of a place."""
     return FIRST / rank
 
 
-def standings(session: Session, who: Looker, now: datetime, lane: Lane | None = None) -> Standings:
+def standings(
+    session: Session, who: Looker, now: datetime, lane: Lane | None = None, language: Language | None = None
+) -> Standings:
     """The standings as they see them; without a lane, of the one that is used and gives points.
+
+    Args:
+        language: of practice boards; without one, that with most entries. Of other boards it says nothing.
 
     A frozen board counts as it is shown: for students and the public as it was, for staff as it is.
     """
@@ -101,29 +136,64 @@ def standings(session: Session, who: Looker, now: datetime, lane: Lane | None = 
     lanes = tuple(item for item in Lane if any(item in lanes_with_board(detail) for detail in found))
     chosen = lane if lane in lanes else chief_lane(session, found)
     if chosen is None:
-        return Standings(None, (), (), ())
+        return Standings(None, (), (), (), details=tuple(found))
+    since = {detail.row.id: None if who.is_staff else frozen_at(detail.row, now) for detail in found}
+    entries = crowds_of(session, [number for number, at in since.items() if at is None])
     boards = [detail for detail in found if chosen in lanes_with_board(detail)]
-    places, names = _places(session, who, boards, chosen, now), _names(session, who.course.id)
+    practice = [detail for detail in boards if is_practice(detail, chosen)]
+    languages = languages_of(practice, chosen)
+    if language not in languages:
+        counted = _counted(session, {detail.row.id: since[detail.row.id] for detail in practice}, chosen)
+        language = practice_language(practice, chosen, counted)
+    spoken = {detail.row.id: language if detail in practice else None for detail in boards}
+    boards = [detail for detail in boards if (only := spoken[detail.row.id]) is None or only in detail.spec.languages]
+    places: dict[int, list[_Place]] = {}
+    for only in {spoken[detail.row.id] for detail in boards}:
+        numbers = [detail.row.id for detail in boards if spoken[detail.row.id] is only]
+        places |= _places(session, {number: since[number] for number in numbers}, chosen, only)
+    names = _names(session, who.course.id)
     rungs = []
     for detail in boards:
         here = places.get(detail.row.id, [])
         leaders = tuple(_leader(place, names, who.user_id) for place in here if place[1] == 1)
-        rungs.append(Rung(detail, len(here), leaders, frozen_at(detail.row, now)))
-    return Standings(chosen, lanes, tuple(rungs), _people(places.values(), names, who.user_id))
+        work, limit = work_of(detail.version, chosen), limit_us(detail.version, chosen)
+        since_here = frozen_at(detail.row, now)
+        rungs.append(Rung(detail, len(here), leaders, since_here, work, limit, spoken[detail.row.id]))
+    return Standings(
+        chosen,
+        lanes,
+        tuple(rungs),
+        _people(places.values(), names, who.user_id),
+        language=language if practice else None,
+        languages=languages,
+        entries=entries,
+        has_frozen=any(since.values()),
+        details=tuple(found),
+    )
+
+
+def _counted(session: Session, since: Mapping[int, datetime | None], lane: Lane) -> dict[Language, int]:
+    """How many entries these boards have on a lane in each language; a frozen one as it was when it froze."""
+    live = [number for number, at in since.items() if at is None]
+    asked = [crowds(Selection(), Boards(live, [lane]))] if live else []
+    asked += [crowds(Selection(as_of=at), Boards([one], [lane])) for one, at in since.items() if at is not None]
+    found: dict[Language, int] = {}
+    for row in session.execute(union_all(*asked)) if asked else ():
+        found[row.language] = found.get(row.language, 0) + row.people
+    return found
 
 
 def _places(
-    session: Session, who: Looker, boards: Sequence[AssignmentDetail], lane: Lane, now: datetime
+    session: Session, since: Mapping[int, datetime | None], lane: Lane, language: Language | None
 ) -> dict[int, list[_Place]]:
     """The places of each board, by assignment, best first; a frozen board's as they were when it froze."""
-    since = {detail.row.id: None if who.is_staff else frozen_at(detail.row, now) for detail in boards}
-    live = [number for number, at in since.items() if at is None]
-    asked = [outline(EVERYTHING, Boards(live, [lane]))] if live else []
-    asked += [outline(Selection(as_of=at), Boards([one], [lane])) for one, at in since.items() if at is not None]
+    chosen, live = Selection(language=language), [number for number, at in since.items() if at is None]
+    asked = [outline(chosen, Boards(live, [lane]))] if live else []
+    asked += [outline(replace(chosen, as_of=at), Boards([one], [lane])) for one, at in since.items() if at is not None]
     found: dict[int, list[_Entry]] = {}
     for query in asked:
-        for assignment_id, _, user_id, language, _, *numbers in db.plain_rows(session, query):
-            found.setdefault(assignment_id, []).append((user_id, language, *numbers))
+        for assignment_id, _, user_id, spoken, _, *numbers in db.plain_rows(session, query):
+            found.setdefault(assignment_id, []).append((user_id, spoken, *numbers))
     return {assignment_id: _ranked(entries) for assignment_id, entries in found.items()}
 
 

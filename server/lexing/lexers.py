@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 from pygments.lexer import Lexer, default, include, inherit
 from pygments.lexers import CppLexer, CudaLexer, PythonLexer, get_lexer_by_name
 from pygments.token import Name, Text, _TokenType
 from pygments.util import ClassNotFound
 
-from autograder.contract import Language
+from autograder import languages
 
 Token = tuple[_TokenType, str]
 
@@ -34,14 +35,8 @@ class Cuda(CudaLexer):  # type: ignore[misc]
     tokens = _TOKENS
 
 
-LEXERS: Mapping[str, type[Lexer]] = {
-    Language.triton.value: PythonLexer,
-    Language.cuda.value: Cuda,
-    "python": PythonLexer,
-    "py": PythonLexer,
-    "cpp": Cpp,
-    "c++": Cpp,
-}
+LEXERS: Mapping[str, type[Lexer]] = {alias: lexer for lexer in (PythonLexer, Cpp, Cuda) for alias in lexer.aliases}
+"""Those that stand for Pygments' own, by its names for them."""
 
 
 def tokens(code: str, language: str) -> Iterator[Token]:
@@ -55,10 +50,14 @@ def tokens(code: str, language: str) -> Iterator[Token]:
 
 def _lexer(language: str) -> Lexer | None:
     options = {"stripnl": False, "ensurenl": False}
-    if language in LEXERS:
-        return LEXERS[language](**options)
+    record = languages.known(language)
+    name = record.lexer if record else language
+    if ":" in name and record:
+        return cast("Lexer", languages.imported(name)(**options))
+    if name in LEXERS:
+        return LEXERS[name](**options)
     try:
-        return get_lexer_by_name(language, **options) if language else None
+        return get_lexer_by_name(name, **options) if name else None
     except ClassNotFound:
         return None
 

@@ -26,7 +26,7 @@ class About:
 KINDS: Mapping[NotificationKind, About] = {
     NotificationKind.announcement: About("Announcements", by_mail=True),
     NotificationKind.grades_published: About("Published grades", by_mail=True),
-    NotificationKind.grade_changed: About("Changes of a grade", by_mail=True),
+    NotificationKind.grade_changed: About("Grade changes", by_mail=True),
     NotificationKind.regrade_applied: About("Regrades by staff", by_mail=True),
     NotificationKind.regrade_request_opened: About("New regrade requests", staff=True),
     NotificationKind.regrade_request_answered: About("Answers to your regrade requests", by_mail=True),
@@ -34,6 +34,6 @@ KINDS: Mapping[NotificationKind, About] = {
     NotificationKind.held_decided: About("Decisions about held submissions", by_mail=True),
     NotificationKind.extension_granted: About("Extensions", by_mail=True),
     NotificationKind.submission_late: About("Late submissions and late days"),
-    NotificationKind.group_changed: About("Changes of your group"),
-    NotificationKind.group_result: About("Results of your group"),
+    NotificationKind.group_changed: About("Changes to your group"),
+    NotificationKind.group_result: About("Results of your group's submissions"),
 }

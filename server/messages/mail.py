@@ -157,7 +157,7 @@ def _paragraphs(mail: Outgoing, config: Config) -> Iterator[str]:
     footer = f"-- \nKernel Ladder, {config.public_url}"
     if mail.kind is not None:
         label = KINDS[mail.kind].label.lower()
-        footer += f"\nNo more mail about {label}? Say so at {config.public_url}{SETTINGS}"
+        footer += f"\nTo stop mail about {label}: {config.public_url}{SETTINGS}"
     yield footer
 
 

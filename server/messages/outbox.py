@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Select, delete, select
 from sqlalchemy.orm import Session
 
-from server.alerts import service as alerts
+from server import alerts
 from server.models import AlertKind, Mail, MailState, NotificationKind
 
 LEASE = timedelta(minutes=10)
@@ -83,7 +83,7 @@ def failed(session: Session, mail: Outgoing, error: str, *, for_good: bool, now:
     row.state = MailState.failed
     _erase(row)
     whom = f"user:{mail.user_id}" if mail.user_id is not None else "somebody"
-    message = f"Mail {mail.id} to {whom} was given up after {mail.attempt} attempts: {row.error}"
+    message = f"Mail {mail.id} to {whom} was not delivered after {mail.attempt} attempts: {row.error}"
     alerts.raise_alert(session, AlertKind.mail_failed, GIVEN_UP, message, now)
 
 

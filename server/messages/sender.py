@@ -14,7 +14,7 @@ from datetime import datetime
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from server.alerts import service as alerts
+from server import alerts
 from server.config import Config
 from server.db import Database, now
 from server.messages import mail, outbox
@@ -104,7 +104,7 @@ class Sender:
         def write(session: Session, at: datetime) -> None:
             for item in mails:
                 outbox.failed(session, item, reason, for_good=False, now=at)
-            message = f"No mail can be sent: {reason}. It is tried again; after seven hours the oldest is given up."
+            message = f"No mail can be sent: {reason}. It is tried again; mail is dropped after seven hours."
             alerts.raise_alert(session, AlertKind.mail_failed, outbox.SERVER, message, at)
 
         self._record(write)

@@ -15,7 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, make_url
 
 from server.db import make_engine
 from server.models import Base
@@ -32,6 +32,34 @@ def upgrade(database_url: str, revision: str = HEAD) -> None:
 def downgrade(database_url: str, revision: str) -> None:
     """Take the schema down to `revision`, in one transaction; what newer revisions stored is lost."""
     _run(database_url, lambda config: command.downgrade(config, revision))
+
+
+def grant(owner_url: str, application_url: str) -> None:
+    """Let the application's role read and write rows of every table there is now, and do nothing else.
+
+    It makes, changes and empties no table, and nobody but it and the owner gets in.
+    """
+    named = make_url(application_url)
+    if named.username is None or named.username == make_url(owner_url).username:
+        raise ValueError("the application's role is the one that owns the tables")
+    with _connection(owner_url) as connection, connection.begin():
+        quote = connection.dialect.identifier_preparer.quote_identifier
+        role, database = quote(named.username), quote(str(connection.engine.url.database))
+        for statement in _GRANTS:
+            connection.exec_driver_sql(statement.format(role=role, database=database))
+
+
+_GRANTS = (
+    "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
+    "REVOKE ALL ON DATABASE {database} FROM {role}",
+    "GRANT CONNECT ON DATABASE {database} TO {role}",
+    "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+    "GRANT USAGE ON SCHEMA public TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
+    "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role}",
+    # Which revision the tables are at is the owner's to say.
+    "REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM {role}",
+)
 
 
 def current(database_url: str) -> str | None:

@@ -4,9 +4,10 @@
       │                               │
       ├──< Submission >───────────────┤        Submission ─< Attempt ─ Result ─< CaseRow
       └──< QuizAnswer >─── Quiz >─────┘
-    LoginSession, ApiToken, KnownPlace >─ User              Attempt >─ Node      Attempt ─< Artefact, Sampling
-    Submission ─ Forecast, ─< GradeChange       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite, AccountsCheck
-                                                ReceiptKey
+    LoginSession, ApiToken, KnownPlace, SecondFactor >─ User
+                                                            Attempt >─ Node      Attempt ─< Artefact, Sampling
+    Submission ─ Forecast, ─< GradeChange       AuditEntry, Alert, Rehearsal, Service, Tick, NodeInvite
+                                                ReceiptKey, ReconciliationRun
 
 A submission is what a student handed in and where it is; an attempt is one try of ours at grading it; a result is what
 one attempt found: its payload is never changed afterwards, what is worked out from it follows the pool of samples and
@@ -21,6 +22,7 @@ from __future__ import annotations
 from autograder.contract import Kind, Lane, Language, Mode, Phase, Review, State, Verdict, Visibility, Work
 from server.models.base import Base, UtcDateTime
 from server.models.courses import Assignment, AssignmentVersion, Bundle, Course, Enrolment
+from server.models.enums import AlertKind, AttemptState, ChangeReason, Line, Role
 from server.models.gradebook import ActiveChoice, Extension, Grade, GradeOverride, LateDayGrant
 from server.models.grading import (
     ERASED_HASH,
@@ -45,8 +47,8 @@ from server.models.messages import (
     NotificationKind,
     NotificationSetting,
 )
-from server.models.nodes import Node, NodeInvite
-from server.models.operations import AccountsCheck, Alert, Rehearsal, Service, Tick
+from server.models.nodes import Node, NodeInvite, NodeStamps
+from server.models.operations import Alert, ReconciliationRun, Rehearsal, Service, Tick
 from server.models.people import (
     ApiToken,
     AuditEntry,
@@ -54,10 +56,13 @@ from server.models.people import (
     LinkPurpose,
     LinkRequest,
     LoginAttempt,
+    LoginChallenge,
     LoginSession,
     OutsideIdentity,
     OutsideLogin,
     PasswordLink,
+    RecoveryCode,
+    SecondFactor,
     TokenScope,
     User,
 )
@@ -93,11 +98,9 @@ from server.models.staff import (
     SimilarPair,
 )
 from server.models.student import DataExport, Draft, Group, GroupInvite, GroupMember, WriteUp, WriteUpFormat
-from server.models.words import AlertKind, AttemptState, ChangeReason, Line, Role
 
 __all__ = [
     "ERASED_HASH",
-    "AccountsCheck",
     "ActiveChoice",
     "Alert",
     "AlertKind",
@@ -146,6 +149,7 @@ __all__ = [
     "LinkPurpose",
     "LinkRequest",
     "LoginAttempt",
+    "LoginChallenge",
     "LoginSession",
     "Mail",
     "MailState",
@@ -154,6 +158,7 @@ __all__ = [
     "Mode",
     "Node",
     "NodeInvite",
+    "NodeStamps",
     "Notification",
     "NotificationKind",
     "NotificationSetting",
@@ -166,6 +171,8 @@ __all__ = [
     "Quiz",
     "QuizAnswer",
     "ReceiptKey",
+    "ReconciliationRun",
+    "RecoveryCode",
     "Regrade",
     "RegradeItem",
     "RegradeItemState",
@@ -185,6 +192,7 @@ __all__ = [
     "RubricSheet",
     "Sampling",
     "SavedComment",
+    "SecondFactor",
     "Service",
     "Showing",
     "SimilarPair",

@@ -9,9 +9,9 @@ from sqlalchemy import JSON, ForeignKey, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from server.models.base import Base
+from server.models.enums import Role
 from server.models.people import User
 from server.models.quizzes import Quiz
-from server.models.words import Role
 
 
 class Course(Base):
@@ -34,6 +34,8 @@ class Course(Base):
     """An upload so soon after the due date, or after the end, is still in time."""
     locks_rungs: Mapped[bool] = mapped_column(default=True)
     """A rung takes submissions only from who has passed its prerequisites; otherwise that is advice."""
+    accepts_unserved_lanes: Mapped[bool] = mapped_column(default=False)
+    """What is handed in to a lane that nothing serves waits until something does; otherwise it is refused."""
     public_leaderboards: Mapped[bool] = mapped_column(default=False)
     """Its leaderboards can be looked at without an account."""
     keeps_erased_work: Mapped[bool] = mapped_column(default=True)

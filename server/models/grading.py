@@ -11,9 +11,9 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from autograder.contract import Lane, Language, Mode, Phase, Review, State, Verdict, Visibility, Work
 from server.models.base import BIG, Base
 from server.models.courses import Assignment, AssignmentVersion
+from server.models.enums import AttemptState, ChangeReason, Line
 from server.models.nodes import Node
 from server.models.people import User
-from server.models.words import AttemptState, ChangeReason, Line
 
 ERASED_HASH = "erased"
 """`Submission.source_hash` where the work was erased with who wrote it."""
@@ -237,7 +237,7 @@ class ReceiptKey(Base):
     """Base64 of its 32 bytes; the private half is a file of the server's."""
     created_at: Mapped[datetime]
     retired_at: Mapped[datetime | None]
-    """Another one signs since then."""
+    """Since then another key signs."""
 
 
 class Artefact(Base):

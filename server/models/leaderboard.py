@@ -16,8 +16,9 @@ from server.models.grading import Result, Submission
 class Best(Base):
     """A person's best valid result in one language on one board, as it is graded by these files.
 
-    It follows from submissions and their results, and is brought up to date in the transaction of whatever changes them
-    (`server.grading.bests`). Whether it stands on the board also depends on the person; that is asked when one looks.
+    It follows from submissions and their results, and is brought up to date in the transaction of whatever changes
+    them (`server.grading.leaderboard_entries`). Whether it stands on the board also depends on the person; that is
+    asked when one looks.
     """
 
     __tablename__ = "leaderboard_bests"

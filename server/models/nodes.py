@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import String
+from sqlalchemy import ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from autograder.contract import Work
@@ -13,13 +13,20 @@ from server.models.base import Base
 
 
 class Node(Base):
-    """A machine that grades. The table holds its token's SHA-256, the key that signs what it sends."""
+    """A machine that grades. The table holds nothing that signs or lets anybody in."""
 
     __tablename__ = "nodes"
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(60), unique=True)
-    key: Mapped[str] = mapped_column(String(64))
+    public_key: Mapped[str | None] = mapped_column(String(44))
+    """Verifies what it signs; none where it was revoked, or has not joined since nodes have keys."""
+    broker_hash: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of its password at the broker; it has both or neither."""
+    granted_lanes: Mapped[list[Any]]
+    """What staff let it grade; `lanes` is what of that it reported."""
+    granted_courses: Mapped[list[Any] | None]
+    """Ids of the courses whose work it gets; none means every course."""
     lanes: Mapped[list[Any]]
     slots: Mapped[int] = mapped_column(default=0)
     works: Mapped[list[Any]] = mapped_column(default=lambda: [work.value for work in Work])
@@ -45,6 +52,21 @@ class Node(Base):
     disabled_at: Mapped[datetime | None]
 
 
+class NodeStamps(Base):
+    """Which of a node's signed messages were taken, so that none is taken twice (`server.nodes.stamps`).
+
+    A table of its own, as its row is locked for every message, and before any other.
+    """
+
+    __tablename__ = "node_stamps"
+
+    node_id: Mapped[int] = mapped_column(ForeignKey("nodes.id", ondelete="CASCADE"), primary_key=True)
+    sessions: Mapped[list[Any]]
+    """The newest sessions: id, highest number, which of those before it were taken, and the newest time of day."""
+    floor_at: Mapped[float] = mapped_column(default=0.0)
+    """The newest time of day in a session that is not kept any more: what is older is taken of kept ones only."""
+
+
 class NodeInvite(Base):
     """Lets one machine join as a node, once; the table holds the hash of what its owner was given."""
 
@@ -53,6 +75,9 @@ class NodeInvite(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(60))
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    lanes: Mapped[list[Any]]
+    courses: Mapped[list[Any] | None]
+    """What the node will be granted."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]

@@ -9,7 +9,7 @@ from sqlalchemy import ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.models.base import BIG, Base
-from server.models.words import AlertKind
+from server.models.enums import AlertKind
 
 
 class Tick(Base):
@@ -69,7 +69,7 @@ class Rehearsal(Base):
     report: Mapped[dict[str, Any]]
 
 
-class AccountsCheck(Base):
+class ReconciliationRun(Base):
     """The newest check of a course's accounts; the dispatcher makes one every minute and pages show it."""
 
     __tablename__ = "accounts_checks"
@@ -80,5 +80,5 @@ class AccountsCheck(Base):
     final: Mapped[int]
     in_flight: Mapped[int]
     problems: Mapped[list[Any]]
-    """`server.accounting.checks.Problem`, as plain JSON."""
+    """`server.reconciliation.checks.Problem`, as plain JSON."""
     took_s: Mapped[float]

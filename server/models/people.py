@@ -45,6 +45,8 @@ class LoginSession(Base):
     expires_at: Mapped[datetime]
     agent: Mapped[str] = mapped_column(String(200), default="")
     address: Mapped[str] = mapped_column(String(64), default="")
+    is_strong: Mapped[bool] = mapped_column(default=False)
+    """By single sign-on, or with a second factor."""
 
     user: Mapped[User] = relationship(lazy="raise")
 
@@ -74,6 +76,46 @@ class ApiToken(Base):
     revoked_at: Mapped[datetime | None]
     scopes: Mapped[str] = mapped_column(String(60))
     """Words of `TokenScope` with a space between them, in its order."""
+    is_strong: Mapped[bool] = mapped_column(default=False)
+    """Made with more than a password, as a login is."""
+
+    user: Mapped[User] = relationship(lazy="raise")
+
+
+class SecondFactor(Base):
+    """What an authenticator app shares with us (TOTP); before `confirmed_at` it is being set up."""
+
+    __tablename__ = "second_factors"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    secret: Mapped[str] = mapped_column(String(255))
+    """Encrypted (`server.accounts.sealing`)."""
+    created_at: Mapped[datetime]
+    confirmed_at: Mapped[datetime | None]
+    last_step: Mapped[int] = mapped_column(default=0)
+    """The half minute of the last code that was taken: a code is good once."""
+
+
+class RecoveryCode(Base):
+    """Stands in for a lost second factor, once: a row that was used is gone. The table holds only the hash."""
+
+    __tablename__ = "recovery_codes"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    code_hash: Mapped[str] = mapped_column(String(64), unique=True)
+
+
+class LoginChallenge(Base):
+    """A browser whose password was right, and which is asked for the second factor; swept after minutes."""
+
+    __tablename__ = "login_challenges"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    failures: Mapped[int] = mapped_column(default=0)
+    expires_at: Mapped[datetime] = mapped_column(index=True)
 
     user: Mapped[User] = relationship(lazy="raise")
 

@@ -227,7 +227,7 @@ class RegradeRequest(Base):
     free: Mapped[bool] = mapped_column(default=False)
     """It counts against no quota: what failed was ours."""
     retime: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    """What taking its times once more came to: `codec.to_json(server.grading.retimes.Retime)`."""
+    """What taking its times once more came to: `codec.to_json(server.grading.remeasure_requests.Retime)`."""
     points_before: Mapped[float | None]
     """When it was asked."""
     reopened_at: Mapped[datetime | None]

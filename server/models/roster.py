@@ -10,8 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from server.models.base import Base
 from server.models.courses import Course
+from server.models.enums import Role
 from server.models.people import LoginSession, User
-from server.models.words import Role
 
 
 class CourseInvite(Base):

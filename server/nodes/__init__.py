@@ -1,1 +1,1 @@
-"""Nodes: the machines that grade. Each has a token, which signs what it sends and fetches the bundles it needs."""
+"""Nodes: the machines that grade. Each has a key pair, whose public half the server keeps."""

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from broker.access import broker_user, rules
+from broker.app import is_redis, said_queue
 from server.models import Node
 
 logger = logging.getLogger(__name__)
@@ -19,22 +20,25 @@ logger = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
 
 
-def grant(broker_url: str, nodes: Iterable[tuple[str, str]]) -> bool:
-    """Let these nodes in, given as name and key, and nobody who came in with another; false if it cannot be reached.
+def grant(broker_url: str, nodes: Iterable[tuple[str, str | None]]) -> bool:
+    """Let these nodes in, given as name and hash of the password, and nobody who came in with another.
 
-    `ladder admin sync-broker` makes up for one that could not be.
+    False if the broker cannot be reached.
+
+    `ladder admin sync-broker-acl` makes up for one that could not be.
     """
-    if not _has_users(broker_url):
+    if not is_redis(broker_url):
         return True
     try:
-        with _connect(broker_url) as broker:
-            for name, key in nodes:
+        with connect(broker_url) as broker:
+            for name, password_hash in nodes:
                 # Who is connected stays so, whatever becomes of the password; with its user a connection ends.
                 broker.acl_deluser(broker_user(name))
-                broker.execute_command("ACL", "SETUSER", *rules(name, key))
+                if password_hash is not None:
+                    _set(broker, broker_url, name, password_hash)
             _save(broker)
     except redis.RedisError:
-        logger.exception("the broker could not be told who its nodes are; `ladder admin sync-broker` tells it again")
+        logger.exception("the broker does not know who its nodes are; `ladder admin sync-broker-acl` tells it")
         return False
     return True
 
@@ -45,18 +49,35 @@ def sync(session: Session, broker_url: str) -> list[str]:
     Raises:
         redis.RedisError: the broker cannot be reached, or the server may not manage its users.
     """
-    if not _has_users(broker_url):
+    if not is_redis(broker_url):
         return []
-    wanted = {node.name: node.key for node in session.scalars(select(Node).where(Node.disabled_at.is_(None)))}
+    in_service = (Node.disabled_at.is_(None), Node.broker_hash.is_not(None))
+    wanted = {node.name: str(node.broker_hash) for node in session.scalars(select(Node).where(*in_service))}
     prefix = broker_user("")
-    with _connect(broker_url) as broker:
+    with connect(broker_url) as broker:
         there = {str(user).removeprefix(prefix) for user in broker.acl_users() if str(user).startswith(prefix)}
         for name in sorted(there - set(wanted)):
             broker.acl_deluser(broker_user(name))
-        for name, key in wanted.items():
-            broker.execute_command("ACL", "SETUSER", *rules(name, key))
+        for name, password_hash in wanted.items():
+            _set(broker, broker_url, name, password_hash)
         _save(broker)
     return sorted(wanted)
+
+
+def let_say(broker: redis.Redis, broker_url: str, name: str, password_hash: str, *, may_say: bool) -> None:
+    """Let a node append to what it says, or not for now; it stays connected, and is told so when it tries."""
+    _set(broker, broker_url, name, password_hash, may_say=may_say)
+
+
+def _set(broker: redis.Redis, broker_url: str, name: str, password_hash: str, *, may_say: bool = True) -> None:
+    made = rules(name, password_hash, database=database_of(broker_url), may_say=may_say)
+    broker.execute_command("ACL", "SETUSER", *made)  # type: ignore[no-untyped-call]
+
+
+def database_of(broker_url: str) -> int:
+    """The number of Redis's database that a URL names."""
+    number = urlsplit(broker_url).path.strip("/")
+    return int(number) if number.isdigit() else 0
 
 
 def url_for(url: str, name: str) -> str:
@@ -65,13 +86,16 @@ def url_for(url: str, name: str) -> str:
     return parts._replace(netloc=f"{broker_user(name)}@{parts.netloc}").geturl()
 
 
-def _has_users(broker_url: str) -> bool:
-    return urlsplit(broker_url).scheme in {"redis", "rediss"}
+def is_silenced(broker: redis.Redis, name: str) -> bool:
+    """Whether it may not append to what it says, for now."""
+    rights = broker.execute_command("ACL", "GETUSER", broker_user(name))  # type: ignore[no-untyped-call]
+    return rights is not None and said_queue(name) not in str(rights)
 
 
-def _connect(broker_url: str) -> redis.Redis:
+def connect(broker_url: str, *, decode: bool = True) -> redis.Redis:
+    """A client that waits for nothing long."""
     return redis.Redis.from_url(
-        broker_url, decode_responses=True, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
+        broker_url, decode_responses=decode, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S
     )
 
 

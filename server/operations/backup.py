@@ -30,10 +30,10 @@ from sqlalchemy import URL, Connection, func, make_url, select, text
 from sqlalchemy.orm import Session
 
 from server import migrations
-from server.accounting.service import source_hashes
 from server.db import Database
 from server.errors import LadderError
 from server.models import Base
+from server.reconciliation.runs import source_hashes
 
 FORMAT = 1
 UNFINISHED = ".backup-"
@@ -42,14 +42,17 @@ LEFT_S = 86_400.0
 MANIFEST, DATABASE, SECRETS = "manifest.json", "database", "SECRETS.txt"
 KEPT_OUT = """Not in this backup, because a stolen one should open nothing:
 
-- the nodes' own token files (`node-<name>.token`): make new ones with `ladder admin create-node --rotate`
+- the nodes' private keys, which lie on the nodes: they go on as they are
 - the private key that signs receipts (`receipt-key.pem`): the server makes another one. Its public half is in the
   database, so that receipts which the old one signed can still be checked
+- the key that encrypts second factors (`second-factor.key`): keep a copy elsewhere. Without it no app code is accepted
+  any more; recovery codes are, and `ladder admin reset-second-factor` takes the factor away
 - passwords of PostgreSQL and Redis, the token for metrics, TLS keys: wherever your secrets are kept
 - the configuration (LADDER_ variables, docker-compose.yml with its overrides)
 - assignments/ and reference/: your repository of them; what nodes grade with is in the database as bundles
 
-Inside the database: passwords and tokens of people as hashes, and the signing keys of nodes. Keep the file secret.
+Inside the database: passwords, tokens and recovery codes of people as hashes, second factors encrypted, and the public
+keys of nodes. Keep the file secret.
 """
 
 
@@ -83,7 +86,7 @@ def backup(database: Database, url: str, path: Path, *, version: str, keep: int 
         BackupError: there is such a file already, the database is empty, its tools are not there, or the disk is full.
     """
     if path.exists():
-        raise BackupError(f"{path} is there already; nothing was overwritten.")
+        raise BackupError(f"{path} exists already; nothing was overwritten.")
     _check_source(url)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +139,7 @@ def read_manifest(path: Path) -> Manifest:
             data = json.loads(member(archive, MANIFEST).read())
         manifest = Manifest(**data)
     except (OSError, tarfile.TarError, ValueError, TypeError, KeyError) as error:
-        raise BackupError(f"{path} is no backup that can be read: {error}") from None
+        raise BackupError(f"{path} is not a readable backup: {error}") from None
     if manifest.format != FORMAT:
         raise BackupError(f"{path} has the format {manifest.format}; this version reads {FORMAT}.")
     return manifest
@@ -146,7 +149,7 @@ def member(archive: tarfile.TarFile, name: str) -> Any:
     """A file of the archive, to read; names are ours, so that no path of an archive is ever followed."""
     file = archive.extractfile(archive.getmember(name)) if name in archive.getnames() else None
     if file is None:
-        raise BackupError(f"This is no whole backup: it has no {name}.")
+        raise BackupError(f"This backup is not complete: it has no {name}.")
     return file
 
 

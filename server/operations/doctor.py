@@ -49,7 +49,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[Finding]:
     try:
         config = load_config(environ)
     except ValueError as error:
-        yield problem("configuration", str(error), "Correct the variable; README.md lists them all.")
+        yield problem("configuration", str(error), "Correct the variable; docs/configuration.md lists them all.")
         return
     yield from _isolated("configuration", partial(doctor_host.configuration, config))
     for name, check in HOST_CHECKS.items():
@@ -73,19 +73,19 @@ def _with_session(database: Database, check: Callable[[Session], Iterable[Findin
 
 def _isolated(name: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
     try:
-        return list(check()) or [ok(name, "Nothing to look at.")]
+        return list(check()) or [ok(name, "There is nothing to check.")]
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         return [
             problem(
                 name,
-                f"This could not be looked at: {strike_out(cause)}",
-                "Get the database and its schema right first.",
+                f"This could not be checked: {strike_out(cause)}",
+                "Fix the database and its schema first.",
             )
         ]
     except Exception as error:  # noqa: BLE001  (around a check: whatever it met, the others are made)
-        said = f"This could not be looked at: {type(error).__name__}: {strike_out(str(error))}"
-        return [warning(name, said, "Look at what it names; if it is none of yours, report it as a mistake of ours.")]
+        said = f"This could not be checked: {type(error).__name__}: {strike_out(str(error))}"
+        return [warning(name, said, "Check what the message names; if it is nothing of yours, report it as a bug.")]
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,20 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
+from autograder import languages
 from autograder.assignment import content_hash
 from autograder.contract import CONTRACT_VERSION
-from server.accounting import service as accounting
-from server.alerts import service as alerts
-from server.courses.service import spec_of
+from server import alerts
+from server.courses.courses import spec_of
 from server.db import now
-from server.gradebook import settling
-from server.grading import bests
+from server.gradebook import recompute
+from server.grading import leaderboard_entries
 from server.grading.states import WAITING
 from server.models import Assignment, AuditEntry, Bundle, Course, Line, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.operations import overview
 from server.operations.findings import Finding, Level, ok, problem, warning
+from server.reconciliation import runs as reconciliation
 
 MAX_SKEW_S = 2.0
 SERVICE_SILENT = timedelta(seconds=35)
@@ -59,10 +60,14 @@ def services(session: Session) -> Iterator[Finding]:
         alive = [item for item in found if item.kind == kind and abs(at - item.last_seen_at) <= SERVICE_SILENT]
         silent = sum(item.kind == kind for item in found) - len(alive)
         if not alive:
-            yield problem("services", f"No {kind} says that it is alive.", f"Start one: `ladder {kind}`; then its log.")
+            yield problem(
+                "services", f"No {kind} sends a heartbeat.", f"Start one with `ladder {kind}`, then look at its log."
+            )
         elif silent:
-            said = f"{len(alive)} × {kind} alive, {silent} silent without having said that they end."
-            yield warning("services", said, "Look at their logs if they should run; their rows go after a day.")
+            said = f"{len(alive)} × {kind} alive, {silent} silent without a clean shutdown."
+            yield warning(
+                "services", said, "If they should run, look at their logs; their rows are removed after a day."
+            )
         else:
             yield ok("services", f"{len(alive)} × {kind} alive.")
 
@@ -71,20 +76,22 @@ def nodes_(session: Session) -> Iterator[Finding]:
     """Whether the nodes work."""
     found = overview.nodes_now(session, now(session))
     if not found:
-        yield problem("nodes", "No node is registered.", "Register one: `ladder admin create-node NAME`.")
+        yield problem("nodes", "No node is registered.", "Invite one: `ladder admin invite-node NAME --lanes …`.")
     for node in found:
         yield _of_node(node)
         skew_s = node.row.clock_skew_s
         if skew_s is not None and abs(skew_s) > MAX_SKEW_S and node.condition != "silent":
             said = f"{node.row.name}: its clock is {skew_s:+.1f} s from ours."
-            yield warning("nodes", said, "Let it follow NTP; phases of its gradings show wrong times until then.")
+            yield warning("nodes", said, "Let it follow NTP; until then the phases of its attempts show wrong times.")
 
 
 def _of_node(node: overview.NodeNow) -> Finding:
     name = node.row.name
     if node.trouble and node.condition not in {"silent", "disabled"}:
         return problem(
-            "nodes", f"{name} takes nothing: {node.trouble}", "Mend what it names; node_unfit in the runbook."
+            "nodes",
+            f"{name} takes no work: {node.trouble}",
+            "Fix what the message names; see node_unfit in the runbook.",
         )
     if node.condition in _OUT:
         level, says, advice = _OUT[node.condition]
@@ -92,19 +99,19 @@ def _of_node(node: overview.NodeNow) -> Finding:
     floor = node.calibration
     if floor is not None and floor.ratio_spread > NOISY:
         said = f"{name}: its golden kernel differs from itself by up to {floor.ratio_spread:.1%}."
-        return warning("nodes", said, "Find what else runs on it; small times cannot be told apart there.")
+        return warning("nodes", said, "Find what else runs on it; small differences in time cannot be measured there.")
     return ok("nodes", f"{name} works: {', '.join(node.row.lanes)}, {node.running} of {node.row.slots} busy.")
 
 
 _OUT: Mapping[str, tuple[Level, str, str]] = {
-    "silent": (Level.problem, "is silent", "Look at its worker's log; the runbook says more: node_silent."),
-    "rests": (Level.problem, "rests", "Mend what the reason names: node_rests in the runbook."),
+    "silent": (Level.problem, "is silent", "Look at its worker's log; see node_silent in the runbook."),
+    "rests": (Level.problem, "rests", "Fix what the reason names; see node_rests in the runbook."),
     "disabled": (Level.warning, "is out of service", "Run `ladder admin enable {name}` when it should work."),
     "drains": (Level.warning, "drains", "Run `ladder admin undrain {name}` when it should work again."),
     "quarantine": (
         Level.warning,
-        "takes only submissions under which another node fell silent",
-        "Run `ladder admin release {name}` when it should take all.",
+        "is in quarantine and takes only suspects",
+        "Run `ladder admin release {name}` when it should take all work.",
     ),
 }
 
@@ -118,12 +125,12 @@ def versions(session: Session) -> Iterator[Finding]:
             said = f"{node.name} speaks version {contract} of the contract, this server {CONTRACT_VERSION}."
             yield problem("versions", said, "Bring both to the same version; until then its messages are refused.")
     for lane in sorted({lane for node in found for lane in node.lanes}):
-        for fact in ("torch", "triton", "python"):
+        for fact in ("torch", *languages.distributions(), "python"):
             seen = Counter(str(node.facts[fact]) for node in found if lane in node.lanes and fact in node.facts)
             if len(seen) > 1:
                 said = f"Nodes of lane {lane} have different {fact}: {', '.join(sorted(seen))}."
                 yield warning(
-                    "versions", said, "Give them the same: results of one lane should come from one toolchain."
+                    "versions", said, "Install the same one: results of a lane should come from one toolchain."
                 )
     yield ok("versions", f"{len(found)} nodes compared.")
 
@@ -156,15 +163,17 @@ def assignments(session: Session) -> Iterator[Finding]:
             )
             continue
         if row.version.bundle_hash not in sound:
-            said = f"The files of {name} are missing or not what their hash says: no node can grade it."
+            said = f"The files of {name} are missing or do not match their hash: no node can grade it."
             yield problem(
-                "assignments", said, "Restore a backup, or change the rung and sync it: a new version has new files."
+                "assignments",
+                said,
+                "Restore a backup, or change the assignment and sync it: a new version has new files.",
             )
         lanes = set(spec_of(row.version).lanes)
         if row.published and not lanes & {lane.value for lane in served}:
             said = f"Nothing grades {name}: no working node has {' or '.join(sorted(lanes))}."
-            yield warning("assignments", said, "Start a node of one of these lanes, or unpublish the rung.")
-    yield ok("assignments", f"{len(rows)} rungs looked at.")
+            yield warning("assignments", said, "Start a node of one of these lanes, or hide the assignment.")
+    yield ok("assignments", f"{len(rows)} assignments checked.")
 
 
 def _sound_bundles(session: Session) -> set[str]:
@@ -182,7 +191,7 @@ def queue(session: Session) -> Iterator[Finding]:
     for lane, line, count, oldest_at in rows:
         said = f"{count} wait on {lane} ({line}), the oldest for {_age(at - oldest_at)}."
         if at - oldest_at > LONG_WAIT and line is not Line.confirm:
-            yield warning("queue", said, "See whether nodes of this lane work, and queue_stuck in the runbook.")
+            yield warning("queue", said, "Check that nodes of this lane work; see queue_stuck in the runbook.")
         else:
             yield ok("queue", said)
     if not rows:
@@ -191,12 +200,14 @@ def queue(session: Session) -> Iterator[Finding]:
 
 def accounts(session: Session) -> Iterator[Finding]:
     """Whether every submission is accounted for, now."""
-    found = accounting.examine(session)
+    found = reconciliation.examine(session)
     said = f"{found.received} received = {found.final} final + {found.in_flight} in flight"
     if found.balanced:
         yield ok("accounts", f"{said}; every rule holds ({found.took_s:.1f} s).")
     else:
-        yield problem("accounts", accounting.summary(found), "Touch nothing; read accounts_wrong in the runbook.")
+        yield problem(
+            "accounts", reconciliation.summary(found), "Change nothing; read reconciliation_failed in the runbook."
+        )
 
 
 def _wrong_by_course(session: Session, differences: Callable[[Session, int], Sized]) -> str:
@@ -208,24 +219,26 @@ def _wrong_by_course(session: Session, differences: Callable[[Session, int], Siz
 
 def grades(session: Session) -> Iterator[Finding]:
     """Whether every stored grade is what it comes to."""
-    wrong = _wrong_by_course(session, settling.differences)
+    wrong = _wrong_by_course(session, recompute.differences)
     if wrong:
-        said = f"Grades are stored that are not what they come to, or are missing: {wrong}."
+        said = f"Stored grades are wrong or missing: {wrong}."
         yield problem(
-            "grades", said, "Run `ladder admin settle-grades`; after an upgrade of a running term that is all."
+            "grades",
+            said,
+            "Run `ladder admin recompute-grades`; after an upgrade during a term nothing else is needed.",
         )
     else:
-        yield ok("grades", "Every stored grade is what it comes to.")
+        yield ok("grades", "Every stored grade is correct.")
 
 
 def boards(session: Session) -> Iterator[Finding]:
     """Whether everybody's best on every board is what the results come to."""
-    wrong = _wrong_by_course(session, bests.differences)
+    wrong = _wrong_by_course(session, leaderboard_entries.differences)
     if wrong:
-        said = f"Places on boards are stored that results do not come to, or are missing: {wrong}."
-        yield problem("boards", said, "Run `ladder admin settle-grades`, and say how it came about.")
+        said = f"Stored leaderboard places are wrong or missing: {wrong}."
+        yield problem("boards", said, "Run `ladder admin recompute-grades`, and report how it happened.")
     else:
-        yield ok("boards", "Every board shows what its results come to.")
+        yield ok("boards", "Every leaderboard matches its results.")
 
 
 def alerts_(session: Session) -> Iterator[Finding]:
@@ -264,7 +277,9 @@ def rehearsal(session: Session) -> Iterator[Finding]:
         )
     elif not newest.passed:
         yield problem(
-            "rehearsal", f"The newest one, of {newest.at:%d %B %Y}, broke a promise.", "Read its report and mend it."
+            "rehearsal",
+            f"The newest one, of {newest.at:%d %B %Y}, failed.",
+            "Read its report and fix the cause.",
         )
     elif now(session) - newest.at > REHEARSAL_AGE:
         yield warning("rehearsal", f"The newest one is of {newest.at:%d %B %Y}.", "Run `make chaos` again.")

@@ -15,6 +15,7 @@ from kombu.exceptions import OperationalError
 from kombu.messaging import Producer
 from sqlalchemy import make_url, text
 
+from autograder import toolchain
 from autograder.assignment import MOST_TOTAL_S
 from broker.app import make_app
 from broker.logs import FORMATS, strike_out
@@ -41,15 +42,16 @@ def configuration(config: Config) -> Iterator[Finding]:
     if config.lease_s >= config.attempt_deadline_s:
         yield warning(
             "configuration",
-            f"A lease has {config.lease_s:g} s, an attempt's deadline is no longer: {config.attempt_deadline_s:g} s.",
+            f"A lease lasts {config.lease_s:g} s, but an attempt's deadline is no longer: "
+            f"{config.attempt_deadline_s:g} s.",
             "Make LADDER_LEASE_S a small part of LADDER_ATTEMPT_DEADLINE_S: a lost node is noticed when a lease ends.",
         )
     if config.attempt_deadline_s < MOST_TOTAL_S + BESIDE_S:
         yield warning(
             "configuration",
-            f"An attempt's deadline is {config.attempt_deadline_s:g} s, and a submission may use {MOST_TOTAL_S:g} s.",
-            f"Make LADDER_ATTEMPT_DEADLINE_S {MOST_TOTAL_S + BESIDE_S:g} or more: the judge itself takes time too, and "
-            "what it cannot end in time is graded again at nobody's cost.",
+            f"An attempt's deadline is {config.attempt_deadline_s:g} s, but a submission may use {MOST_TOTAL_S:g} s.",
+            f"Make LADDER_ATTEMPT_DEADLINE_S {MOST_TOTAL_S + BESIDE_S:g} or more: the judge needs time too, and what "
+            "does not end in time is graded again.",
         )
     if config.log_format not in FORMATS:
         said = f"LADDER_LOG_FORMAT is {config.log_format!r}."
@@ -57,9 +59,13 @@ def configuration(config: Config) -> Iterator[Finding]:
     for name in ("assignments", "web"):
         folder: Path = getattr(config, name)
         if not folder.is_dir():
-            said = f"The folder {folder} is not there."
-            yield problem("configuration", said, f"Say in LADDER_{name.upper()} where it is.")
-    yield ok("configuration", f"It was read; the home folder is {config.home}.")
+            said = f"The folder {folder} does not exist."
+            yield problem("configuration", said, f"Set LADDER_{name.upper()} to its path.")
+    for what, folder in (("The staff's folder", config.reference), ("The home folder", config.home)):
+        if shown := toolchain.shown_by(folder):
+            said = f"{what} {folder} lies below {shown}, which submissions graded on this machine may read."
+            yield problem("configuration", said, "Move it elsewhere; until then no judge starts on this machine.")
+    yield ok("configuration", f"It is valid; the home folder is {config.home}.")
 
 
 def public_url(config: Config, _environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -72,11 +78,11 @@ def public_url(config: Config, _environ: Mapping[str, str]) -> Iterator[Finding]
     elif parts.scheme == "http":
         yield problem(
             "public_url",
-            f"{config.public_url} is not https: whoever listens on the way gets log-ins.",
-            "Put a proxy with TLS before the web tier and name its https address in LADDER_PUBLIC_URL.",
+            f"{config.public_url} is not https: anyone on the network in between can read passwords.",
+            "Put a proxy with TLS in front of the web tier and name its https address in LADDER_PUBLIC_URL.",
         )
     else:
-        said = f"{config.public_url!r} is no address of a web server."
+        said = f"{config.public_url!r} is not the address of a web server."
         yield problem(
             "public_url", said, "Set LADDER_PUBLIC_URL to what people type, such as https://ladder.example.org."
         )
@@ -111,12 +117,12 @@ def secret_files(config: Config, environ: Mapping[str, str]) -> Iterator[Finding
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             yield problem("secrets", f"{path} can be read by others (mode {mode:04o}).", f"Run `chmod 600 {path}`.")
-    yield ok("secrets", f"{found} files with secrets were looked at.")
+    yield ok("secrets", f"{found} files with secrets were checked.")
 
 
 def _secret_files(config: Config, environ: Mapping[str, str]) -> set[Path]:
     named = (Path(value) for name, value in environ.items() if name.startswith("LADDER_") and name.endswith("_FILE"))
-    found = {path for path in named if MOUNTED not in path.parents} | {config.receipt_key}
+    found = {path for path in named if MOUNTED not in path.parents} | {config.receipt_key, config.second_factor_key}
     for pattern in ("*.token", "*password*", "*secret*", "*.key"):
         found.update(config.home.glob(pattern))
     url = make_url(config.database_url)
@@ -134,15 +140,15 @@ def broker(config: Config, _environ: Mapping[str, str]) -> Iterator[Finding]:
     except (OperationalError, OSError) as error:
         yield problem(
             "broker",
-            f"No message went through it and back: {type(error).__name__}: {strike_out(str(error))}.",
-            "Start Redis, or correct LADDER_BROKER_URL; nothing is lost meanwhile, everything waits in the database.",
+            f"No message made the round trip: {type(error).__name__}: {strike_out(str(error))}.",
+            "Start Redis, or correct LADDER_BROKER_URL; nothing is lost meanwhile: submissions wait in the database.",
         )
         return
     if heard == said:
-        yield ok("broker", f"A message went through it and back in {1000 * (time.monotonic() - began):.0f} ms.")
+        yield ok("broker", f"A message made the round trip in {1000 * (time.monotonic() - began):.0f} ms.")
     else:
         came = "nothing" if heard is None else "another message"
-        advice = "See its log, and whether its disk or memory is full."
+        advice = "Look at its log, and check whether its disk or memory is full."
         yield problem("broker", f"It took a message, and {came} came back within {ANSWER_S:g} s.", advice)
 
 
@@ -181,12 +187,12 @@ def schema(config: Config, _environ: Mapping[str, str]) -> Iterator[Finding]:
     """Whether the tables are those that this version works with."""
     found, newest = migrations.current(config.database_url), migrations.newest()
     if found == newest:
-        yield ok("schema", f"At revision {found}, as this version expects.")
+        yield ok("schema", f"It is at revision {found}, as this version expects.")
     elif found is None:
         yield problem("schema", "The database has no tables.", "Run `ladder admin migrate`, or restore a backup.")
     else:
         yield problem(
             "schema",
             f"The database is at revision {found}, this version works with {newest}.",
-            "Run `ladder admin migrate` with the newer one of the two versions, after a backup.",
+            "Make a backup, then run `ladder admin migrate` with the newer of the two versions.",
         )

@@ -21,13 +21,13 @@ from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from server.accounting import service as accounting
-from server.alerts import service as alerts
+from server import alerts
 from server.db import Database, now
 from server.grading.calibration import calibrations
 from server.grading.states import FINAL, WAITING
 from server.models import AlertKind, Attempt, AttemptState, Lane, Result, Review, State, Submission
 from server.operations import overview
+from server.reconciliation import runs as reconciliation
 
 KEPT_S = 5.0
 """A second scrape within so many seconds gets the first one's answer."""
@@ -209,18 +209,22 @@ def _measuring(session: Session, _at: datetime) -> Families:
 
 
 def _accounts(session: Session, at: datetime) -> Families:
-    checks = [(course.slug, check) for course, check in accounting.last_checks(session) if check is not None]
+    checks = [(course.slug, check) for course, check in reconciliation.last_checks(session) if check is not None]
     columns = {
         "received": "Receipts given, at the newest check.",
         "final": "Final submissions, at the newest check.",
         "in_flight": "Others, at the newest check.",
     }
     for name, says in columns.items():
-        yield _gauge(f"accounts_{name}", says, ("course",), {(slug,): getattr(check, name) for slug, check in checks})
-    broken = {(slug,): 0 if accounting.is_balanced(check) else max(1, len(check.problems)) for slug, check in checks}
-    yield _gauge("accounts_problems", "Rules that something breaks; 0 is well.", ("course",), broken)
+        yield _gauge(
+            f"reconciliation_{name}", says, ("course",), {(slug,): getattr(check, name) for slug, check in checks}
+        )
+    broken = {
+        (slug,): 0 if reconciliation.is_balanced(check) else max(1, len(check.problems)) for slug, check in checks
+    }
+    yield _gauge("reconciliation_problems", "Rules that something breaks; 0 is well.", ("course",), broken)
     ages = {(slug,): (at - check.checked_at).total_seconds() for slug, check in checks}
-    yield _gauge("accounts_check_age_seconds", "How long ago the check was.", ("course",), ages)
+    yield _gauge("reconciliation_check_age_seconds", "How long ago the check was.", ("course",), ages)
     open_now = Counter({(kind.value,): 0 for kind in AlertKind})
     open_now.update((alert.kind.value,) for alert in alerts.open_alerts(session))
     yield _gauge("alerts_open", "Open alerts.", ("kind",), open_now)

@@ -13,15 +13,15 @@ from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.contract import Calibration
-from server.accounting.checks import Courses
-from server.alerts import service as alerts
-from server.audit import service as audit
+from server import alerts, audit
+from server.config import Config
 from server.db import after_commit
 from server.errors import NotFoundError
 from server.grading.states import LIVE
 from server.models import Alert, Attempt, Course, Node, Rehearsal, Service, Submission, User
-from server.nodes import access
-from server.nodes import service as nodes
+from server.nodes import access, nodes
+from server.operations import fleet
+from server.reconciliation.checks import Courses
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,14 @@ class NodeNow:
 
 
 class NodeAction(StrEnum):
-    """What staff do to a node; what it works on may finish whatever it is."""
+    """What staff do to a node; what it works on may finish, unless its key is revoked."""
 
     drain = "drain"
     undrain = "undrain"
     quarantine = "quarantine"
     release = "release"
     disable = "disable"
+    revoke = "revoke"
     enable = "enable"
 
 
@@ -72,20 +73,19 @@ _ACTIONS: Mapping[NodeAction, Callable[[Session, str, datetime], Node]] = {
 
 
 def act_on_node(
-    session: Session, name: str, action: NodeAction, *, actor: User | None, now: datetime, broker_url: str
+    session: Session, name: str, action: NodeAction, *, actor: User | None, now: datetime, config: Config
 ) -> Node:
     """Do it, and leave an entry in the trail.
-
-    Args:
-        broker_url: where a node that is put back into service is let in again.
 
     Raises:
         NotFoundError: there is no such node.
     """
+    if action is NodeAction.revoke:
+        return fleet.revoke(session, config, name=name, actor=actor, now=now)
     node = _ACTIONS[action](session, name, now)
     if action is NodeAction.enable:
         # A sync of the broker's users while it was disabled has removed its own.
-        after_commit(session, partial(access.grant, broker_url, [(node.name, node.key)]))
+        after_commit(session, partial(access.grant, config.broker_url, [(node.name, node.broker_hash)]))
     audit.record(session, action=f"node.{action}", subject=f"node:{node.name}", actor=actor)
     return node
 

@@ -44,5 +44,5 @@ def _time(report: Mapping[str, Any], now: datetime) -> datetime:
     except ValueError:
         raise InvalidInputError(f"`at` is no time: {str(said)[:60]!r}.", field="at") from None
     if at.tzinfo is None:
-        raise InvalidInputError("`at` does not say its zone, such as +00:00.", field="at")
+        raise InvalidInputError("`at` has no time zone, such as +00:00.", field="at")
     return min(at, now).astimezone(UTC)

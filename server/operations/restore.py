@@ -17,7 +17,6 @@ from pathlib import Path
 from sqlalchemy import inspect, make_url
 
 from server import migrations
-from server.accounting import service as accounting
 from server.db import Database, make_engine
 from server.operations.backup import (
     DATABASE,
@@ -29,6 +28,7 @@ from server.operations.backup import (
     read_manifest,
     run_tool,
 )
+from server.reconciliation import runs as reconciliation
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -39,7 +39,7 @@ class Restored:
 
     manifest: Manifest
     submissions: int
-    accounts: accounting.Accounts
+    accounts: reconciliation.Accounts
 
 
 def restore(path: Path, url: str) -> Restored:
@@ -59,7 +59,7 @@ def restore(path: Path, url: str) -> Restored:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     said = f"There is no room in {folder} for the dump inside {path}; name another folder in TMPDIR."
                     raise BackupError(said) from None
-                raise BackupError(f"{path} is no whole backup: {error}") from None
+                raise BackupError(f"{path} is not a complete backup: {error}") from None
         put = _put_postgresql if manifest.backend == "postgresql" else _put_sqlite
         put(dump, url)
     return verify(manifest, url)
@@ -75,7 +75,7 @@ def verify(manifest: Manifest, url: str) -> Restored:
     try:
         with database.reading() as session:
             found = describe(session, version=manifest.version, backend=manifest.backend, revision=manifest.revision)
-            accounts = accounting.examine(session, deep=True)
+            accounts = reconciliation.examine(session, deep=True)
     finally:
         database.dispose()
     differences = [
@@ -86,7 +86,7 @@ def verify(manifest: Manifest, url: str) -> Restored:
     ]  # fmt: skip
     if differences:
         more = f", and {len(differences) - 5} more" if len(differences) > 5 else ""  # noqa: PLR2004  # enough to see
-        raise BackupError(f"What was restored is not what was saved: {'; '.join(differences[:5])}{more}.")
+        raise BackupError(f"The restored data differs from the backup: {'; '.join(differences[:5])}{more}.")
     return Restored(manifest, len(manifest.sources), accounts)
 
 

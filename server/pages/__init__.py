@@ -2,7 +2,7 @@
 
 Templates decide nothing: what they show is worked out here and in the services.
 
-    home account assignment submission diff live leaderboard quiz queue operations components  routers
+    home account assignment submission diff live leaderboard quiz queue operations components guide  routers
     rendering      templates with the filters and words that all pages use
     words formats markdown highlight pictures      what a page makes of a value
     failures       errors as pages
@@ -16,6 +16,7 @@ from server.pages import (
     account,
     announcements,
     assignment,
+    assignment_files,
     audit,
     badges,
     comments,
@@ -27,6 +28,7 @@ from server.pages import (
     gradebook_tables,
     grades,
     group,
+    guide,
     history,
     home,
     join,
@@ -49,9 +51,11 @@ from server.pages import (
     roster_person,
     rubric,
     schedule,
+    second_factor,
     settings,
     similarity,
     solutions,
+    staff_home,
     standings,
     statistics,
     submission,
@@ -69,12 +73,13 @@ def install(app: FastAPI) -> None:
     web = app.state.config.web
     app.state.templates = templates_of(web)
     app.state.error_renderer = render_error
+    app.state.public_courses = home.PublicCourses()
     for module in (home, account, assignment, submission, diff, live, leaderboard, quiz, operations, queue, components):
         app.include_router(module.router)
     for module in (schedule, roster, roster_import, roster_person, join, settings, extensions, preview, solutions):
         app.include_router(module.router)
     app.include_router(machine_code.router)
-    for module in (standings, badges):
+    for module in (staff_home, assignment_files, standings, badges):
         app.include_router(module.router)
     for module in (comments, review, rubric, similarity, statistics, submissions_list):
         app.include_router(module.router)
@@ -82,7 +87,7 @@ def install(app: FastAPI) -> None:
         app.include_router(module.router)
     for module in (grades, gradebook, gradebook_tables, audit):
         app.include_router(module.router)
-    for module in (login, password, notifications, announcements):
+    for module in (login, guide, password, second_factor, notifications, announcements):
         app.include_router(module.router)
     for module in (regrade_new, regrades, regrade_requests):
         app.include_router(module.router)

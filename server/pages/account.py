@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -11,11 +10,10 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server.accounts import outside
-from server.accounts import service as accounts
+from server.accounts import accounts, second_factor, sso
 from server.accounts.passwords import MAX_CHARS, MIN_CHARS
 from server.config import Config
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import InvalidInputError, LadderError, TooManyError, UnauthenticatedError
 from server.http.identity import Identity, Someone, clear_login_cookie, place_of
 from server.http.outside import asking, party_of, providers_of
@@ -23,19 +21,19 @@ from server.http.work import RowId, Settings, Work, config_of, database_of
 from server.models import ApiToken, LoginSession, TokenScope
 from server.pages.forms import WhatWasDone, back
 from server.pages.login import departure
-from server.pages.rendering import Slot, render, write
+from server.pages.rendering import Slot, render, with_wait, write
 
 router = APIRouter(include_in_schema=False)
 
 TOKEN_DAYS = (7, 30, 90, 180, 365)
 """How long a new token may live, as far as the configuration allows."""
-TOKEN_SCOPES = {"submit": "hand in, run, answer", "staff": "do what the staff of my courses may"}
+TOKEN_SCOPES = {"submit": "submit, run and answer quizzes", "staff": "do what staff may do in my courses"}
 """What a new token may do besides reading."""
 DONE = {
-    "password": "Your password is changed. Everybody else who was logged in is logged out, and every token has ended.",
-    "others": "Every other browser is logged out, and every token has ended.",
-    "linked": "From now on you can log in there too.",
-    "unlinked": "It does not log in to your account any more.",
+    "password": "Your password is changed. All other sessions are logged out and all tokens are revoked.",
+    "others": "All other browsers are logged out and all tokens are revoked.",
+    "linked": "You can now log in with it.",
+    "unlinked": "It can no longer log in to your account.",
 }
 
 
@@ -59,9 +57,9 @@ def change_password(
 
     def act(session: Session) -> None:
         if who.login is None:
-            raise UnauthenticatedError("A password is changed in a browser that is logged in.")
+            raise UnauthenticatedError("To change the password, log in with a browser.")
         if password != again:
-            raise InvalidInputError("These are two different passwords.", field="again")
+            raise InvalidInputError("The two passwords differ.", field="again")
         accounts.change_password(
             session,
             session.get_one(LoginSession, who.login.id),
@@ -92,10 +90,13 @@ def create_token(
 
     def act(session: Session) -> tuple[ApiToken, str]:
         if days and days not in _days(config):
-            raise InvalidInputError("Choose how long it may live.", field="days")
+            raise InvalidInputError("Choose how long it is valid.", field="days")
         ends = accounts.token_end(config, int(days) if days else None)
         chosen = [TokenScope(word) for word in given if word in TOKEN_SCOPES]
-        return accounts.create_token(session, who.user, name=name, expires_at=ends, scopes=chosen)
+        strong = who.login is not None and who.login.is_strong
+        if TokenScope.staff in chosen and second_factor.owes(session, who.user, is_strong=strong, config=config):
+            raise InvalidInputError("Staff need a second factor here to make such a token.", field="scope")
+        return accounts.create_token(session, who.user, name=name, expires_at=ends, scopes=chosen, is_strong=strong)
 
     given = scope or []
 
@@ -142,7 +143,7 @@ async def link_identity(request: Request, provider: str, who: Someone) -> Respon
 @router.post("/account/identities/{identity_id}/unlink")
 def unlink_identity(identity_id: RowId, who: Someone, work: Work) -> Response:
     """Let it log in no more."""
-    outside.unlink(work, who.user, identity_id)
+    sso.unlink(work, who.user, identity_id)
     return back("/account", "unlinked", anchor="identities")
 
 
@@ -163,14 +164,11 @@ def _days(config: Config) -> dict[str, str]:
 def _again(request: Request, who: Identity, error: LadderError, **given: Any) -> Response:
     """The page with what was refused, and why."""
     with database_of(request).reading() as session:
-        response = _page(request, session, who, status=error.status, error=error, **given)
-    if isinstance(error, TooManyError):
-        response.headers["retry-after"] = str(math.ceil(error.retry_after_s))
-    return response
+        return with_wait(_page(request, session, who, status=error.status, error=error, **given), error)
 
 
 def _page(request: Request, session: Session, who: Identity, *, status: int = HTTPStatus.OK, **given: Any) -> Response:
-    providers, identities = providers_of(request), outside.identities_of(session, who.user)
+    providers, identities = providers_of(request), sso.identities_of(session, who.user)
     linked = {identity.issuer for identity in identities}
     return render(
         request,
@@ -183,11 +181,13 @@ def _page(request: Request, session: Session, who: Identity, *, status: int = HT
         least=MIN_CHARS,
         most=MAX_CHARS,
         has_password=who.user.password_hash is not None,
+        second_factor=second_factor.standing(session, who.user),
+        is_staff=second_factor.is_staff(session, who.user),
         tokens=accounts.tokens_of(session, who.user),
         sessions=accounts.sessions_of(session, who.user),
         current=who.login.id if who.login else None,
         identities=identities,
-        provider_names=outside.named(identities, providers),
+        provider_names=sso.named(identities, providers),
         unlinked=[provider for provider in providers if provider.issuer not in linked],
         memberships=[member for member in courses.courses_of(session, who.user) if member.enrolment is not None],
     )

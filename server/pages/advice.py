@@ -33,10 +33,10 @@ _VECTORS = (
 _IN_FLIGHT = (
     "Keep more bytes in flight: more elements per thread or more warps per block, until the time stops falling."
 )
-_LAST_WAVE = "Look at the last wave: a grid that is no multiple of the multiprocessors leaves some idle at the end."
+_LAST_WAVE = "Look at the last wave: a grid that does not fill the multiprocessors evenly leaves some idle."
 _NOTHING = (
-    "It moves the bytes it has to about as fast as the memory gives them. Only less traffic would be faster, and this "
-    "case needs it all."
+    "It already moves its bytes about as fast as the memory can deliver them. Only moving less would be faster, and "
+    "this case needs every byte."
 )
 _REUSE = "Reuse what is loaded: larger tiles in shared memory or registers do more operations for each byte."
 _TENSOR = (
@@ -49,7 +49,7 @@ _SHAPE = (
     "for you."
 )
 _ORDER = "Order the programs so that neighbours share tiles in the L2 cache."
-_LAUNCH = "So short a call is launching for a good part: fewer launches, and no work on the host between them."
+_LAUNCH = "Much of so short a call is launch overhead: use fewer launches, with no work on the host between them."
 _MULTIPLIED = frozenset({"float16", "bfloat16", "int8"})
 """Types that tensor cores take as they are; float32 would be rounded to TF32, which not every rung allows."""
 
@@ -75,10 +75,10 @@ def advise(found: Roofline, compiled: Sequence[CompiledFor], techniques: tuple[s
 def _lead(case: CaseLimits, found: Roofline) -> str:
     dot, time, device = case.this, microseconds(case.this.time_us), f"{found.device}'s"
     if case.is_memory_bound:
-        moved = f"{amount(case.bytes_moved, 'B')} in {time} are {rate(dot.tb_s, 'B')}"
+        moved = f"{amount(case.bytes_moved, 'B')} in {time} is {rate(dot.tb_s, 'B')}"
         cached = " All of it fits into the L2 cache, which is faster than memory." if case.fits_cache else ""
         return f"Memory-bound: {moved}, {percent(case.share)} of the {device} bandwidth.{cached}"
-    done = f"{amount(case.flops, 'FLOP')} in {time} are {rate(dot.tflops, 'FLOP')}"
+    done = f"{amount(case.flops, 'FLOP')} in {time} is {rate(dot.tflops, 'FLOP')}"
     rounded = " (as TF32 on the tensor cores)" if case.dtype == "float32" else ""
     return f"Compute-bound: {done}, {percent(case.share)} of the {device} peak for {case.dtype}{rounded}."
 
@@ -120,7 +120,7 @@ def _spilled(kernels: Sequence[CompiledKernel]) -> Iterator[str]:
         if kernel.spills:
             many = plural(kernel.spills, "load or store", "loads and stores")
             yield (
-                f"`{kernel.kernel[:60]}` spills: {many} of registers that did not fit. A smaller tile, or the same one "
-                "for more warps, needs fewer."
+                f"`{kernel.kernel[:60]}` spills: {many} of values that did not fit in registers. A smaller tile, or "
+                "the same one shared by more warps, needs fewer."
             )
             return

@@ -13,11 +13,10 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from server.announcements import service as announcements
-from server.announcements.service import Draft, Shown
-from server.courses import clock
-from server.courses import service as courses
-from server.courses.service import Membership
+from server import announcements
+from server.announcements import Draft, Shown
+from server.courses import clock, courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.identity import Identity, Someone
 from server.http.work import RowId, Work, database_of
@@ -30,9 +29,9 @@ router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/announcements"
 DONE = {
     "published": "Published.",
-    "planned": "Saved. It is published at its time.",
-    "changed": "Changed. What it said before stays readable.",
-    "withdrawn": "Withdrawn. Nobody sees it any more.",
+    "planned": "Saved. It will be published at the set time.",
+    "changed": "Saved. Earlier versions stay readable.",
+    "withdrawn": "Withdrawn. Nobody can see it any more.",
 }
 PageNumber = Annotated[int, Query(ge=1, le=1000)]
 

@@ -17,28 +17,27 @@ from starlette.responses import Response
 
 from autograder.assignment import EXTENSIONS, content_hash
 from autograder.contract import Lane, Language, Mode
-from server import db
-from server.courses import quotas
-from server.courses import service as courses
+from server import db, drafts
+from server.courses import courses, quotas
+from server.courses.courses import AssignmentDetail, Membership
 from server.courses.quotas import Left
-from server.courses.service import AssignmentDetail, Membership
-from server.drafts import service as drafts
 from server.errors import InvalidInputError, LadderError, NotFoundError
-from server.gradebook import service as gradebook
-from server.gradebook.facts import Facts
-from server.gradebook.service import Charge
-from server.groups import service as groups
-from server.groups import views
+from server.gradebook import queries as gradebook
+from server.gradebook.grade_inputs import Facts
+from server.gradebook.queries import Charge
+from server.groups import groups, views
 from server.http.identity import Someone
 from server.http.work import Settings, Work, arrived_at, database_of
 from server.models import Submission, User
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.pages import begun_with
+from server.pages.help import sections
 from server.pages.highlight import listing
 from server.pages.markdown import handout_html
+from server.pages.points_note import speed_note
 from server.pages.progress import climb, late_days
 from server.pages.rendering import Slot, render, write
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 ASSIGNMENT = "/courses/{course}/assignments/{slug}"
@@ -133,7 +132,7 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        message = f"Character {error.start + 1:,} of the text is half a surrogate pair, which is no character."
+        message = f"Character {error.start + 1:,} of the text is half a surrogate pair, which is not a character."
         raise InvalidInputError(message, field="source") from None
 
 
@@ -141,7 +140,7 @@ def _word(kind: type[_WORD], value: str, field: str) -> _WORD:
     try:
         return kind(value)
     except ValueError:
-        raise InvalidInputError(f"{field} is none of {', '.join(kind)}.", field=field) from None
+        raise InvalidInputError(f"{field} is not one of {', '.join(kind)}.", field=field) from None
 
 
 def _refused(request: Request, user: User, problem: LadderError, sent: tuple[str, str, str]) -> Response:
@@ -177,6 +176,7 @@ def _page(
     stored = {} if request.state.identity.preview else drafts.drafts_of(session, member.user, detail)
     facts = gradebook.facts_for(session, member.course, member.user.id)
     standing = gradebook.standing_of(session, facts, member.user.id)
+    in_service = nodes.lanes_in_service(session, now=now, course_id=member.course.id)
     response = render(
         request,
         "assignment.html",
@@ -186,12 +186,15 @@ def _page(
         detail=detail,
         spec=detail.spec,
         handout=handout_html(detail.handout),
+        sections=sections(detail.handout),
         reading=listing(detail.reading, "python"),
         draft=begun_with.newest(begun, stored),
         texts=begun_with.texts(detail, begun, stored),
         problem=problem,
         rung=climb(session, member, [detail], now, standing)[0],
-        in_service=nodes.lanes_in_service(session, now=now),
+        in_service=in_service,
+        speed_note=speed_note([detail], in_service),
+        served=nodes.served_lanes(session, now=now, course_id=member.course.id),
         is_late=detail.is_late(now),
         is_closed=detail.is_closed(now) and not member.is_staff,
         late=_late(facts, member, detail, now),

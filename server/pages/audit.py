@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,35 +12,37 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server.audit import service as audit
-from server.audit.service import PAGE, Entry
-from server.courses import service as courses
+from server import audit
+from server.audit import PAGE, Entry
+from server.courses import courses
+from server.errors import InvalidInputError
 from server.http.identity import Someone
 from server.http.work import Work
-from server.models import Assignment, Enrolment, Role, User
+from server.models import Assignment, Enrolment
 from server.pages import formats
 from server.pages.rendering import render
+from server.roster import picking, roster
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/audit"
 _LARGEST = 2**31 - 1
 
 SAID: Mapping[str, str] = {
-    "assignment.dates_set": "Dates were set",
+    "assignment.dates_set": "Dates were changed",
     "assignment.versioned": "A new version of the files",
-    "course.created": "The course was made",
+    "course.created": "The course was created",
     "course.late_policy_set": "The late policy was changed",
     "enrolment.set": "Enrolled",
     "extension.given": "An extension was given",
     "extension.withdrawn": "An extension was withdrawn",
-    "grade.overridden": "Points were set",
-    "grade.override_undone": "Set points were undone",
+    "grade.overridden": "Points were overridden",
+    "grade.override_undone": "An override was undone",
     "grades.published": "Grades were published",
     "grades.withdrawn": "Grades were withdrawn",
     "late_days.granted": "Late days were given or taken",
     "quiz.versioned": "A new version of the questions",
     "submission.best_chosen": "The best submission counts again",
-    "submission.chosen": "The student chose the submission that counts",
+    "submission.chosen": "The student chose which submission counts",
 }
 """What an action is called; any other one is its own words."""
 _WORDS = {"due_at": "due", "late_until": "closes", "open_at": "opens"}
@@ -59,17 +61,28 @@ def audit_page(
     who: Someone,
     work: Work,
     user: Annotated[str, Query(max_length=20)] = "",
+    student: Annotated[str, Query(max_length=254)] = "",
     assignment: Annotated[str, Query(max_length=60)] = "",
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
 ) -> Response:
-    """The log, the newest first; of one person, of one assignment."""
+    """The log, the newest first; of one person, of one assignment.
+
+    `user` is a person's id, as links have it; `student` is what somebody typed.
+    """
     member = courses.staff_of(work, who.user, course)
-    people, rungs = _people(work, member.course.id), _rungs(work, member.course.id)
-    about_id = int(user) if user.isascii() and user.isdigit() and int(user) <= _LARGEST else None
+    people, rungs = roster.students(work, member.course.id, even_dropped=True), _rungs(work, member.course.id)
+    about_id, problem = int(user) if user.isascii() and user.isdigit() and int(user) <= _LARGEST else None, ""
+    if student.strip():
+        try:
+            about_id = picking.one(people, student, field="student")
+        except InvalidInputError as error:
+            about_id, problem = None, error.message
     rung_id = next((row.id for row in rungs if row.slug == assignment), None)
-    found = audit.log_of(
-        work, member.course.id, about_id=about_id, assignment_id=rung_id, before=before, limit=PAGE + 1
-    )
+    found: Sequence[Entry] = []
+    if not problem:
+        found = audit.log_of(
+            work, member.course.id, about_id=about_id, assignment_id=rung_id, before=before, limit=PAGE + 1
+        )
     return render(
         request,
         "audit.html",
@@ -81,12 +94,14 @@ def audit_page(
         people=people,
         rungs=rungs,
         asked={"user": about_id, "assignment": assignment if rung_id else ""},
+        typed=student if problem else _email(people, about_id),
+        problem=problem,
         sentence_of=sentence_of,
     )
 
 
 def sentence_of(entry: Entry, zone: str) -> str:
-    """What was done: `Points were set: 7 → 9`; times on the clock in `zone`."""
+    """What was done: `Points were overridden: 7 → 9`; times on the clock in `zone`."""
     action, detail = entry.row.action, dict(entry.row.detail)
     said = SAID.get(action) or action.replace(".", " ").replace("_", " ").capitalize()
     change = [_change(detail.pop("before"), detail.pop("after"), zone)] if _is_change(detail) else []
@@ -128,14 +143,9 @@ def _plain(value: Any, zone: str) -> str:
     return formats.moment(datetime.fromisoformat(text), zone) if _TIME.fullmatch(text) else text
 
 
-def _people(session: Session, course_id: int) -> list[User]:
-    query = (
-        select(User)
-        .join(Enrolment, Enrolment.user_id == User.id)
-        .where(Enrolment.course_id == course_id, Enrolment.role == Role.student)
-        .order_by(User.name, User.id)
-    )
-    return list(session.scalars(query))
+def _email(people: Sequence[Enrolment], user_id: int | None) -> str:
+    """What the field says of the person whose entries are shown."""
+    return next((row.user.email for row in people if row.user_id == user_id), "")
 
 
 def _rungs(session: Session, course_id: int) -> list[Assignment]:

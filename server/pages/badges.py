@@ -10,13 +10,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from autograder.contract import Lane
+from autograder.contract import Lane, Language
 from server import db
 from server.errors import NotFoundError
 from server.http.templates import clip
 from server.http.work import Work
 from server.leaderboard.badges import Badge, badge
-from server.pages import words
+from server.leaderboard.viewer import Wish
+from server.pages import labels
 from server.pages.formats import ratio
 from server.pages.rendering import fragment
 
@@ -45,22 +46,37 @@ class Drawn:
 
 
 @router.get("/badge/{course}/{slug}.svg")
-def record_badge(request: Request, course: str, slug: str, work: Work, lane: Annotated[str, Query()] = "") -> Response:
+def record_badge(
+    *,
+    request: Request,
+    course: str,
+    slug: str,
+    work: Work,
+    lane: Annotated[str, Query()] = "",
+    language: Annotated[str, Query()] = "",
+) -> Response:
     """The record of a board."""
-    return _picture(request, badge(work, course, slug, db.now(work), lane=_lane(lane)))
+    return _picture(request, badge(work, course, slug, db.now(work), _wish(lane, language)))
 
 
 @router.get("/badge/{course}/{slug}/{handle}.svg")
 def place_badge(
-    *, request: Request, course: str, slug: str, handle: str, work: Work, lane: Annotated[str, Query()] = ""
+    *,
+    request: Request,
+    course: str,
+    slug: str,
+    handle: str,
+    work: Work,
+    lane: Annotated[str, Query()] = "",
+    language: Annotated[str, Query()] = "",
 ) -> Response:
     """Somebody's place, by their pseudonym."""
-    return _picture(request, badge(work, course, slug, db.now(work), lane=_lane(lane), handle=handle))
+    return _picture(request, badge(work, course, slug, db.now(work), _wish(lane, language), handle=handle))
 
 
 def drawn(found: Badge) -> Drawn:
     """The texts of a badge, and how wide they are."""
-    label = f"{clip(found.title, _MOST)} · {words.LANES[found.lane]}"
+    label = f"{clip(found.title, _MOST)} · {labels.LANES[found.lane]}"
     return Drawn(label, value := _value(found), _width(label), _width(value))
 
 
@@ -90,7 +106,9 @@ def _picture(request: Request, found: Badge) -> Response:
     return Response(text, media_type="image/svg+xml", headers=headers)
 
 
-def _lane(asked: str) -> Lane | None:
-    if asked and asked not in list(Lane):
+def _wish(lane: str, language: str) -> Wish:
+    if lane and lane not in list(Lane):
         raise NotFoundError("There is no such lane.")
-    return Lane(asked) if asked else None
+    if language and language not in list(Language):
+        raise NotFoundError("There is no such language.")
+    return Wish(Lane(lane) if lane else None, Language(language) if language else None)

@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from autograder.contract import Lane, Language, Mode
 from server import db
-from server.courses.service import AssignmentDetail, Membership
+from server.courses.courses import AssignmentDetail, Membership
 from server.models import Draft, Submission
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.submissions import submissions
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def texts(detail: AssignmentDetail, begun: Begun, stored: Mapping[Language, Draf
 
 def _first_lane(session: Session, detail: AssignmentDetail) -> Lane:
     """The first lane on which something could be graded now, else the first that there is."""
-    in_service = nodes.lanes_in_service(session, now=db.now(session))
+    in_service = nodes.lanes_in_service(session, now=db.now(session), course_id=detail.row.course_id)
     available = [lane for lane in detail.lanes if lane in in_service]
     return next(iter([*available, *detail.lanes]), Lane.cpu)
 

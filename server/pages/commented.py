@@ -13,9 +13,9 @@ from markupsafe import Markup
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server.comments import carried, rubrics, saved, sheets
-from server.comments import service as comments
-from server.courses.service import Membership
+from server import writeups
+from server.comments import carried, comments, rubrics, saved, sheets
+from server.courses.courses import Membership
 from server.errors import InvalidInputError, LadderError
 from server.models import (
     Assignment,
@@ -31,8 +31,7 @@ from server.models import (
 from server.pages.highlight import Line, Listing, listing
 from server.pages.markdown import markdown_html
 from server.pages.rendering import render
-from server.submissions import service as submissions
-from server.writeups import service as writeups
+from server.submissions import submissions
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+([^ \t\n].*)$", re.MULTILINE)
 MOST_SECTIONS = 100

@@ -12,11 +12,11 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db
-from server.comments import service as comments
-from server.comments.service import Place
-from server.courses import service as courses
-from server.courses.service import Membership
+from server import db, writeups
+from server.comments import comments
+from server.comments.comments import Place
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.http.identity import Identity, Someone
 from server.http.turns import Turn
@@ -24,8 +24,7 @@ from server.http.work import RowId, Work, database_of
 from server.models import Assignment, Comment, Course, Showing, Submission, User
 from server.pages.commented import Typed, page_of, piece_of_submission, piece_of_writeup
 from server.pages.rendering import Slot, local_path, write
-from server.submissions import service as submissions
-from server.writeups import service as writeups
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 Text = Annotated[str, Form()]

@@ -8,9 +8,9 @@ from starlette.responses import Response
 from autograder.contract import Mismatch, Pattern, State, Verdict
 from server.http.identity import Anyone
 from server.pages.highlight import listing
-from server.pages.pictures import damage_map, ratio_scale, staircase
+from server.pages.labels import STATES, VERDICTS
 from server.pages.rendering import render
-from server.pages.words import STATES, VERDICTS
+from server.pages.svg_geometry import damage_map, ratio_scale
 
 router = APIRouter(include_in_schema=False)
 _CODE = '''@triton.jit
@@ -28,7 +28,7 @@ _MISMATCH = Mismatch(
     wrong=14_848,
     total=260_608,
     pattern=Pattern.columns_from,
-    where="columns 480–508 (the last 29 of 509: no whole tile)",
+    where="columns 480–508 (the last 29 of 509: not a whole tile)",
     index=(0, 480),
     expected="1.2851562",
     got="not written",
@@ -47,9 +47,8 @@ def components_page(request: Request, _who: Anyone) -> Response:
         request,
         "components.html",
         labels=[*(STATES[state] for state in State), *(VERDICTS[verdict] for verdict in Verdict)],
-        listing=listing(_CODE, "triton"),
+        listing=listing(_CODE, "python"),
         mismatch=_MISMATCH,
         map=damage_map(_MISMATCH),
         scale=ratio_scale([(0.91, 0.94, 0.98), (1.31, 1.34, 1.37), (4.1, 5.2, 6.9)]),
-        steps=staircase([1, 1, 0.7, 0.4, 0, 0, 0, 0]),
     )

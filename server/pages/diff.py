@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from autograder.contract import Measurement
 from server.apart.asking import APART, GivenUpError
-from server.courses import service as courses
+from server.courses import courses
 from server.db import let_go
 from server.errors import InvalidInputError
-from server.groups import service as groups
+from server.groups import groups
 from server.http.identity import Someone
 from server.http.turns import Turn
 from server.http.work import Work
@@ -26,9 +26,8 @@ from server.models import AssignmentVersion, Mode, Submission, User
 from server.pages.compiled_diff import InstructionChange, compiled_changes, instruction_changes
 from server.pages.highlight import Line, listing, source_lines
 from server.pages.rendering import render
-from server.submissions import listings
-from server.submissions import service as submissions
-from server.submissions.service import SubmissionView
+from server.submissions import listings, submissions
+from server.submissions.submissions import SubmissionView
 
 router = APIRouter(include_in_schema=False)
 

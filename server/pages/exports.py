@@ -18,7 +18,7 @@ from starlette.responses import Response
 from autograder.receipts import Receipt, issue
 from server import db
 from server.db import Database
-from server.exports import service as exports
+from server.exports import exports
 from server.grading import receipt_keys
 from server.http.attachments import attachment
 from server.http.identity import Someone

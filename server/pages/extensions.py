@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from sqlalchemy.orm import Session
 from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from server import db
-from server.courses import clock
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import clock, courses
+from server.courses.courses import Membership
 from server.errors import InvalidInputError
 from server.gradebook import extensions
-from server.http.identity import Identity, Someone
+from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
-from server.models import Enrolment
 from server.pages import forms
 from server.pages.forms import SentForm, WhatWasDone
 from server.pages.rendering import Slot, render, write
-from server.roster import service as roster
+from server.roster import picking, roster
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/extensions"
 MOST_SHOWN = 300
-_MINUS = "-\N{MINUS SIGN}"
+_MOST_PASTED = 100_000
+
+
+class Kind(StrEnum):
+    """What is given."""
+
+    extension = "extension"
+    late_days = "late_days"
+
+
 _SAID = {
-    "given": "Extensions given: {}. Each student has a notification.",
-    "granted": "Late days were set for {} students. Each has a notification.",
-    "withdrawn": "The extension is withdrawn: the assignment's own dates hold again.",
+    Kind.extension: "Extensions given: {}. Each student was notified",
+    Kind.late_days: "Students whose late days were changed: {}. Each was notified",
+    "withdrawn": "The extension is withdrawn: the assignment's own dates apply again.",
 }
 
 
@@ -46,54 +54,82 @@ def extensions_page(
     done: WhatWasDone,
     user: str = "",
     assignment: str = "",
+    told: Annotated[str, Query(max_length=60)] = "",
+    people: Annotated[str, Query(max_length=9)] = "",
 ) -> Response:
-    """The page; `user` is a student who is chosen already and alone listed, `assignment` the slug of one."""
+    """The page; `user` is a student who is chosen already and alone listed, `assignment` the slug of one.
+
+    `told` are the ids of some who were given something just now, `people` how many they are in all.
+    """
     member = courses.membership(work, who.user, course)
-    only = forms.whole(user, 0)
-    return _page(request, work, member, only=only, chosen=[user], rung=assignment, done=done.said(_SAID))
+    said = done.said(_SAID)
+    if told and said:
+        said += _names(work, member, _numbers(told.split()), forms.whole(people, 0))
+    return _page(request, work, member, only=forms.whole(user, 0), rung=assignment, done=said)
 
 
 @router.post(PATH, dependencies=[Slot])
 def give(request: Request, course: str, who: Someone, form: SentForm) -> Response:
-    """Give extensions; what is refused comes back as it was chosen and typed."""
+    """Give extensions or late days; what is refused comes back as it was chosen and typed.
 
-    def act(session: Session) -> int:
+    With `act=add` nothing is given: who was looked for joins the list.
+    """
+    if forms.text(form, "act") == "add":
+        with database_of(request).reading() as session:
+            return _with_found(request, session, courses.membership(session, who.user, course), form)
+    kind = Kind.late_days if forms.text(form, "kind") == Kind.late_days else Kind.extension
+
+    def act(session: Session) -> list[int]:
         member = courses.staff_of(session, who.user, course)
-        zone = member.course.timezone
-        made = extensions.give(
-            session,
-            member,
-            assignment_ids=_numbers(forms.texts(form, "assignment")),
-            user_ids=_students(session, member, form),
-            due_at=clock.read(forms.text(form, "due_at"), zone, field="due_at"),
-            days=_days(form),
-            late_until=clock.read(forms.text(form, "late_until"), zone, field="late_until"),
-            reason=forms.text(form, "reason"),
-            now=db.now(session),
-        )
-        return len(made)
+        return _GIVE[kind](session, member, form)
 
-    return _done(request, who, course, form, act=act, done="given")
+    try:
+        made = write(request, act)
+    except InvalidInputError as error:
+        with database_of(request).reading() as session:
+            return _page(request, session, courses.membership(session, who.user, course), form=form, problem=error)
+    ids = sorted(set(made))
+    named = {"told": " ".join(map(str, ids[: picking.NAMED])), "people": str(len(ids))}
+    return forms.back(forms.course_path(course, "/extensions"), kind.value, count=len(made), **named)
 
 
-@router.post(PATH + "/late-days", dependencies=[Slot])
-def grant(request: Request, course: str, who: Someone, form: SentForm) -> Response:
-    """Give late days for the term, or take some."""
+def _names(session: Session, member: Membership, told: Collection[int], people: int) -> str:
+    member.require_staff()
+    found = [row.user.name for row in roster.students(session, member.course.id) if row.user_id in told]
+    more = [f"{people - len(found)} more"] if people > len(found) else []
+    return f": {', '.join(found)}{' and ' if found and more else ''}{''.join(more)}."
 
-    def act(session: Session) -> int:
-        member = courses.staff_of(session, who.user, course)
-        return len(
-            extensions.grant_late_days(
-                session,
-                member,
-                user_ids=_students(session, member, form),
-                days=_days(form) or 0,
-                reason=forms.text(form, "reason"),
-                now=db.now(session),
-            )
-        )
 
-    return _done(request, who, course, form, act=act, done="granted")
+def _give_extensions(session: Session, member: Membership, form: FormData) -> list[int]:
+    """Whom they were given to, for each."""
+    zone = member.course.timezone
+    made = extensions.give(
+        session,
+        member,
+        assignment_ids=_numbers(forms.texts(form, "assignment")),
+        user_ids=_students(session, member, form),
+        due_at=clock.read(forms.text(form, "due_at"), zone, field="due_at"),
+        days=_days(form),
+        late_until=clock.read(forms.text(form, "late_until"), zone, field="late_until"),
+        reason=forms.text(form, "reason"),
+        now=db.now(session),
+    )
+    return [row.user_id for row in made]
+
+
+def _grant_late_days(session: Session, member: Membership, form: FormData) -> list[int]:
+    made = extensions.grant_late_days(
+        session,
+        member,
+        user_ids=_students(session, member, form),
+        days=_days(form) or 0,
+        reason=forms.text(form, "reason"),
+        now=db.now(session),
+    )
+    return [row.user_id for row in made]
+
+
+_GIVE = {Kind.extension: _give_extensions, Kind.late_days: _grant_late_days}
 
 
 @router.post(PATH + "/{extension_id}/withdraw")
@@ -106,57 +142,44 @@ def withdraw(
     return forms.back(forms.course_path(course, "/extensions"), "withdrawn", anchor="given")
 
 
-def _done(
-    request: Request, who: Identity, course: str, form: FormData, *, act: Callable[[Session], int], done: str
-) -> Response:
+def _with_found(request: Request, session: Session, member: Membership, form: FormData) -> Response:
+    """The page with whom the field finds added to the list."""
+    member.require_staff()
+    everybody = roster.students(session, member.course.id)
     try:
-        count = write(request, act)
+        found = picking.one(everybody, forms.text(form, "student"), field="student")
     except InvalidInputError as error:
-        with database_of(request).reading() as session:
-            member = courses.membership(session, who.user, course)
-            return _page(
-                request, session, member, chosen=forms.texts(form, "student"), form=form, problem=error, which=done
-            )
-    return forms.back(forms.course_path(course, "/extensions"), done, count=count)
+        return _page(request, session, member, form=form, problem=error)
+    email = next(row.user.email for row in everybody if row.user_id == found)
+    pasted = forms.text(form, "pasted", _MOST_PASTED).rstrip()
+    return _page(request, session, member, form=form, typed={"student": "", "pasted": f"{pasted}\n{email}".lstrip()})
 
 
 def _students(session: Session, member: Membership, form: FormData) -> Collection[int]:
-    """Those that were chosen, one by one, by section or by a pasted list.
+    """Those that were chosen: by the field, by section or by a list.
 
     Raises:
-        InvalidInputError: a pasted line is nobody's, or nobody was chosen.
+        InvalidInputError: somebody of the list is nobody, or nobody was chosen.
     """
     everybody = roster.students(session, member.course.id)
     sections = set(forms.texts(form, "section"))
-    found = set(_numbers(forms.texts(form, "student")))
-    found |= {row.user_id for row in everybody if sections and row.section in sections}
-    found |= _pasted(everybody, forms.text(form, "pasted", 100_000))
+    found = {row.user_id for row in everybody if sections and row.section in sections}
+    found |= picking.several(everybody, forms.text(form, "pasted", _MOST_PASTED), field="pasted")
+    if looked_for := forms.text(form, "student").strip():
+        found.add(picking.one(everybody, looked_for, field="student"))
     if not found:
-        raise InvalidInputError("Choose at least one student.", field="user_ids")
+        raise InvalidInputError("Choose at least one student.", field="student")
     return found
-
-
-def _pasted(everybody: Sequence[Enrolment], text: str) -> set[int]:
-    known = {row.student_number.casefold(): row.user_id for row in everybody if row.student_number}
-    known |= {row.user.email: row.user_id for row in everybody}
-    asked = [word.strip().casefold() for line in text.splitlines() for word in line.replace(";", ",").split(",")]
-    unknown = [word for word in asked if word and word not in known]
-    if unknown:
-        more = f", and {len(unknown) - 3} more" if len(unknown) > 3 else ""  # noqa: PLR2004  # as many as are named
-        named = ", ".join(f"“{word[:60]}”" for word in unknown[:3])
-        raise InvalidInputError(f"No student of this course has this address or id: {named}{more}.", field="pasted")
-    return {known[word] for word in asked if word}
 
 
 def _days(form: FormData) -> int | None:
     text = forms.text(form, "days").strip()
     if not text:
         return None
-    sign = -1 if text[0] in _MINUS else 1
-    days = forms.whole(text.lstrip(f"+{_MINUS}"))
-    if days < 0:
-        raise InvalidInputError("It is a whole number of days.", field="days")
-    return sign * days
+    days = forms.signed(text)
+    if days is None:
+        raise InvalidInputError("Enter a whole number of days.", field="days")
+    return days
 
 
 def _numbers(texts: Sequence[str]) -> list[int]:
@@ -168,12 +191,11 @@ def _page(
     session: Session,
     member: Membership,
     *,
-    chosen: Sequence[str],
     only: int = 0,
     rung: str = "",
     form: FormData | None = None,
+    typed: Mapping[str, str] | None = None,
     problem: InvalidInputError | None = None,
-    which: str = "",
     done: str = "",
 ) -> Response:
     member.require_staff()
@@ -182,7 +204,9 @@ def _page(
     granted = extensions.grants_of(session, member.course.id, user_id=only or None)
     everybody = roster.students(session, member.course.id)
     details = [one for one in courses.assignments_of(session, member, now) if one.row.due_at is not None]
-    picked = [str(one.row.id) for one in details if one.slug == rung]
+    listed = next((row.user for row in everybody if row.user_id == only), None)
+    begun = {**dict.fromkeys(_TYPED, ""), "kind": Kind.extension.value, "pasted": listed.email if listed else ""}
+    sent = {name: forms.text(form, name, _MOST_PASTED) for name in _TYPED} if form else begun
     return render(
         request,
         "extensions.html",
@@ -192,18 +216,19 @@ def _page(
         students=everybody,
         sections=sorted({row.section for row in everybody if row.section}),
         details=details,
-        chosen=frozenset(_numbers(chosen)),
-        only=next((row.user for row in everybody if row.user_id == only), None),
+        only=listed,
         given=given[:MOST_SHOWN],
         granted=granted[:MOST_SHOWN],
         more=max(0, len(given) - MOST_SHOWN) + max(0, len(granted) - MOST_SHOWN),
-        typed={name: forms.text(form, name, 100_000) for name in _TYPED} if form else dict.fromkeys(_TYPED, ""),
-        picked=frozenset(forms.texts(form, "assignment") if form else picked),
+        typed={**sent, **(typed or {})},
+        picked=frozenset(
+            forms.texts(form, "assignment") if form else [str(one.row.id) for one in details if one.slug == rung]
+        ),
         picked_sections=frozenset(forms.texts(form, "section") if form else ()),
-        problems={problem.field: problem.message} if problem else {},
-        which=which,
+        problems={_FIELD.get(problem.field, problem.field): problem.message} if problem else {},
         done=done,
     )
 
 
-_TYPED = ("due_at", "late_until", "days", "reason", "pasted")
+_TYPED = ("student", "kind", "due_at", "late_until", "days", "reason", "pasted")
+_FIELD = {"user_ids": "student"}

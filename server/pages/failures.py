@@ -9,20 +9,21 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
-from server.http.errors import ErrorPage
+from server.errors import SecondFactorError
+from server.http.error_responses import ErrorPage
 from server.http.work import SAFE_METHODS
 from server.pages.rendering import render
 
 _TITLES = {
     401: "Log in first",
-    403: "That is not yours to do",
+    403: "You may not do that",
     404: "There is nothing here",
-    405: "That is not how this address works",
-    409: "Somebody was there before you",
+    405: "This address does not accept that",
+    409: "That is not possible right now",
     413: "That is too large",
-    422: "That could not be taken",
-    429: "A little slower, please",
-    502: "Somebody else's service does not answer",
+    422: "That was not accepted",
+    429: "Too many requests",
+    502: "Another service does not answer",
     503: "The database does not answer",
 }
 _NEXT_STEPS = {
@@ -30,31 +31,39 @@ _NEXT_STEPS = {
     401: "Log in in another tab, then go back and reload the page. The editor has kept what you wrote.",
     403: "If you think you should be allowed to, ask the staff of your course.",
     404: "The address may be wrong, or you may not be in the course that it belongs to.",
-    409: "Go back, reload the page, and look at what changed.",
+    409: "Go back, reload the page and see what changed.",
     413: "Go back: your text is still there. Make it smaller and send it again.",
     422: "Go back: what you wrote is still there. Change it and send it again.",
-    429: "Go back and wait for a moment; what you wrote is still there.",
+    429: "Wait a moment; what you wrote is still there.",
     502: "Nothing was changed. Try again in a moment, or log in another way.",
     503: "Nothing was changed. Go back and try again in a moment.",
 }
+_PASSING = frozenset({429, 503})
+"""What is over in a moment."""
 _OURS = "Nothing you did caused this. If it happens again, give the staff of your course the number below."
 
 
 def render_error(request: Request, page: ErrorPage) -> Response:
     """The error's page; a stranger who only wanted to look goes to the log-in page and comes back."""
     if page.status == HTTPStatus.UNAUTHORIZED and request.method in SAFE_METHODS and _reads_pages(request):
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return RedirectResponse(f"/login?next={quote(target, safe='/')}", status_code=HTTPStatus.SEE_OTHER)
+        return RedirectResponse(f"/login?next={quote(_address(request), safe='/')}", status_code=HTTPStatus.SEE_OTHER)
+    if page.error == SecondFactorError.__name__ and request.method in SAFE_METHODS and _reads_pages(request):
+        return RedirectResponse("/account/second-factor", status_code=HTTPStatus.SEE_OTHER)
     is_ours = page.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return render(
         request,
         "error.html",
         status=page.status,
-        title=_TITLES.get(page.status, "Something of ours failed" if is_ours else "That did not work"),
+        title=_TITLES.get(page.status, "The server failed" if is_ours else "That did not work"),
         error=page,
         next_step=_NEXT_STEPS.get(page.status, _OURS if is_ours else ""),
         is_ours=is_ours,
+        again=_address(request) if page.status in _PASSING and request.method in SAFE_METHODS else "",
     )
+
+
+def _address(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _reads_pages(request: Request) -> bool:

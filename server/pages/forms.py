@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
 from starlette.datastructures import FormData
 
+_MINUS = "-\N{MINUS SIGN}"
 MOST_FIELDS = 4000
 """For routes whose form has a row of fields for each rung."""
 
@@ -38,6 +39,16 @@ def texts(form: FormData, name: str) -> list[str]:
 def whole(value: str, otherwise: int = -1) -> int:
     """A number in a hidden field; one that somebody else made up is `otherwise`."""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else otherwise  # noqa: PLR2004  # 32 bits
+
+
+def signed(value: str) -> int | None:
+    """A number that somebody types with or without one sign; `None` for what is none."""
+    value = value.strip()
+    below = value.startswith(tuple(_MINUS))
+    number = whole(value[1:] if below or value.startswith("+") else value)
+    if number < 0:
+        return None
+    return -number if below else number
 
 
 def back(path: str, done: str = "", *, count: int | None = None, anchor: str = "", **params: str) -> RedirectResponse:

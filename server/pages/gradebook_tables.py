@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook import imports
 from server.gradebook.exports import canvas_csv, plain_csv

@@ -12,16 +12,17 @@ from starlette.responses import Response
 
 from autograder.contract import Mode
 from server import db
-from server.courses import clock
-from server.courses import service as courses
-from server.courses.service import AssignmentDetail, Membership
+from server.courses import clock, courses
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import InvalidInputError
-from server.gradebook import service as gradebook
-from server.gradebook.service import Line, Standing
+from server.gradebook import queries as gradebook
+from server.gradebook.queries import Line, Standing
 from server.gradebook.whatif import Upload, what_if
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import Role
+from server.nodes import nodes
+from server.pages.points_note import course_note
 from server.pages.rendering import render
 
 router = APIRouter(include_in_schema=False)
@@ -48,6 +49,7 @@ def grades_page(request: Request, course: str, who: Someone, work: Work) -> Resp
     asked, uploads = _asked(request.query_params, standing, member.course.timezone)
     supposed = _supposed(work, member, uploads, asked) if uploads else None
     at = db.now(work)
+    in_service = nodes.lanes_in_service(work, now=at, course_id=member.course.id)
     return render(
         request,
         "grades.html",
@@ -55,6 +57,7 @@ def grades_page(request: Request, course: str, who: Someone, work: Work) -> Resp
         course=member.course,
         standing=standing,
         modes=Mode,
+        points_note=course_note([line.detail for line in standing.lines], in_service),
         asked=asked,
         supposed=_by_slug(supposed),
         would=supposed,

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import AssignmentDetail, Membership
+from server.courses import courses
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.groups import forming, staffing, views
 from server.http.identity import Identity, Someone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import unescape
 
 from autograder.contract import Pattern, Verdict
 from server.pages.markdown import handout_html
@@ -50,13 +51,14 @@ class Section:
     title: str
 
 
-def section_for(handout: str, verdict: Verdict | None, pattern: Pattern | None) -> Section | None:
-    """Where to read on; `None` where nothing went wrong, or the handout has no such section."""
-    wanted = BY_PATTERN.get(pattern) if pattern else None
+def section_for(handout: str, verdict: Verdict | None, pattern: Pattern | None, *, named: str = "") -> Section | None:
+    """Where to read on, as an author or what went wrong says; `None` where nothing did, or no such section is there."""
+    wanted = named or (BY_PATTERN.get(pattern) if pattern else None)
     wanted = wanted or (BY_VERDICT.get(verdict) if verdict else None)
     return next((one for one in sections(handout) if one.anchor == wanted), None) if wanted else None
 
 
 def sections(handout: str) -> list[Section]:
     """The handout's sections in order."""
-    return [Section(anchor, _TAGS.sub("", title)) for anchor, title in _HEADING.findall(str(handout_html(handout)))]
+    found = _HEADING.findall(str(handout_html(handout)))
+    return [Section(anchor, unescape(_TAGS.sub("", title))) for anchor, title in found]

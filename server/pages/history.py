@@ -11,15 +11,15 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import InvalidInputError
-from server.gradebook import service as gradebook
+from server.gradebook import queries as gradebook
 from server.groups import views
 from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.models import User
 from server.pages.rendering import Slot, local_path, render, write
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 ASSIGNMENT = "/courses/{course}/assignments/{slug}"

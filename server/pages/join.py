@@ -57,7 +57,7 @@ def sign_up(
     except (InvalidInputError, TooManyError) as error:
         with database_of(request).reading() as session:
             return _page(request, session, token, typed=typed, problem=error)
-    return render(request, "join.html", title="Look into your mailbox", sent=email, course=None)
+    return render(request, "join.html", title="Check your mailbox", sent=email, course=None)
 
 
 def _page(

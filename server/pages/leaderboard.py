@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -14,13 +15,15 @@ from server import db
 from server.errors import InvalidInputError, NotFoundError
 from server.http.identity import Anyone
 from server.http.work import Work
-from server.leaderboard.looking import Shown, Wish, looker, shown
+from server.leaderboard.board import Entry, is_practice
+from server.leaderboard.limits import ranked_cases
 from server.leaderboard.milestones import Baseline
 from server.leaderboard.records import records_of
-from server.leaderboard.service import Entry
-from server.pages.pictures import RatioScale, ratio_scale
+from server.leaderboard.viewer import Shown, Wish, looker, shown
+from server.pages import labels
 from server.pages.record_plot import record_plot
 from server.pages.rendering import render
+from server.pages.svg_geometry import RatioScale, ratio_scale
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/assignments/{slug}/leaderboard"
@@ -61,6 +64,8 @@ def leaderboard_page(
         peers=sum(entry.rank == board.own.rank for entry in board.entries) if board.own else 0,
         records=records,
         plot=record_plot(records, end=found.frozen_since if found.is_frozen else now, zone=looking.course.timezone),
+        tabs=_tabs(found),
+        sizes=ranked_cases(found.detail.version, board.lane) if board.ranks else (),
         query=_query(found),
         badge=looking.course.public_leaderboards,
     )
@@ -75,16 +80,68 @@ def _rows(entries: Sequence[Entry], baselines: Sequence[Baseline], scale: RatioS
     ]
     rows += [
         (item.ratio, 1, {"entry": None, "baseline": item, "place": place})
-        for item, place in zip(baselines, places[len(entries) :], strict=True)
+        for item, place in zip(baselines, places[len(entries) : -1], strict=True)
     ]
-    rows.append((1.0, 2, {"entry": None, "baseline": None, "place": None}))
+    rows.append((1.0, 2, {"entry": None, "baseline": None, "place": places[-1]}))
     return [row for _, _, row in sorted(rows, key=lambda row: row[:2])]
 
 
 def _scale(entries: Sequence[Entry], baselines: Sequence[Baseline]) -> RatioScale:
     numbers = [(item.ratio_low, item.ratio, item.ratio_high) for item in entries]
     numbers += [(item.ratio_low, item.ratio, item.ratio_high) for item in baselines]
+    numbers.append((1.0, 1.0, 1.0))
     return ratio_scale(numbers, width=_SCALE_WIDTH)
+
+
+@dataclass(frozen=True)
+class Tab:
+    """A choice of what the board shows; `value` is as in the address, `""` for all, and `entries` are there."""
+
+    label: str
+    value: str
+    current: bool
+    entries: int | None = None
+
+
+@dataclass(frozen=True)
+class Tabs:
+    """The choices of a board, each empty where there is nothing to choose."""
+
+    lanes: tuple[Tab, ...] = ()
+    languages: tuple[Tab, ...] = ()
+    sections: tuple[Tab, ...] = ()
+
+
+def _tabs(found: Shown) -> Tabs:
+    board, here = found.board, found.entries.get(found.board.lane, {})
+    chosen = board.selection.language
+    languages = [
+        Tab(labels.LANGUAGES[language], language, language is chosen, here.get(language, 0))
+        for language in found.detail.spec.languages
+    ]
+    if len(languages) > 1 and not is_practice(found.detail, board.lane):
+        languages.insert(0, Tab("All", "", chosen is None))
+    section = board.selection.section
+    sections = [Tab("All", "", section is None), *(Tab(each, each, each == section) for each in found.sections)]
+    return Tabs(
+        lane_tabs(found.lanes, board.lane, found.entries),
+        tuple(languages) if len(languages) > 1 else (),
+        tuple(sections) if len(sections) > 1 else (),
+    )
+
+
+def lane_tabs(
+    lanes: Sequence[Lane],
+    current: Lane | None,
+    entries: Mapping[Lane, Mapping[Language, int]],
+    *,
+    all_counted: bool = True,
+) -> tuple[Tab, ...]:
+    """The lanes to choose among; those without an entry say so, if all entries are counted."""
+    return tuple(
+        Tab(labels.LANES[lane], lane, lane is current, 0 if all_counted and not entries.get(lane) else None)
+        for lane in (lanes if len(lanes) > 1 else ())
+    )
 
 
 def _query(found: Shown) -> str:

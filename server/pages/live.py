@@ -22,11 +22,11 @@ from server.http.identity import Identity, Someone, identify, require
 from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import database_of
 from server.models import Lane
+from server.pages.queue_text import PLACE, place_context
 from server.pages.rendering import fragment
-from server.pages.sheet import sheet_of
 from server.pages.submission import PARTS
-from server.pages.waiting import PLACE, place_context
-from server.submissions import service as submissions
+from server.pages.submission_view import sheet_of
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from autograder.listings import KernelListing, Listings, Row, rows_of
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import NotFoundError
 from server.http.identity import Someone
 from server.http.turns import Turn
@@ -19,8 +19,7 @@ from server.http.work import Work
 from server.models import Submission
 from server.pages.highlight import listing
 from server.pages.rendering import render
-from server.submissions import listings
-from server.submissions import service as submissions
+from server.submissions import listings, submissions
 
 router = APIRouter(include_in_schema=False)
 

@@ -19,7 +19,7 @@ DRAWN_S = 0.5
 HANDED_OUT_S = 5.0
 """For what a course hands out itself."""
 _PLAIN = Markup(
-    '<p class="hint">This text takes too long to be laid out; here it is as it was written.</p>\n'
+    '<p class="hint">This text takes too long to format; here it is unformatted.</p>\n'
     '<pre class="writeup__text" tabindex="0">{}</pre>\n'
 )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from server.courses.service import Membership
+from server.courses.courses import Membership
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Menu(NamedTuple):
 
 
 EVERYBODY = (
+    Place("Overview", "/staff", staff=True),
     Place("Ladder", "", below=("/assignments",)),
     Place("Grades", "/grades"),
     Place("Standings", "/standings"),
@@ -86,9 +87,14 @@ STAFF = (
 )
 
 
+def first_page(member: Membership) -> str:
+    """Where a member of one course begins: staff with their overview, students with the ladder."""
+    return f"/courses/{quote(member.course.slug)}{'/staff' if member.is_staff else ''}"
+
+
 def links(member: Membership, path: str) -> tuple[Link, ...]:
-    """What every member can go to; `path` is the address of the page that is shown."""
-    return tuple(_link(member, place, path) for place in EVERYBODY)
+    """What every member can go to, for staff their overview too; `path` is the address of the page that is shown."""
+    return tuple(_link(member, place, path) for place in EVERYBODY if _may(member, place))
 
 
 def menus(member: Membership, path: str) -> tuple[Menu, ...]:

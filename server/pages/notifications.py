@@ -11,12 +11,12 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from server.courses import service as courses
+from server.courses import courses
 from server.http.identity import Someone
 from server.http.work import RowId, Work
-from server.messages import service as messages
+from server.messages import messages
 from server.messages.kinds import KINDS
-from server.messages.service import Wanted
+from server.messages.messages import Wanted
 from server.models import Notification, NotificationKind
 from server.pages.forms import SentForm, WhatWasDone, back
 from server.pages.rendering import render, write

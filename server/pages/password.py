@@ -66,7 +66,7 @@ def set_password(
 
     def act(session: Session) -> None:
         if password != again:
-            raise InvalidInputError("These are two different passwords.", field="again")
+            raise InvalidInputError("The two passwords differ.", field="again")
         links.set_password(session, token, password, place=place)
 
     try:

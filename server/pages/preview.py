@@ -11,18 +11,16 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db
-from server.courses import clock
-from server.courses import service as courses
+from server import db, previews
+from server.courses import clock, courses
+from server.courses.courses import AssignmentDetail, Membership
 from server.courses.deadlines import Deadlines, deadlines_in, own_dates
-from server.courses.service import AssignmentDetail, Membership
 from server.errors import ForbiddenError, InvalidInputError
 from server.http.identity import PREVIEW_END, Someone, clear_preview_cookie, set_preview_cookie
 from server.http.work import Settings, Work, database_of
 from server.pages import forms
 from server.pages.rendering import Slot, render, write
-from server.previews import service as previews
-from server.roster import service as roster
+from server.roster import picking, roster
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/preview"
@@ -30,8 +28,11 @@ PATH = "/courses/{course}/preview"
 
 @router.get(PATH)
 def preview_page(request: Request, course: str, who: Someone, work: Work, student: str = "") -> Response:
-    """The form; `student` is one who is chosen already."""
-    return _page(request, work, courses.membership(work, who.user, course), typed={"student": student, "at": ""})
+    """The form; `student` is the id of one who is chosen already."""
+    member = courses.membership(work, who.user, course)
+    chosen = forms.whole(student, 0)
+    emails = (row.user.email for row in roster.students(work, member.course.id) if row.user_id == chosen)
+    return _page(request, work, member, typed={"student": next(emails, ""), "at": ""}, chosen=chosen)
 
 
 @router.post(PATH, dependencies=[Slot])
@@ -47,17 +48,14 @@ def start(
     """Begin to look, and go to the ladder as the student sees it."""
     login = who.login
     if login is None:
-        raise ForbiddenError("Only a browser that is logged in can look at a course as somebody else.")
+        raise ForbiddenError("Log in with a browser to view a course as somebody else.")
 
     def act(session: Session) -> str:
         member = courses.membership(session, who.user, course, even_archived=True)
         member.require_staff()
-        if not forms.whole(student, 0):
-            raise InvalidInputError("Choose a student.", field="student")
+        chosen = picking.one(roster.students(session, member.course.id), student, field="student")
         shown_at = clock.read(at, member.course.timezone, field="at")
-        _row, token = previews.start(
-            session, member, login, student_id=forms.whole(student), shown_at=shown_at, now=db.now(session)
-        )
+        _row, token = previews.start(session, member, login, student_id=chosen, shown_at=shown_at, now=db.now(session))
         return token
 
     try:
@@ -87,13 +85,14 @@ def _page(
     member: Membership,
     *,
     typed: dict[str, str],
+    chosen: int = 0,
     problem: InvalidInputError | None = None,
 ) -> Response:
     member.require_staff()
     zone = member.course.timezone
     details = courses.assignments_of(session, member, db.now(session))
-    own = deadlines_in(session, member.course.id, [forms.whole(typed["student"], 0)])
-    dates = {detail.row.id: own.get((forms.whole(typed["student"], 0), detail.row.id)) for detail in details}
+    own = deadlines_in(session, member.course.id, [chosen])
+    dates = {detail.row.id: own.get((chosen, detail.row.id)) for detail in details}
     return render(
         request,
         "preview.html",

@@ -11,13 +11,13 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, joinedload
 
 from autograder.scores import NextPoint, next_point
-from server.courses.service import AssignmentDetail, Membership
-from server.gradebook import service as gradebook
-from server.gradebook.service import Line, Standing
+from server import quizzes
+from server.courses.courses import AssignmentDetail, Membership
+from server.gradebook import queries as gradebook
+from server.gradebook.queries import Line, Standing
 from server.grading.grades import earns_speed
-from server.groups import service as groups
+from server.groups import groups
 from server.models import Assignment, Mode, Submission, Verdict
-from server.quizzes import service as quizzes
 from server.submissions import prerequisites
 
 

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.grading.calibration import PROMISED
 from server.grading.forecast import LaneForecast
 from server.grading.policy import LINES
@@ -28,9 +28,9 @@ from server.http.waits import snapshots_of
 from server.http.work import Work
 from server.models import Assignment, AssignmentVersion, Lane, Line, Mode, Submission, User
 from server.models import Work as Part
-from server.pages.pictures import HourChart, hour_chart
+from server.pages.queue_text import place_text
 from server.pages.rendering import render
-from server.pages.waiting import place_text
+from server.pages.svg_geometry import HourChart, hour_chart
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200

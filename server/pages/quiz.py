@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from autograder.quiz import AnswerError, Question, QuestionKind, read_number
 from autograder.quiz import Response as Given
-from server import db
-from server.courses import service as courses
+from server import db, quizzes
+from server.courses import courses
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Someone
 from server.http.work import Work, arrived_at, database_of
@@ -23,7 +23,6 @@ from server.models import User
 from server.pages.highlight import highlight
 from server.pages.markdown import handout_html
 from server.pages.rendering import Slot, render, write
-from server.quizzes import service as quizzes
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/assignments/{slug}/quiz"

@@ -15,19 +15,22 @@ WIDTH, HEIGHT = 720, 220
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 704.0, 16.0, 188.0
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 _TICKS_APART = 20.0
-_LABELS_APART = 120.0
+_DAYS_APART = 120.0
+_LABEL, _LINE, _NAME = 160.0, 16.0, 18
+"""How wide and how high a label may be, and how many characters of a name fit into it."""
 _ROOM = 1.06
 """Above and below what is drawn."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A record, and its title; `label` is written beside it where there is room."""
+    """A record, and its title; `label` is written beside it where there is room, to its left if `label_left`."""
 
     x: float
     y: float
     title: str
     label: str
+    label_left: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,15 +99,23 @@ def _steps(points: Sequence[tuple[float, float]], end: float) -> str:
 def _points(
     records: Sequence[Record], across: Callable[[datetime], float], down: Callable[[float], float]
 ) -> tuple[Point, ...]:
-    """Newest first they get their labels, as far as there is room to the right of each."""
-    points, free = [], RIGHT + _LABELS_APART
+    """Newest first they get their labels, as far as those do not touch each other."""
+    points: list[Point] = []
+    labels: list[tuple[float, float]] = []
     for record in reversed(records):
-        x = across(record.at)
-        has_room = free - x >= _LABELS_APART
-        free = x if has_room else free
-        label = f"{figure(record.ratio)}×" if has_room else ""
-        points.append(Point(x, down(record.ratio), f"{ratio(record.ratio)}, {record.name}", label))
+        x, y = across(record.at), down(record.ratio)
+        is_left = x + _LABEL > RIGHT
+        begin = x - _LABEL if is_left else x
+        has_room = all(abs(begin - left) >= _LABEL or abs(y - at) >= _LINE for left, at in labels)
+        if has_room:
+            labels.append((begin, y))
+        label = f"{_short(record.name)} {figure(record.ratio)}×" if has_room else ""
+        points.append(Point(x, y, f"{ratio(record.ratio)}, {record.name}", label, is_left))
     return tuple(reversed(points))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
 def _ratios(down: Callable[[float], float]) -> tuple[Axis, ...]:
@@ -123,7 +134,7 @@ def _days(first: datetime, last: datetime, across: Callable[[datetime], float], 
     if (last - first) < timedelta(days=1):
         return (Axis(across(first), f"{begin:%H:%M}"), Axis(across(last), f"{end:%H:%M}"))
     days = math.ceil((last - first) / timedelta(days=1))
-    every = max(1, math.ceil(days / ((RIGHT - LEFT) / _LABELS_APART)))
+    every = max(1, math.ceil(days / ((RIGHT - LEFT) / _DAYS_APART)))
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     dates = [midnight + timedelta(days=number) for number in range(1, days + 1, every)]
     return tuple(Axis(across(date), f"{date.day} {date:%b}") for date in dates if first <= date <= last)

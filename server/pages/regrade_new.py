@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Someone
 from server.http.work import Work, database_of
@@ -24,7 +24,7 @@ from server.pages.forms import course_path
 from server.pages.rendering import Slot, render, write
 from server.regrades import proposing
 from server.regrades.selection import Selection, Which
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 BASE = "/courses/{course}/regrades"
@@ -135,7 +135,7 @@ def _version(typed: str) -> int | None:
     if not typed.strip():
         return None
     if not typed.strip().isdecimal():
-        raise InvalidInputError("A version has a number; leave it empty for the current one.", field="version")
+        raise InvalidInputError("A version is a number; leave it empty for the current one.", field="version")
     return int(typed)
 
 

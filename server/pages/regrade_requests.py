@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
-from server.grading.retimes import retime_of
+from server.grading.remeasure_requests import retime_of
 from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
 from server.models import RequestState, Submission, User
@@ -24,7 +24,7 @@ from server.pages.regrade_new import problem_of, show_page
 from server.pages.rendering import Slot, write
 from server.regrades import asking, inbox, requests, rules
 from server.regrades.inbox import Box
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 BASE = "/courses/{course}/regrade-requests"

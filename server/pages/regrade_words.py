@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from server.models import RegradeItemState, RegradeKind, RegradeState, RequestState, Why
-from server.pages.words import Label
+from server.pages.labels import Label
 from server.regrades.inbox import Box
 from server.regrades.selection import Which
 from server.regrades.views import Show
@@ -14,7 +14,7 @@ STATES: Mapping[RegradeState, Label] = {
     RegradeState.drafted: Label("Draft", "dash", ""),
     RegradeState.running: Label("Running", "play", "busy"),
     RegradeState.paused: Label("Paused", "clock", ""),
-    RegradeState.ready: Label("Ready to decide", "eye", "care"),
+    RegradeState.ready: Label("Ready to apply", "eye", "care"),
     RegradeState.applying: Label("Being applied", "play", "busy"),
     RegradeState.applied: Label("Applied", "check", ""),
     RegradeState.discarded: Label("Discarded", "dash", ""),
@@ -23,24 +23,24 @@ STATES: Mapping[RegradeState, Label] = {
 }
 KINDS: Mapping[RegradeKind, str] = {
     RegradeKind.rerun: "Graded again",
-    RegradeKind.rescore: "Worked out again, without grading",
+    RegradeKind.rescore: "Points computed again, without grading",
 }
 WHICH: Mapping[Which, str] = {
-    Which.counting: "Those that count in the gradebook",
+    Which.counting: "Those that count in the gradebook or stand on a leaderboard",
     Which.latest: "Each student's latest",
     Which.best: "Each student's best",
     Which.all: "All",
-    Which.verdict: "All with one of some verdicts",
-    Which.picked: "Picked ones",
+    Which.verdict: "All with certain verdicts",
+    Which.picked: "Selected ones",
 }
 ITEMS: Mapping[RegradeItemState, Label] = {
-    RegradeItemState.waiting: Label("Waits", "clock", ""),
+    RegradeItemState.waiting: Label("Waiting", "clock", ""),
     RegradeItemState.queued: Label("In the queue", "play", "busy"),
-    RegradeItemState.found: Label("Known", "eye", ""),
-    RegradeItemState.failed: Label("Failed, ours", "alert", "care"),
+    RegradeItemState.found: Label("Graded", "eye", ""),
+    RegradeItemState.failed: Label("Failed on our side", "alert", "care"),
     RegradeItemState.withdrawn: Label("Left out", "dash", ""),
     RegradeItemState.applied: Label("Applied", "check", ""),
-    RegradeItemState.kept: Label("Kept as it was", "dash", ""),
+    RegradeItemState.kept: Label("Unchanged", "dash", ""),
     RegradeItemState.conflict: Label("Changed since", "alert", "care"),
     RegradeItemState.rolled_back: Label("Rolled back", "arrow", ""),
 }
@@ -48,29 +48,29 @@ WHY: Mapping[Why, str] = {
     Why.unchanged: "Unchanged",
     Why.within_noise: "Within noise",
     Why.speed_changed: "Measured faster or slower",
-    Why.verdict_changed: "Same tests, another verdict",
+    Why.verdict_changed: "Same tests, different verdict",
     Why.tests_changed: "The tests changed",
     Why.points_changed: "Points or tiers changed",
     Why.first_result: "Had no result",
 }
 WHY_MEANS: Mapping[Why, str] = {
-    Why.unchanged: "The same was found.",
-    Why.within_noise: "The intervals of the two speeds overlap: points are the better of both.",
-    Why.speed_changed: "Graded the same way; the intervals of the two speeds do not overlap.",
-    Why.verdict_changed: "Graded the same way, and found otherwise: such a kernel, or such a test, is worth a look.",
-    Why.tests_changed: "The proposal's version grades by other cases, tolerances or another reference.",
-    Why.points_changed: "The same finding is worth more or less by this version's points, tiers or formula.",
-    Why.first_result: "Grading had failed on our side before.",
+    Why.unchanged: "The result is the same.",
+    Why.within_noise: "The two speed intervals overlap, so the better points count.",
+    Why.speed_changed: "Graded the same way, but the two speed intervals do not overlap.",
+    Why.verdict_changed: "Graded the same way with a different verdict: look at the kernel and the test.",
+    Why.tests_changed: "The proposed version has other cases, tolerances or another reference.",
+    Why.points_changed: "The same result is worth more or fewer points by this version's points, tiers or formula.",
+    Why.first_result: "Grading failed on our side before.",
 }
 SHOW: Mapping[Show, str] = {
     Show.all: "All",
     Show.raised: "Raised",
     Show.lowered: "Lowered",
-    Show.same: "Points as they are",
+    Show.same: "Points unchanged",
     Show.noise: "Within noise",
-    Show.kept: "Worse, and kept",
+    Show.kept: "Worse, not applied",
     Show.trouble: "Failed or changed since",
-    Show.open: "Still open",
+    Show.open: "Not graded yet",
 }
 REQUESTS: Mapping[RequestState, Label] = {
     RequestState.open: Label("Open", "clock", ""),

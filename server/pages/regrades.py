@@ -11,16 +11,17 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
+from server.models import RegradeState
 from server.pages.forms import course_path
 from server.pages.regrade_new import BASE, problem_of, show_page
 from server.pages.rendering import Slot, write
-from server.regrades import service, views
+from server.regrades import boards, lifecycle, views
 from server.regrades.steps import Step, take
 from server.regrades.tables import table
 from server.regrades.views import Show
@@ -54,7 +55,7 @@ def regrade_page(
 def regrade_table(course: str, regrade_id: RowId, who: Someone, work: Work) -> Response:
     """All of its submissions as a table for a spreadsheet."""
     member = courses.staff_of(work, who.user, course)
-    regrade = service.find(work, member, regrade_id)
+    regrade = lifecycle.find(work, member, regrade_id)
     name = f"{member.course.slug}-regrade-{regrade.id}.csv"
     return Response(table(work, regrade), media_type="text/csv; charset=utf-8", headers=attachment(name))
 
@@ -96,10 +97,11 @@ def _page(
     problem: LadderError | None = None,
     reason: str = "",
 ) -> Response:
-    regrade = service.find(session, member, regrade_id)
+    regrade = lifecycle.find(session, member, regrade_id)
     head = views.one(session, regrade)
     return show_page(
         request, "regrade.html", member, status=problem.status if problem else HTTPStatus.OK, head=head,
         regrade=head.row, lines=views.lines(session, regrade, show, page=page), show=show, page=page, per=views.PAGE,
         problem=problem_of(problem), typed_reason=reason, at=db.now(session),
+        boards=boards.outlook(session, head.row) if head.row.state is RegradeState.ready else None,
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -14,14 +15,15 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from server.errors import LadderError, TooManyError
 from server.http.identity import Identity, form_token, keep_form_token
 from server.http.templates import Templates
 from server.http.work import database_of, shown_at, writer_slot
-from server.pages import formats, navigation, words
+from server.pages import formats, labels, navigation
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "bytes": formats.byte_size,
-    "agent": words.agent_name,
+    "agent": labels.agent_name,
     "count": formats.count,
     "duration": formats.duration,
     "figure": formats.figure,
@@ -49,7 +51,7 @@ def templates_of(web: Path) -> Templates:
         web,
         filters=_FILTERS,
         names={
-            "words": words,
+            "words": labels,
             "places": navigation,
             "interval": formats.interval,
             "estimate": formats.estimate,
@@ -87,6 +89,13 @@ def write(request: Request, act: Callable[[Session], Any]) -> Any:
     """
     with database_of(request).transaction() as session:
         return act(session)
+
+
+def with_wait(response: Response, error: LadderError | None) -> Response:
+    """The page of an error, with when to try again where it says so."""
+    if isinstance(error, TooManyError):
+        response.headers["retry-after"] = str(math.ceil(error.retry_after_s))
+    return response
 
 
 def local_path(target: str) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, LadderError
 from server.gradebook.people import checked_reason
 from server.grading import appeals, findings, review_queue
@@ -23,7 +23,7 @@ from server.http.work import Work, database_of
 from server.models import Review, Submission, User
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
-from server.submissions import service as submissions
+from server.submissions import submissions
 from server.submissions.evidence import evidence_of
 
 router = APIRouter(include_in_schema=False)

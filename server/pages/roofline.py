@@ -19,7 +19,7 @@ from autograder.contract import Lane, Measurement, Mode, Verdict
 from autograder.datasheets import FACTS, Facts
 from autograder.samples import PooledCase
 from server.models import AssignmentVersion, Result, Submission
-from server.pages.words import LANES
+from server.pages.labels import LANES
 
 THIS, LAST, REFERENCE, MILESTONE = "this", "last", "reference", "milestone"
 

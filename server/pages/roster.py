@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db, tables
-from server.courses import service as courses
-from server.courses.service import Membership
+from server import csv_io, db
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import InvalidInputError, LadderError
 from server.http.attachments import attachment
 from server.http.identity import Someone
@@ -22,21 +22,18 @@ from server.models import Role
 from server.pages import forms
 from server.pages.forms import WhatWasDone
 from server.pages.rendering import Slot, render, write
-from server.roster import imports, invites, people
-from server.roster import service as roster
-from server.roster.service import Filter
+from server.roster import imports, invites, people, roster
+from server.roster.roster import Filter
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/roster"
 _SAID = {
-    "new_account": "An account was made, and an invitation is on its way by mail.",
-    "enrolled": "They are in the course now.",
+    "added": "They are in the course now and will get a mail.",
     "returns": "They are back in the course, with their work.",
     "changed": "Saved.",
     "unchanged": "Nothing was changed: they are in the course already.",
-    "imported": "The table was applied. Lines that changed something: {}.",
-    "revoked": "The link lets nobody in any more.",
-    "erased": "The account is erased. What is left of it stands under a pseudonym.",
+    "revoked": "The link is no longer valid.",
+    "erased": "The account is erased. What is left of it has a pseudonym.",
 }
 
 
@@ -84,7 +81,7 @@ def roster_table(course: str, who: Someone, work: Work) -> Response:
     header = ("email", "name", "section", "role", "student id")
     lines = ((row.user.email, row.user.name, row.section, row.role.value, row.student_number) for row in found)
     return Response(
-        "\ufeff" + tables.write(header, lines),
+        "\ufeff" + csv_io.write(header, lines),
         media_type="text/csv; charset=utf-8",
         headers=attachment(f"{member.course.slug}-roster.csv"),
     )

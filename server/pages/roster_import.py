@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError
 from server.http.attachments import attachment
 from server.http.identity import Someone
@@ -24,7 +24,7 @@ router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/roster/import"
 MOST_SHOWN = 400
 """Lines on one page; those that change something come first, and all are counted."""
-_ORDER = (Step.refused, Step.new_account, Step.enrolled, Step.returns, Step.changed, Step.unchanged)
+_ORDER = (Step.refused, Step.added, Step.returns, Step.changed, Step.unchanged)
 
 
 @router.get(PATH)
@@ -80,18 +80,16 @@ def apply(
 ) -> Response:
     """Do what was shown; where that is not what would happen any more, show what would."""
 
-    def act(session: Session) -> int:
+    def act(session: Session) -> None:
         member = courses.membership(session, who.user, course)
-        row = imports.apply(session, member, import_id, digest=digest, now=db.now(session))
-        counts = row.outcome or {}
-        return sum(count for step, count in counts.items() if step not in {Step.unchanged, Step.refused})
+        imports.apply(session, member, import_id, digest=digest, now=db.now(session))
 
     try:
-        changed = write(request, act)
+        write(request, act)
     except ConflictError as error:
         with database_of(request).reading() as session:
             return _look(request, session, who, course, import_id, problem=error)
-    return forms.back(forms.course_path(course, "/roster"), "imported", count=changed)
+    return forms.back(forms.course_path(course, f"/roster/import/{import_id}"))
 
 
 def _look(
@@ -126,11 +124,10 @@ def _look(
 
 
 STEPS = {
-    Step.new_account: {"word": "New account", "icon": "arrow", "tone": ""},
-    Step.enrolled: {"word": "Enrolled", "icon": "arrow", "tone": ""},
+    Step.added: {"word": "Added", "icon": "arrow", "tone": ""},
     Step.returns: {"word": "Added again", "icon": "arrow", "tone": ""},
     Step.changed: {"word": "Changed", "icon": "arrow", "tone": ""},
-    Step.unchanged: {"word": "As it is", "icon": "dash", "tone": ""},
-    Step.refused: {"word": "Left out", "icon": "alert", "tone": "care"},
+    Step.unchanged: {"word": "Unchanged", "icon": "dash", "tone": ""},
+    Step.refused: {"word": "Skipped", "icon": "alert", "tone": "care"},
 }
 """What each step is called on the page."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated
 
@@ -10,24 +11,26 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import AssignmentDetail, Membership
 from server.errors import ForbiddenError, InvalidInputError
+from server.gradebook.grid import Row, grid
 from server.http.identity import Someone
 from server.http.work import RowId, Work, database_of
 from server.models import Enrolment, Role
 from server.pages import forms
 from server.pages.forms import WhatWasDone
 from server.pages.rendering import Slot, render, write
-from server.roster import service as roster
-from server.roster.service import Wanted
+from server.roster import roster
+from server.roster.people import STAFF_ONLY_BY_INSTRUCTORS
+from server.roster.roster import Wanted
 from server.terms import erasure
 
 router = APIRouter(include_in_schema=False)
 PERSON = "/courses/{course}/roster/people/{user_id}"
 _SAID = {
     "changed": "Saved.",
-    "dropped": "They are out of the course. Their work is kept, and comes back if they are added again.",
+    "dropped": "They have left the course. Their work is kept and comes back if they are added again.",
     "added": "They are back in the course, with their work.",
 }
 
@@ -146,12 +149,22 @@ def _person(
         typed=typed or _as_typed(row),
         problems={problem.field.replace("student id", "student_number"): problem.message} if problem else {},
         may_change=member.is_instructor or row.role is Role.student,
+        why_not=STAFF_ONLY_BY_INSTRUCTORS,
         roles=list(Role) if member.is_instructor else [Role.student],
         may_erase=member.user.is_admin and not row.user.is_admin and row.user.disabled_at is None,
         erasing=erasing,
         sections=[name for name, _count in roster.sections(session, member.course.id) if name],
         done=done,
+        grades=_grades(session, member, row),
     )
+
+
+def _grades(session: Session, member: Membership, row: Enrolment) -> tuple[Row, Sequence[AssignmentDetail]] | None:
+    """The student's row of the gradebook, with its columns; `None` for staff and for who dropped the course."""
+    if row.role is not Role.student or row.dropped_at is not None:
+        return None
+    found = grid(session, member.course.id, user_id=row.user_id)
+    return found.rows[0], found.details
 
 
 def _as_typed(row: Enrolment) -> dict[str, str]:

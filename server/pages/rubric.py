@@ -13,10 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db
+from server import db, writeups
 from server.comments import rubrics, saved, sheets
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.http.identity import Identity, Someone
 from server.http.work import RowId, Work, database_of
@@ -24,8 +24,7 @@ from server.models import Assignment, Submission, User
 from server.pages import forms
 from server.pages.commented import Piece, Ticks, Typed, page_of, piece_of_submission, piece_of_writeup
 from server.pages.rendering import Slot, local_path, render, write
-from server.submissions import service as submissions
-from server.writeups import service as writeups
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/assignments/{slug}/rubric"

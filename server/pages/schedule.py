@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request
@@ -11,29 +12,69 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
+from server.errors import InvalidInputError
 from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.pages import forms
 from server.pages.forms import SentForm, WhatWasDone
 from server.pages.rendering import Slot, render, write
-from server.schedule import service as schedule
-from server.schedule import typed
-from server.schedule.service import Edit, ScheduleRefusedError
-from server.surge import service as surge
+from server.schedule import schedule, typed
+from server.schedule.schedule import Edit, ScheduleRefusedError
+from server.surge import surge
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/schedule"
-_SAID = {"saved": "Saved. Rungs that changed: {}.", "unchanged": "Nothing was changed."}
+_SAID = {
+    "saved": "Saved. Assignments changed: {}.",
+    "unchanged": "Nothing was changed.",
+    "read": "Assignments added or updated: {}. Students do not see new ones until you make them visible here.",
+}
+
+
+MOST_DAYS_CHARS = 5
+_SHOWN_CHARS = 20
+"""So much of what was typed as a number of days is shown again."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """By how many days all dates are to move, as it was typed."""
+
+    days: str = ""
+    only_ahead: bool = True
 
 
 @router.get(PATH)
 def schedule_page(
-    *, request: Request, course: str, who: Someone, work: Work, done: WhatWasDone, rung: str = ""
+    *,
+    request: Request,
+    course: str,
+    who: Someone,
+    work: Work,
+    done: WhatWasDone,
+    rung: str = "",
+    days: str = "",
+    which: str = "",
 ) -> Response:
-    """The page; `rung` is one whose wait at the due date is estimated."""
-    return _page(request, work, courses.membership(work, who.user, course), done=done.said(_SAID), rung=rung)
+    """The page; `rung` is one whose wait at the due date is estimated.
+
+    With `days` the form holds all dates moved by so many days; nothing is changed before it is saved. Where `which` is
+    `ahead`, dates that have passed stay.
+    """
+    member = courses.membership(work, who.user, course)
+    move = Move(days.strip()[:_SHOWN_CHARS], only_ahead=which == "ahead")
+    if not move.days:
+        return _page(request, work, member, done=done.said(_SAID), rung=rung)
+    number = (forms.signed(move.days) or 0) if len(move.days) <= MOST_DAYS_CHARS else 0
+    try:
+        found = schedule.moved(work, member, days=number, now=db.now(work), only_ahead=move.only_ahead)
+    except InvalidInputError as error:
+        return _page(request, work, member, move=move, problem=error)
+    word = "day" if abs(number) == 1 else "days"
+    said = f"Dates moved by {number:+d} {word} in {found.touched} of {len(found.rows)} rungs."
+    return _page(request, work, member, edits=found.edits, move=move, unsaved=said, other_hours=found.other_hours)
 
 
 @router.post(PATH, dependencies=[Slot], form_limits={"max_fields": forms.MOST_FIELDS})
@@ -78,6 +119,10 @@ def _page(
     done: str = "",
     rung: str = "",
     reason: str = "",
+    move: Move | None = None,
+    unsaved: str = "",
+    other_hours: Sequence[str] = (),
+    problem: InvalidInputError | None = None,
 ) -> Response:
     found = schedule.rows(session, member)
     sentences = [
@@ -86,11 +131,12 @@ def _page(
         if one.row.slug == rung
         for lane, expected in surge.expectations(session, one.row, now=db.now(session))
     ]
+    failed = refused or problem
     problems: Mapping[str, Mapping[str, str]] = refused.problems if refused else {}
     return render(
         request,
         "schedule.html",
-        status=refused.status if refused else HTTPStatus.OK,
+        status=failed.status if failed else HTTPStatus.OK,
         member=member,
         course=member.course,
         rows=schedule.shown_again(found, edits, problems),
@@ -99,4 +145,8 @@ def _page(
         rung=next((one.row for one in found if one.row.slug == rung), None),
         sentences=sentences,
         reason=reason,
+        move=move or Move(),
+        unsaved=unsaved,
+        other_hours=other_hours,
+        problem=problem.message if problem else "",
     )

@@ -14,8 +14,8 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import ForbiddenError, InvalidInputError, LadderError
 from server.http.identity import Identity, Someone
 from server.http.work import Work, database_of
@@ -23,18 +23,17 @@ from server.models import Course
 from server.pages import forms
 from server.pages.forms import SentForm, WhatWasDone
 from server.pages.rendering import Slot, render, write
-from server.terms import erasure, settings
-from server.terms import service as terms
-from server.terms.settings import LateRules, Settings
+from server.terms import course_settings, erasure, terms
+from server.terms.course_settings import LateRules, Settings
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/settings"
-_CHECKS = ("locks_rungs", "public_leaderboards", "keeps_erased_work")
+_CHECKS = ("locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "keeps_erased_work")
 _SAID = {
     "saved": "Saved.",
-    "archived": "The course is archived: it can be read, and nothing in it changes any more.",
+    "archived": "The course is archived: it can be read but not changed.",
     "opened": "The course can be changed again.",
-    "purged": "Forgotten: {} people.",
+    "purged": "People erased: {}.",
 }
 ZONES = sorted(name for name in available_timezones() if "/" in name or name == "UTC")
 
@@ -54,7 +53,7 @@ def change_settings(request: Request, course: str, who: Someone, form: SentForm)
     def act(session: Session) -> None:
         member = courses.membership(session, who.user, course)
         member.require_instructor()
-        settings.change(session, member, _meant(typed), revision=forms.whole(typed["revision"]))
+        course_settings.change(session, member, _meant(typed), revision=forms.whole(typed["revision"]))
 
     try:
         write(request, act)
@@ -121,7 +120,7 @@ def purge(request: Request, course: str, who: Someone, typed: Annotated[str, For
     def act(session: Session) -> int:
         member = courses.membership(session, who.user, course, even_archived=True)
         if not member.user.is_admin:
-            raise ForbiddenError("Only an admin can have the people of a course forgotten.")
+            raise ForbiddenError("Only an admin can erase the people of a course.")
         terms.check_typed(member.course, typed)
         return erasure.purge(session, member.course, now=db.now(session), actor=member.user).erased
 
@@ -157,6 +156,7 @@ def _meant(typed: Mapping[str, str]) -> Settings:
         title=typed["title"],
         timezone=typed["timezone"].strip(),
         locks_rungs=bool(typed["locks_rungs"]),
+        accepts_unserved_lanes=bool(typed["accepts_unserved_lanes"]),
         public_leaderboards=bool(typed["public_leaderboards"]),
         keeps_erased_work=bool(typed["keeps_erased_work"]),
         retained_days=_whole(typed, "retained_days") if typed["retained_days"].strip() else None,
@@ -172,7 +172,7 @@ def _meant(typed: Mapping[str, str]) -> Settings:
 def _whole(typed: Mapping[str, str], name: str) -> int:
     value = forms.whole(typed[name].strip())
     if value < 0:
-        raise InvalidInputError("It is a whole number.", field=name)
+        raise InvalidInputError("Enter a whole number.", field=name)
     return value
 
 
@@ -182,7 +182,7 @@ def _number(typed: Mapping[str, str], name: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < 1e6:  # noqa: PLR2004  # what follows it says more exactly what can be meant
-        raise InvalidInputError("It is a number that is not below 0.", field=name)
+        raise InvalidInputError("Enter a number of 0 or more.", field=name)
     return value
 
 

@@ -15,16 +15,16 @@ from starlette.responses import Response
 
 from autograder import codec
 from server import db
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, LadderError
 from server.http.identity import Someone
 from server.http.turns import Turn
 from server.http.work import RowId, Work, database_of
 from server.models import ComparisonState, PairMark, User
 from server.pages.highlight import Listing, listing
+from server.pages.labels import Label
 from server.pages.rendering import Slot, render, write
-from server.pages.words import Label
-from server.similarity import service as similarity
+from server.similarity import similarity
 from server.similarity.scope import Scope, Which
 
 router = APIRouter(include_in_schema=False)
@@ -35,8 +35,8 @@ WHICH: Mapping[Which, str] = {
     Which.every: "all of them",
 }
 STATES: Mapping[ComparisonState, Label] = {
-    ComparisonState.queued: Label("Waits", "clock"),
-    ComparisonState.running: Label("Runs", "play", "busy"),
+    ComparisonState.queued: Label("Waiting", "clock"),
+    ComparisonState.running: Label("Running", "play", "busy"),
     ComparisonState.done: Label("Done", "check"),
     ComparisonState.failed: Label("Failed", "alert", "care"),
 }

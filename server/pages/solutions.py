@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from server import db
-from server.courses import service as courses
+from server.courses import courses
 from server.courses.solutions import are_released, solutions
 from server.http.identity import Someone
 from server.http.work import Work

@@ -8,19 +8,19 @@ from fastapi import APIRouter, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db, tables
-from server.courses import service as courses
-from server.courses.service import AssignmentDetail, Membership
+from server import csv_io, db
+from server.courses import courses
+from server.courses.courses import AssignmentDetail, Membership
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work
 from server.models import User, Verdict
-from server.pages import bars, words
+from server.pages import bars, labels
 from server.pages.rendering import render
-from server.statistics import clusters, service
+from server.statistics import clusters, statistics
 from server.statistics.clusters import Cluster
 from server.statistics.parts import MOST_ATTEMPTS
-from server.statistics.service import AssignmentStatistics
+from server.statistics.statistics import AssignmentStatistics
 
 router = APIRouter(include_in_schema=False)
 HOME = "/courses/{course}/statistics"
@@ -30,14 +30,14 @@ HOME = "/courses/{course}/statistics"
 def course_page(request: Request, course: str, who: Someone, work: Work) -> Response:
     """Every assignment in a line."""
     member = courses.membership(work, who.user, course)
-    found = service.of_course(work, member)
+    found = statistics.of_course(work, member)
     return render(
         request,
         "statistics.html",
         member=member,
         course=member.course,
         found=found,
-        chart=bars.of_points("Students by their points of the whole course", found.totals) if found.totals else None,
+        chart=bars.of_points("Students by total course points", found.totals) if found.totals else None,
     )
 
 
@@ -45,7 +45,7 @@ def course_page(request: Request, course: str, who: Someone, work: Work) -> Resp
 def assignment_page(request: Request, course: str, slug: str, who: Someone, work: Work) -> Response:
     """One assignment."""
     member, detail = _detail(work, who.user, course, slug)
-    found = service.of_assignment(work, member, detail)
+    found = statistics.of_assignment(work, member, detail)
     return render(
         request,
         "assignment_statistics.html",
@@ -62,7 +62,7 @@ def assignment_page(request: Request, course: str, slug: str, who: Someone, work
 def export(course: str, slug: str, who: Someone, work: Work) -> Response:
     """What the statistics are made of, a line for each student."""
     member, detail = _detail(work, who.user, course, slug)
-    text = tables.write(service.EXPORT_COLUMNS, service.export(work, member, detail))
+    text = csv_io.write(statistics.EXPORT_COLUMNS, statistics.export(work, member, detail))
     name = f"statistics-{member.course.slug}-{detail.slug}.csv"
     return Response(
         text,
@@ -89,10 +89,10 @@ def failures_page(request: Request, course: str, slug: str, who: Someone, work: 
 
 
 def headline(one: Cluster) -> str:
-    """`41 students: mismatch only in the tail`, for everybody's eyes."""
+    """`41 students: wrong only in the tail`, for everybody's eyes."""
     found = one.signature
     students = f"{one.count} student{'' if one.count == 1 else 's'}"
-    what = words.VERDICTS[found.verdict].word.lower()
+    what = labels.VERDICTS[found.verdict].word.lower()
     if found.pattern:
         what = clusters.PATTERNS.get(found.pattern, found.pattern)
     elif found.error:
@@ -117,10 +117,10 @@ def _charts(found: AssignmentStatistics, member: Membership, detail: AssignmentD
     if found.points and found.point_summary:
         charts.append(bars.of_points("Students by points", found.points))
     charts += [
-        bars.of_ratios(f"Students by their best ratio, {words.LANES[lane.lane]}", lane.ratios) for lane in found.lanes
+        bars.of_ratios(f"Students by their best ratio, {labels.LANES[lane.lane]}", lane.ratios) for lane in found.lanes
     ]
     if found.attempts:
-        charts.append(bars.of_counts("Students by the submission that passed first", _by_number(found)))
+        charts.append(bars.of_counts("Students by number of their first passing submission", _by_number(found)))
     if found.hours:
         due_at = detail.row.due_at
         charts.append(bars.of_hours("Submissions and runs by hour", found.hours, member.course.timezone, due_at))

@@ -14,23 +14,23 @@ from starlette.responses import Response
 
 from autograder.receipts import Copy
 from server import db
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, LadderError, NotFoundError
 from server.gradebook.people import checked_reason
 from server.grading import appeals
 from server.http.attachments import attachment
 from server.http.identity import Someone
-from server.http.receipts import receipt_for
+from server.http.signed_receipts import receipt_for
 from server.http.turns import Turn
 from server.http.waits import wait_of
 from server.http.work import Work, database_of
 from server.models import Review, User
-from server.pages.around import around
 from server.pages.highlight import listing
+from server.pages.nav_context import around
+from server.pages.queue_text import PLACE, place_context
 from server.pages.rendering import Slot, render, write
-from server.pages.sheet import sheet_of
-from server.pages.waiting import PLACE, place_context
-from server.submissions import service as submissions
+from server.pages.submission_view import sheet_of
+from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
 PARTS = ("head", PLACE, "cancel", "progress", "detail", "cases", "receipt")

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import InvalidInputError
 from server.http.identity import Someone
 from server.http.work import Work

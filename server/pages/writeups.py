@@ -10,10 +10,10 @@ from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from server import db
-from server.courses import service as courses
+from server import db, writeups
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, LadderError, TooLargeError
-from server.groups import service as groups
+from server.groups import groups
 from server.http.attachments import attachment
 from server.http.identity import Identity, Someone
 from server.http.turns import Turn
@@ -21,7 +21,6 @@ from server.http.work import Work, arrived_at, database_of
 from server.models import WriteUpFormat
 from server.pages.markdown import markdown_html
 from server.pages.rendering import Slot, render, write
-from server.writeups import service as writeups
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/assignments/{slug}/writeup"

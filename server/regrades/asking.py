@@ -45,12 +45,12 @@ def asking(session: Session, user: User, submission: Submission, *, now: datetim
     )
     reasons = (
         ("Regrade requests are closed in this course.", not rules.enabled),
-        ("A practice run has no grade that could be asked about.", submission.mode is Mode.run),
-        ("Only who handed it in can ask.", submission.user_id != user.id),
+        ("A practice run has no grade, so no regrade is possible.", submission.mode is Mode.run),
+        ("Only the person who submitted it can ask.", submission.user_id != user.id),
         ("It has no result yet.", submission.verdict is None or submission.state is State.cancelled),
-        ("Requests for it are not open yet.", now < opens_at),
-        ("The time to ask is over.", closes_at is not None and now > closes_at),
-        ("You have used up your requests; one that is granted is given back.", left <= 0 and not free),
+        ("Regrade requests for it are not open yet.", now < opens_at),
+        ("The time for regrade requests is over.", closes_at is not None and now > closes_at),
+        ("You have used all your requests; a granted request is given back.", left <= 0 and not free),
     )
     why_not = next((reason for reason, holds in reasons if holds), "")
     return Asking(why_not, opens_at if now < opens_at else None, closes_at, max(left, 0), free)

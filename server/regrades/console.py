@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from server.gradebook.people import checked_reason
 from server.models import Assignment, Mode, Regrade, RegradeItem, RegradeKind, RegradeState, Submission
-from server.regrades import work
+from server.regrades import runner
 from server.regrades.proposing import MAX_REASON_CHARS, draft, note
 from server.regrades.selection import Selection, Which
 
@@ -59,7 +59,7 @@ def _has_any(session: Session, assignment: Assignment) -> bool:
 def _go(session: Session, regrade: Regrade, state: RegradeState, action: str, now: datetime) -> None:
     regrade.state, regrade.started_at = state, regrade.started_at or now
     note(session, regrade, action, None, reason=regrade.reason if state is RegradeState.applying else "")
-    work.step_through(session, regrade, now=now)
+    runner.step_through(session, regrade, now=now)
 
 
 def _moved(session: Session, regrade: Regrade) -> Sequence[Rescored]:

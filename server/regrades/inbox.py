@@ -9,8 +9,8 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session, joinedload
 
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.models import Assignment, RegradeRequest, RequestState, Submission
 
 PAGE = 50

@@ -12,13 +12,12 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from server import stale
-from server.alerts import service as alerts
+from server import alerts, dirty_grades
 from server.grading.grades import set_points
 from server.grading.pool_names import pool_by, pool_for
-from server.grading.pools import keep_floor, read_pool, update_one, update_others
+from server.grading.regrade_attempts import facts_of, target_of
+from server.grading.sample_sets import keep_floor, read_pool, update_one, update_others
 from server.grading.states import FINAL, submission_moves
-from server.grading.trials import facts_of, target_of
 from server.models import (
     AlertKind,
     AssignmentVersion,
@@ -39,11 +38,11 @@ from server.models import (
 )
 
 _CHANGED = (
-    ("version_id", "It was regraded by another version since."),
-    ("result_id", "It was graded again since, and something else counts now."),
-    ("review", "Staff decided about its review since."),
-    ("points", "Its points changed since: its source was measured again, or it was scored anew."),
-    ("result", "What its result is worth was worked out anew since."),
+    ("version_id", "It has been regraded with another version since."),
+    ("result_id", "It has been graded again since, and another result counts now."),
+    ("review", "Staff have decided its review since."),
+    ("points", "Its points have changed since: it was measured or scored again."),
+    ("result", "The points of its result have been computed again since."),
 )
 
 
@@ -111,7 +110,9 @@ def _is_graded(session: Session, submission: Submission, row: Result, now: datet
         alerts.resolve(session, AlertKind.submission_failed, subject, now)
     if row.held and submission.review is Review.none:
         submission.review = Review.held
-        message = f"The speed of {submission.public_id} waits for you: a regrade was applied whose measurement is held."
+        message = (
+            f"The speed of {submission.public_id} is held for your review: an applied regrade has a held measurement."
+        )
         alerts.raise_alert(session, AlertKind.result_held, subject, message, now)
 
 
@@ -171,13 +172,13 @@ def _not_as_left(session: Session, item: RegradeItem, submission: Submission) ->
     if (newer := _applied_since(session, item)) is not None:
         return f"Regrade {newer.regrade_id} was applied to it since."
     if submission.version_id != item.after["version_id"]:
-        return "It was regraded by another version since."
+        return "It has been regraded with another version since."
     if submission.result_id in {item.after["result_id"], None}:
         return None
     query = select(Attempt.line).join(Result, Result.attempt_id == Attempt.id)
     if session.scalar(query.where(Result.id == submission.result_id)) is Line.confirm:
         return None
-    return "It was graded again since, and something else counts now."
+    return "It has been graded again since, and another result counts now."
 
 
 def _applied_since(session: Session, item: RegradeItem) -> RegradeItem | None:
@@ -223,4 +224,4 @@ def _without_result(session: Session, item: RegradeItem, submission: Submission,
     submission.points = None
     if submission.state is not State.failed:
         submission.state = submission_moves(submission_moves(submission.state, State.queued), State.failed)
-    stale.grades(session, submission.course_id, submission.user_id)
+    dirty_grades.grades(session, submission.course_id, submission.user_id)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from server.gradebook.points import plain
-from server.groups import service as groups
-from server.messages.service import notify
+from server.groups import groups
+from server.messages.messages import notify
 from server.models import Assignment, NotificationKind, Regrade, RegradeItem, Submission
 
 SHOWN = 0.005
@@ -26,7 +26,7 @@ def tell_students(
         old, new = (item.after["points"], submission.points) if back else (item.before["points"], submission.points)
         if _same(old, new):
             continue
-        what = "A regrade was taken back" if back else "Regraded by staff"
+        what = "A regrade was rolled back" if back else "Regraded by staff"
         notify(
             session,
             groups.together(session, regrade.assignment_id, submission.user_id),

@@ -10,8 +10,8 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from autograder import codec
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit
+from server.courses.courses import Membership
 from server.errors import InvalidInputError
 from server.gradebook.people import checked_reason
 from server.models import (

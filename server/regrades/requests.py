@@ -12,9 +12,9 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
-from server.accounts import service as accounts
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit
+from server.accounts import accounts
+from server.courses.courses import Membership
 from server.errors import ConflictError, ForbiddenError, NotFoundError
 from server.grading.lock import lock_submission
 from server.models import (
@@ -27,7 +27,7 @@ from server.models import (
 )
 from server.regrades.asking import asking
 from server.regrades.proposing import draft
-from server.regrades.retiming import begin_retime
+from server.regrades.remeasuring import begin_retime
 from server.regrades.selection import Selection, Which
 from server.regrades.telling import add_message, checked, tell_other, tell_staff
 
@@ -74,7 +74,7 @@ def ask(session: Session, member: Membership, submission: Submission, text: str,
     accounts.lock_user(session, member.user)
     row = lock_submission(session, submission.id)
     if row is None or of_submission(session, row.id) is not None:
-        raise ConflictError("There is a request about this submission already.")
+        raise ConflictError("A request about this submission exists already.")
     may = asking(session, member.user, row, now=now)
     if may.why_not:
         raise ConflictError(may.why_not)
@@ -103,7 +103,7 @@ def say(session: Session, member: Membership, request_id: int, text: str, *, now
         raise ConflictError("This request is answered. Reopen it to go on.")
     count = select(func.count()).select_from(RegradeMessage).where(RegradeMessage.request_id == request.id)
     if session.scalars(count).one() >= MOST_MESSAGES:
-        raise ConflictError(f"A thread has at most {MOST_MESSAGES} messages: decide, or meet.")
+        raise ConflictError(f"A request has at most {MOST_MESSAGES} messages: decide it, or meet in person.")
     message = add_message(session, request, member, said, now)
     tell_other(session, request, member, "There is a message about your regrade request", f"said:{message.id}")
     return request
@@ -133,11 +133,11 @@ def answer(
     said = checked(text)
     request = find(session, member, request_id, lock=True)
     if request.user_id == member.user.id:
-        raise ForbiddenError("Somebody else has to answer your own request.")
+        raise ForbiddenError("Your own request has to be answered by somebody else.")
     if request.state is not RequestState.open or outcome is RequestState.open:
         raise ConflictError(f"This request is {request.state} by now.")
     if request.revision != revision:
-        raise ConflictError("Something was said, or measured, since you looked. Read it, then decide.")
+        raise ConflictError("There are new messages or measurements since you looked. Read them, then decide.")
     submission = session.get_one(Submission, request.submission_id)
     request.state, request.answered_at, request.answered_by_id = outcome, now, member.user.id
     if outcome is RequestState.accepted and regrade:
@@ -161,11 +161,11 @@ def reopen(session: Session, member: Membership, request_id: int, text: str, *, 
     request = find(session, member, request_id, lock=True)
     said = checked(text)
     if request.user_id != member.user.id:
-        raise ForbiddenError("Only who asked can reopen a request.")
+        raise ForbiddenError("Only the person who asked can reopen a request.")
     if request.state is RequestState.open:
         raise ConflictError("This request is open.")
     if request.reopened_at is not None:
-        raise ConflictError("A request can be reopened once; this one was.")
+        raise ConflictError("A request can be reopened only once, and this one has been.")
     request.state, request.reopened_at = RequestState.open, now
     add_message(session, request, member, said, now)
     submission = session.get_one(Submission, request.submission_id)

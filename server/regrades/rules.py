@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sqlalchemy.orm import Session
 
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit
+from server.courses.courses import Membership
 from server.errors import ConflictError, InvalidInputError
 from server.models import Course, RegradeRules
 
@@ -50,7 +50,7 @@ def set_rules(
         row = RegradeRules(course_id=member.course.id, **_DEFAULTS)
         session.add(row)
     if row.revision != revision:
-        raise ConflictError("Somebody else changed these rules meanwhile. Look at them again.")
+        raise ConflictError("Somebody else changed these rules meanwhile. Check them again.")
     before = {name: getattr(row, name) for name in ("enabled", *LIMITS)}
     row.enabled, row.revision = enabled, revision + 1
     for name in LIMITS:

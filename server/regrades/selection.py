@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from autograder.contract import Lane, Mode, State, Verdict
 from server.errors import InvalidInputError
+from server.grading.ranking import standing
 from server.models import Grade, Submission
 
 MOST = 20_000
@@ -26,10 +27,10 @@ class Which(StrEnum):
     best = "best"
     """Of each student and lane, the one with the most points."""
     counting = "counting"
-    """Those that the gradebook counts."""
+    """Those that the gradebook counts, and those that a leaderboard shows."""
     all = "all"
     verdict = "verdict"
-    """All with one of some verdicts."""
+    """All with certain verdicts."""
     picked = "picked"
 
 
@@ -60,10 +61,10 @@ def chosen(session: Session, assignment_id: int, selection: Selection) -> Sequen
         _check_picked(session, assignment_id, selection)
     rows = session.execute(_query(assignment_id, selection).limit(MOST + 1)).all()
     if not rows:
-        raise InvalidInputError("No submission of this assignment is chosen by that.", field="which")
+        raise InvalidInputError("This selects no submission of the assignment.", field="which")
     if len(rows) > MOST:
         raise InvalidInputError(
-            f"That chooses more than {MOST:,} submissions; choose by lane or verdict.", field="which"
+            f"This selects more than {MOST:,} submissions; narrow it by lane or verdict.", field="which"
         )
     return [(row.id, row.user_id) for row in rows]
 
@@ -75,7 +76,7 @@ def _check_picked(session: Session, assignment_id: int, selection: Selection) ->
         raise InvalidInputError(f"At most {MOST_PICKED} submissions can be picked one by one.", field="picked")
     known = set(session.scalars(select(Submission.public_id).where(*_of(assignment_id, selection))))
     if strange := [name for name in selection.picked if name not in known]:
-        raise InvalidInputError(f"{strange[0][:40]} is no submission of this assignment.", field="picked")
+        raise InvalidInputError(f"{strange[0][:40]} is not a submission of this assignment.", field="picked")
 
 
 def _of(assignment_id: int, selection: Selection) -> list[ColumnElement[bool]]:
@@ -102,7 +103,8 @@ def _query(assignment_id: int, selection: Selection) -> Select[int, int]:
             return query.where(Submission.id.in_(_first(where, points, Submission.number)))
         case Which.counting:
             counts = select(Grade.submission_id).where(Grade.assignment_id == assignment_id)
-            return query.where(Submission.id.in_(counts.where(Grade.submission_id.is_not(None))))
+            counted = Submission.id.in_(counts.where(Grade.submission_id.is_not(None)))
+            return query.where(or_(counted, Submission.id.in_(standing(assignment_id))))
         case Which.verdict:
             return query.where(Submission.verdict.in_(selection.verdicts))
         case _:

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from sqlalchemy.orm import Session
 
-from server.courses.service import Membership
+from server.courses.courses import Membership
 from server.models import Regrade
-from server.regrades import service
+from server.regrades import lifecycle
 
 
 class Step(StrEnum):
@@ -34,15 +34,15 @@ class Step(StrEnum):
 
 
 _STEPS: Mapping[Step, Callable[..., Regrade]] = {
-    Step.start: service.start,
-    Step.pause: service.pause,
-    Step.withdraw: service.withdraw_rest,
-    Step.retry: service.retry_failed,
-    Step.recheck: service.recheck,
-    Step.apply: service.apply,
-    Step.discard: service.discard,
-    Step.roll_back: service.roll_back,
-    Step.roll_back_again: service.roll_back_again,
+    Step.start: lifecycle.start,
+    Step.pause: lifecycle.pause,
+    Step.withdraw: lifecycle.withdraw_rest,
+    Step.retry: lifecycle.retry_failed,
+    Step.recheck: lifecycle.recheck,
+    Step.apply: lifecycle.apply,
+    Step.discard: lifecycle.discard,
+    Step.roll_back: lifecycle.roll_back,
+    Step.roll_back_again: lifecycle.roll_back_again,
 }
 
 

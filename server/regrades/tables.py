@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from server import tables
+from server import csv_io
 from server.models import Regrade
 from server.regrades.views import all_lines
 
@@ -26,4 +26,4 @@ def table(session: Session, regrade: Regrade) -> str:
             item.new_points, item.before_ratio, item.before_low, item.before_high, item.new_ratio, item.new_low,
             item.new_high, "yes" if line.overridden else "no", item.note,
         ))  # fmt: skip
-    return tables.write(HEADER, rows)
+    return csv_io.write(HEADER, rows)

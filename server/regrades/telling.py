@@ -7,10 +7,10 @@ from typing import TypedDict
 
 from sqlalchemy.orm import Session
 
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.errors import InvalidInputError
-from server.messages.service import notify
+from server.messages.messages import notify
 from server.models import (
     Assignment,
     Course,
@@ -39,7 +39,7 @@ def checked(text: str) -> str:
     """
     said = text.replace("\0", "").strip()
     if not said:
-        raise InvalidInputError("Say what you mean: this is read by a person.", field="text")
+        raise InvalidInputError("Write a message: a person will read it.", field="text")
     if len(said) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"At most {MAX_TEXT_CHARS} characters; this has {len(said)}.", field="text")
     return said
@@ -78,7 +78,7 @@ def tell_other(session: Session, request: RegradeRequest, member: Membership, wh
     """The student, of what staff said; staff, of what the student said."""
     submission = session.get_one(Submission, request.submission_id)
     if request.user_id == member.user.id:
-        tell_staff(session, request, submission, "has written about a regrade request", key)
+        tell_staff(session, request, submission, "wrote about a regrade request", key)
         return
     title = session.get_one(Assignment, request.assignment_id).title
     said = f"{what}: {title}, submission {submission.number}"

@@ -10,17 +10,16 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from server import ids, stale, tables
-from server.accounts import links
-from server.accounts import service as accounts
-from server.audit import service as audit
-from server.courses.service import Membership
+from server import audit, csv_io, dirty_grades, ids
+from server.accounts import accounts, links
+from server.courses.courses import Membership
+from server.csv_io import Trouble
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.models import Course, Enrolment, Role, RosterImport
+from server.messages import messages
+from server.models import Course, Enrolment, Role, RosterImport, User
 from server.roster import people
 from server.roster.people import Person
 from server.roster.plan import Known, Line, Plan, Step, plan
-from server.tables import Trouble
 
 KEPT = timedelta(days=1)
 """A table that nobody agreed to is forgotten after so long."""
@@ -89,16 +88,16 @@ def apply(session: Session, member: Membership, public_id: str, *, digest: str, 
     session.execute(select(Course.id).where(Course.id == member.course.id).with_for_update())
     row = _find(session, member, public_id, locked=True)
     if row.applied_at is not None:
-        raise ConflictError("This table was applied already.")
+        raise ConflictError("This table has been imported already.")
     found, have = plan(session, member, _people(row))
     if found.digest != digest:
-        raise ConflictError("The course changed since you looked at this table. Look at what it would do now.")
+        raise ConflictError("The course has changed since you opened this preview. Check the new preview.")
     for line in found.lines:
         _apply(session, member, line, have, now)
     counts = {step.value: count for step, count in found.counts.items()}
     row.troubles = [[one.line, one.message, one.cells] for one in _left_out(row, found)]
     row.applied_at, row.outcome, row.people = now, counts, []
-    stale.grades(session, member.course.id)
+    dirty_grades.grades(session, member.course.id)
     audit.record(
         session,
         action="roster.imported",
@@ -122,7 +121,7 @@ def left_out(session: Session, member: Membership, public_id: str) -> str:
         [*(one.cells.get(name, "") for name in names), one.line, one.message]
         for one in _left_out(shown.row, shown.plan)
     )
-    return tables.write([*names, "line", "why it was left out"], rows)
+    return csv_io.write([*names, "line", "why it was left out"], rows)
 
 
 def _left_out(row: RosterImport, found: Plan) -> list[Trouble]:
@@ -147,7 +146,7 @@ def add_one(session: Session, member: Membership, person: Person, *, now: dateti
     if line.step is Step.refused:
         raise InvalidInputError(line.why, field="email")
     _apply(session, member, line, have, now)
-    stale.grades(session, member.course.id)
+    dirty_grades.grades(session, member.course.id)
     return line.step
 
 
@@ -159,6 +158,8 @@ def _apply(session: Session, member: Membership, line: Line, have: Known, now: d
     if user is None:
         user = accounts.create_user(session, email=person.email, name=person.name, password=None, actor=member.user)
         links.invite(session, user, to=member.course.title, actor=member.user)
+    elif line.step is Step.added:
+        _tell(session, user, member.course)
     row = have.enrolments.get(user.id)
     if row is None:
         row = Enrolment(course_id=member.course.id, user_id=user.id, role=Role.student, created_at=now)
@@ -168,6 +169,16 @@ def _apply(session: Session, member: Membership, line: Line, have: Known, now: d
     row.student_number = person.student_number or row.student_number or ""
     row.dropped_at = None
     _record(session, member, user.id, line, row)
+
+
+def _tell(session: Session, user: User, course: Course) -> None:
+    messages.send_mail(
+        session,
+        user,
+        subject=f"You are in {course.title}",
+        body=f"The staff of {course.title} added you to their course. Log in with your account.",
+        url=f"/courses/{course.slug}",
+    )
 
 
 def _record(session: Session, member: Membership, user_id: int, line: Line, row: Enrolment) -> None:
@@ -189,5 +200,5 @@ def _find(session: Session, member: Membership, public_id: str, *, locked: bool 
     query = select(RosterImport).where(RosterImport.public_id == public_id, RosterImport.course_id == member.course.id)
     row = session.scalar(query.with_for_update() if locked else query)
     if row is None:
-        raise NotFoundError("There is no such table, or it was forgotten after a day.")
+        raise NotFoundError("There is no such table; uploads are deleted after a day.")
     return row

@@ -11,14 +11,12 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, joinedload
 
-from server import ids, stale
-from server.accounts import links
-from server.accounts import service as accounts
+from server import audit, dirty_grades, ids
+from server.accounts import accounts, links
 from server.accounts.places import network_of
-from server.audit import service as audit
-from server.courses.service import Membership, refuse_archived
+from server.courses.courses import Membership, refuse_archived, refuse_staffs_name
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
-from server.messages import service as messages
+from server.messages import messages
 from server.models import CourseInvite, Enrolment, LinkRequest, Mail, Role, User
 from server.roster import people
 
@@ -33,7 +31,8 @@ _PER_MAILBOX = 3
 _JOIN = "Join"
 """A mail's subject begins so, with which somebody who has an account is led into a course."""
 _GONE = (
-    "This invitation is over: it was used up, taken back, or is too old. Ask the staff of your course for a new one."
+    "This invitation is no longer valid: it was used up, withdrawn, or has expired. Ask the staff of your course for a "
+    "new one."
 )
 
 
@@ -60,11 +59,13 @@ def create(
     """
     member.require_staff()
     if role is not Role.student and not member.is_instructor:
-        raise ForbiddenError("Only an instructor decides who is staff.")
+        raise ForbiddenError(people.STAFF_ONLY_BY_INSTRUCTORS)
     if not 1 <= days <= MOST_DAYS:
         raise InvalidInputError(f"An invitation lasts 1 to {MOST_DAYS} days.", field="days")
     if most_uses is not None and not 1 <= most_uses <= MOST_USES:
-        raise InvalidInputError(f"An invitation lets in 1 to {MOST_USES:,} people, or empty.", field="most_uses")
+        raise InvalidInputError(
+            f"An invitation is for 1 to {MOST_USES:,} people; empty means no limit.", field="most_uses"
+        )
     token = ids.session_token()
     row = CourseInvite(
         course_id=member.course.id,
@@ -145,7 +146,7 @@ def accept(session: Session, user: User, token: str, *, now: datetime) -> Course
     query = select(Enrolment).where(Enrolment.course_id == row.course_id, Enrolment.user_id == user.id)
     enrolment = session.scalar(query)
     if enrolment is not None and enrolment.dropped_at is not None:
-        raise ForbiddenError("You were in this course and dropped it. Its staff can add you again, with your work.")
+        raise ForbiddenError("You left this course earlier. Its staff can add you again, with your work.")
     if enrolment is None:
         _enrol(session, row, user, now)
     return row
@@ -164,6 +165,8 @@ def sign_up(session: Session, token: str, *, email: str, name: str, address: str
     """
     row = opened(session, token, now=now, locked=True)
     email, name = accounts.checked_email(email), accounts.checked_name(name)
+    if row.role is Role.student:
+        refuse_staffs_name(session, row.course, name)
     _refuse_too_many(session, address, now)
     # Without the e-mail address: what somebody else types here must not count as its owner's wish for a new password.
     session.add(LinkRequest(address=network_of(address), email="", at=now))
@@ -177,8 +180,8 @@ def sign_up(session: Session, token: str, *, email: str, name: str, address: str
             session,
             user,
             subject=f"{_JOIN} {row.course.title}",
-            body="You have an account already. Log in and open this link to join the course. If you did not ask for"
-            " this, there is nothing to do.",
+            body="You have an account already. Log in and open this link to join the course. If you did not ask for "
+            "this, ignore this mail.",
             url=f"{PAGE}?token={quote(token)}",
         )
     return row
@@ -193,7 +196,7 @@ def _enrol(session: Session, row: CourseInvite, user: User, now: datetime) -> No
     except IntegrityError:
         raise ConflictError("You are in this course already. Reload the page.") from None
     row.uses += 1
-    stale.grades(session, row.course_id, user.id)
+    dirty_grades.grades(session, row.course_id, user.id)
     audit.record(
         session,
         action="enrolment.joined",
@@ -206,7 +209,9 @@ def _enrol(session: Session, row: CourseInvite, user: User, now: datetime) -> No
 def _refuse_too_many(session: Session, address: str, now: datetime) -> None:
     query = select(func.count()).where(LinkRequest.address == network_of(address), LinkRequest.at > now - _HOUR)
     if session.scalars(query).one() >= _PER_ADDRESS:
-        raise TooManyError("Too many accounts were asked for from here. Try again in an hour.", retry_after_s=3600)
+        raise TooManyError(
+            "Too many accounts were requested from your network. Try again in an hour.", retry_after_s=3600
+        )
 
 
 def _has_enough_mail(session: Session, user: User, now: datetime) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session, contains_eager
 
-from server.courses.service import Membership
-from server.models import Enrolment, Role, User
+from server.accounts import names
+from server.courses.courses import Membership, staff_names
+from server.models import Course, Enrolment, Role, User
 
 PAGE_ROWS = 100
 
@@ -40,6 +41,8 @@ class Roster:
     sections: tuple[tuple[str, int], ...]
     counts: dict[Role, int]
     dropped: int
+    alike: dict[int, str]
+    """Students by their account, who could be taken for this one of the staff."""
 
 
 def roster(session: Session, member: Membership, which: Filter) -> Roster:
@@ -59,8 +62,23 @@ def roster(session: Session, member: Membership, which: Filter) -> Roster:
         .offset((page - 1) * PAGE_ROWS)
         .limit(PAGE_ROWS)
     )
-    counts, dropped = _counts(session, member.course.id)
-    return Roster(tuple(rows), found, pages, tuple(sections(session, member.course.id)), counts, dropped)
+    people, (counts, dropped) = tuple(rows), _counts(session, member.course.id)
+    return Roster(
+        rows=people,
+        found=found,
+        pages=pages,
+        sections=tuple(sections(session, member.course.id)),
+        counts=counts,
+        dropped=dropped,
+        alike=_alike(session, member.course, people),
+    )
+
+
+def _alike(session: Session, course: Course, rows: Sequence[Enrolment]) -> dict[int, str]:
+    staff = staff_names(session, course)
+    students = [row for row in rows if row.role is Role.student]
+    found = {row.user_id: names.alike(row.user.name, staff) for row in students}
+    return {user_id: name for user_id, name in found.items() if name}
 
 
 def sections(session: Session, course_id: int) -> Sequence[tuple[str, int]]:
@@ -74,16 +92,16 @@ def sections(session: Session, course_id: int) -> Sequence[tuple[str, int]]:
     return [(name, count) for name, count in session.execute(query)]
 
 
-def students(session: Session, course_id: int) -> Sequence[Enrolment]:
-    """The students of a course who have not dropped it, by name, with `user` loaded."""
+def students(session: Session, course_id: int, *, even_dropped: bool = False) -> Sequence[Enrolment]:
+    """The students of a course, by name, with `user` loaded; those who dropped it only if they are asked for."""
     query = (
         select(Enrolment)
         .join(Enrolment.user)
-        .where(Enrolment.course_id == course_id, Enrolment.role == Role.student, Enrolment.dropped_at.is_(None))
+        .where(Enrolment.course_id == course_id, Enrolment.role == Role.student)
         .options(contains_eager(Enrolment.user))
         .order_by(func.lower(User.name), User.id)
     )
-    return list(session.scalars(query))
+    return list(session.scalars(query if even_dropped else query.where(Enrolment.dropped_at.is_(None))))
 
 
 def everybody(session: Session, member: Membership) -> Sequence[Enrolment]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from server import tables
-from server.accounts import service as accounts
+from server import csv_io
+from server.accounts import accounts
+from server.csv_io import Column, Trouble
 from server.errors import InvalidInputError
 from server.models import Role
-from server.tables import Column, Trouble
 
 COLUMNS = (
     Column("email", ("e-mail", "e-mail address", "mail", "SIS Login ID", "login")),
@@ -21,6 +21,8 @@ COLUMNS = (
 )
 MAX_PEOPLE = 2000
 """At once: whoever else wants to write on SQLite waits for as long as it takes to enrol them."""
+STAFF_ONLY_BY_INSTRUCTORS = "Only an instructor can add, change or remove staff."
+"""Of staff a TA changes nothing, a section and a student id neither."""
 SECTION_CHARS = NUMBER_CHARS = 60
 _ROLES = {
     "student": Role.student, "learner": Role.student, "ta": Role.ta, "teaching assistant": Role.ta, "tutor": Role.ta,
@@ -76,10 +78,10 @@ def read(data: bytes) -> People:
     Raises:
         InvalidInputError: it is too large, is no table, or has no column for e-mail addresses.
     """
-    table = tables.read(data, COLUMNS)
+    table = csv_io.read(data, COLUMNS)
     if len(table.lines) > MAX_PEOPLE:
         raise InvalidInputError(
-            f"The table has {len(table.lines):,} people; a course takes {MAX_PEOPLE:,} at once.", field="file"
+            f"The table has {len(table.lines):,} people; at most {MAX_PEOPLE:,} can be imported at once.", field="file"
         )
     lines, troubles = [], list(table.troubles)
     for line in table.lines:
@@ -148,7 +150,7 @@ def _role(text: str) -> Role | None:
         return None
     role = _ROLES.get(text.casefold())
     if role is None:
-        raise InvalidInputError(f"“{text[:40]}” is no role; it is student, ta or instructor.", field="role")
+        raise InvalidInputError(f"“{text[:40]}” is not a role: use student, ta or instructor.", field="role")
     return role
 
 
@@ -168,7 +170,7 @@ def _twice(lines: Sequence[Person]) -> Iterator[Trouble]:
 def _again(first: Person, line: Person) -> str:
     if first.section != line.section:
         return (
-            f"{line.email} stands in line {first.line} already, in section “{first.section}”: "
-            "a person is in one section of a course."
+            f"{line.email} is in line {first.line} already, in section “{first.section}”. A person has one section in "
+            "a course."
         )
-    return f"{line.email} stands in line {first.line} already."
+    return f"{line.email} is in line {first.line} already."

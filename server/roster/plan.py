@@ -12,9 +12,9 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server.courses.service import Membership
+from server.courses.courses import Membership
 from server.models import Enrolment, Role, User
-from server.roster.people import Person
+from server.roster.people import STAFF_ONLY_BY_INSTRUCTORS, Person
 
 _AT_ONCE = 500
 
@@ -22,9 +22,9 @@ _AT_ONCE = 500
 class Step(StrEnum):
     """What happens to the person of one line."""
 
-    new_account = "new_account"
-    """They get an account and an invitation, and are enrolled."""
-    enrolled = "enrolled"
+    added = "added"
+    """They are new to the course. Whether there was an account is not said: staff of one course must not learn from
+    answers who else is here."""
     returns = "returns"
     """They had dropped the course."""
     changed = "changed"
@@ -65,13 +65,13 @@ class Plan:
 
     @property
     def mails(self) -> int:
-        """How many invitations applying it would send by e-mail: one for each new account."""
-        return self.counts[Step.new_account]
+        """How many e-mails applying it would send: one for each who is new to the course."""
+        return self.counts[Step.added]
 
     @property
-    def does_something(self) -> bool:
-        """Whether applying it would change the course."""
-        return any(line.step not in {Step.unchanged, Step.refused} for line in self.lines)
+    def changed(self) -> int:
+        """How many people applying it would add or change."""
+        return sum(line.step not in {Step.unchanged, Step.refused} for line in self.lines)
 
     @property
     def digest(self) -> str:
@@ -117,17 +117,15 @@ def _line(member: Membership, person: Person, have: Known, numbers: dict[str, in
     owner = numbers.get(person.student_number)
     if owner is not None and (user is None or owner != user.id):
         return Line(person, Step.refused, why=f"Somebody else has the student id {person.student_number}.")
-    if user is None:
-        return Line(person, Step.new_account) if person.name else Line(person, Step.refused, why=_NAMELESS)
     if enrolment is None:
-        return Line(person, Step.enrolled)
+        return Line(person, Step.added) if person.name else Line(person, Step.refused, why=_NAMELESS)
     changes = changes_of(person, enrolment)
     if enrolment.dropped_at is not None:
         return Line(person, Step.returns, changes)
     return Line(person, Step.changed if changes else Step.unchanged, changes)
 
 
-_NAMELESS = "There is no account with this address, and a new one needs a name."
+_NAMELESS = "A person who is new to the course needs a name."
 
 
 def changes_of(person: Person, enrolment: Enrolment) -> dict[str, tuple[str, str]]:
@@ -142,10 +140,10 @@ def changes_of(person: Person, enrolment: Enrolment) -> dict[str, tuple[str, str
 
 def _refusal(member: Membership, person: Person, user: User | None, enrolment: Enrolment | None) -> str:
     if user is not None and user.disabled_at is not None:
-        return "This account is closed."
+        return "This address cannot be added. Ask an admin why."
     roles = {person.role or Role.student, enrolment.role if enrolment else Role.student}
     if not member.is_instructor and roles != {Role.student}:
-        return "Only an instructor decides who is staff."
+        return STAFF_ONLY_BY_INSTRUCTORS
     if user is not None and user.id == member.user.id and person.role not in {None, member.role}:
         return "You cannot change your own role."
     return ""

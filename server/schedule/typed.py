@@ -15,7 +15,11 @@ from server.courses import clock
 from server.errors import InvalidInputError
 from server.models import Assignment
 
-TIMES = ("open_at", "due_at", "late_until", "solutions_released_at", "leaderboard_freeze_at")
+TIMES = {
+    "open_at": "opens", "due_at": "due", "late_until": "late until", "solutions_released_at": "solutions shown",
+    "leaderboard_freeze_at": "board freezes",
+}  # fmt: skip
+"""The fields that are dates, and what the page calls them."""
 FIELDS = ("published", *TIMES, "weight", "submissions_per_day", "runs_per_hour", "group_size", "lanes")
 T = TypeVar("T")
 MOST_WEIGHT, MOST_A_DAY, MOST_AN_HOUR, MOST_TOGETHER = 1000.0, 10_000, 10_000, 20
@@ -91,20 +95,24 @@ def _out_of_order(decided: Decided) -> dict[str, str]:
         field: why
         for field, is_wrong, why in (
             ("due_at", bool(opens and due and due <= opens), "It would be due before it opens."),
-            ("late_until", bool(closes and not due), "Without a due date nothing is late."),
+            ("late_until", bool(closes and not due), "Late submissions need a due date."),
             ("late_until", bool(closes and due and closes < due), "It would close before it is due."),
-            ("leaderboard_freeze_at", bool(freezes and not due), "A board freezes until the due date; there is none."),
+            (
+                "leaderboard_freeze_at",
+                bool(freezes and not due),
+                "A leaderboard freezes until the due date, but there is none.",
+            ),
             ("leaderboard_freeze_at", bool(freezes and due and freezes >= due), "It has to freeze before it is due."),
             ("leaderboard_freeze_at", bool(freezes and opens and freezes <= opens), "It would freeze before it opens."),
             (
                 "solutions_released_at",
                 bool(solutions and due and not closes),
-                "Late submissions would count for ever: say under “Late until” when they end.",
+                "Late submissions would count for ever: set “Late until”.",
             ),
             (
                 "solutions_released_at",
                 bool(solutions and closes and solutions < closes),
-                "Submissions would still be taken: solutions are shown when it is over.",
+                "Submissions would still count: solutions can be shown only afterwards.",
             ),
         )
         if is_wrong
@@ -150,9 +158,11 @@ def _lanes(text: str, lanes: Sequence[Lane]) -> list[str] | None:
     """`None` where all are chosen: a lane that the files get later is then offered too."""
     chosen = set(text.split())
     if unknown := chosen - {lane.value for lane in lanes}:
-        raise InvalidInputError(f"Its files have no lane {', '.join(sorted(unknown))[:60]}.", field="lanes")
+        raise InvalidInputError(
+            f"The assignment's files have no lane {', '.join(sorted(unknown))[:60]}.", field="lanes"
+        )
     if not chosen and lanes:
-        raise InvalidInputError("It has to be offered on a lane; to hide it, make it invisible.", field="lanes")
+        raise InvalidInputError("It needs at least one lane; to hide it, make it invisible.", field="lanes")
     return None if len(chosen) == len(lanes) else [lane.value for lane in lanes if lane.value in chosen]
 
 

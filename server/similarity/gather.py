@@ -9,9 +9,10 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
+from autograder import languages
 from autograder.assignment import READING
 from server.config import Config
-from server.groups import service as groups
+from server.groups import groups
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -31,7 +32,6 @@ AT_ONCE = 200
 MAX_FILE_BYTES = 512 * 1024
 PUBLIC = "public-solutions"
 """A folder of the installation's home, with one folder for each assignment's slug."""
-_LANGUAGES = {".py": Language.triton, ".cu": Language.cuda, ".cuh": Language.cuda}
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,10 @@ def _handed_out(session: Session, assignments: Iterable[Assignment]) -> dict[Lan
     for starters, milestones in rows:
         given = [*starters.items(), *((item["language"], item["source"]) for item in milestones)]
         for language, text in given:
-            # What is there to read is text for whoever writes Triton.
-            found.setdefault(Language.triton if language == READING else Language(language), {})[text] = None
+            # What is there to read is text for whoever writes what has its ending.
+            record = languages.known(language) or languages.of_file(READING)
+            if record is not None:
+                found.setdefault(Language(record.id), {})[text] = None
     return {language: tuple(texts) for language, texts in found.items()}
 
 
@@ -158,12 +160,12 @@ def _files(folder: Path, kind: str, left_out: list[str]) -> Iterator[Source]:
     if not folder.is_dir():
         return
     for path in sorted(folder.rglob("*")):
-        language = _LANGUAGES.get(path.suffix)
-        if language is None or not path.is_file() or path.is_symlink():
+        if languages.of_file(path.name) is None or not path.is_file() or path.is_symlink():
             continue
         name = f"{kind}: {path.relative_to(folder)}"[:200]
         if path.stat().st_size > MAX_FILE_BYTES:
             left_out.append(f"{name}: it is larger than {MAX_FILE_BYTES // 1024} KiB.")
             continue
         text = path.read_bytes().decode("utf-8", "replace").replace("\0", "")
-        yield Source(None, None, name, language, text, here=False)
+        if record := languages.of_file(path.name, text):
+            yield Source(None, None, name, Language(record.id), text, here=False)

@@ -9,7 +9,7 @@ import sys
 from broker import logs
 from server.config import Config, load_config
 from server.db import Database
-from server.similarity.work import claim, perform
+from server.similarity.runner import claim, perform
 
 logger = logging.getLogger(__name__)
 NICE = 10

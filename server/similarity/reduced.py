@@ -30,7 +30,7 @@ class Reduced:
 
 
 def reduce(source: str, language: str, lex: Callable[[str, str], Iterable[Token]] = lexers.tokens) -> Reduced:
-    """Reduce a source of this language (`triton` or `cuda`), read by `lex`."""
+    """Reduce a source of this language, read by `lex`."""
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     text: list[str] = []
     lines: list[int] = []

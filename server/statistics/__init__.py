@@ -1,7 +1,7 @@
 """What a course looks like in numbers, for its staff.
 
 numbers     counts in bins, medians: pure
-service     one assignment, and a whole course: points, times, attempts, activity
+statistics  one assignment, and a whole course: points, times, attempts, activity
 parts       the queries behind it
 clusters    failures that are the same, so that one announcement answers forty students
 """

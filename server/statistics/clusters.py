@@ -18,8 +18,8 @@ from sqlalchemy.orm import Session
 
 from autograder import codec
 from autograder.contract import CaseResult, GradeResult, Language, Pattern, StudentError, Verdict, Visibility
+from server.courses.courses import AssignmentDetail, Membership
 from server.courses.kept import Kept
-from server.courses.service import AssignmentDetail, Membership
 from server.models import Enrolment, Mode, Result, Role, Submission, User
 from server.similarity.reduced import reduce
 
@@ -227,14 +227,14 @@ PATTERNS: dict[str, str] = {
     Pattern.everywhere: "wrong everywhere",
     Pattern.untouched: "nothing was written",
     Pattern.all_nan: "all NaN",
-    Pattern.tail: "mismatch only in the tail",
+    Pattern.tail: "wrong only in the tail",
     Pattern.rows_from: "wrong from one row on",
     Pattern.columns_from: "wrong from one column on",
     Pattern.every_kth_row: "every k-th row wrong",
     Pattern.every_kth_column: "every k-th column wrong",
     Pattern.rows: "some rows wrong",
     Pattern.columns: "some columns wrong",
-    Pattern.tile: "mismatch only in one tile",
+    Pattern.tile: "wrong only in one tile",
     Pattern.scattered: "scattered elements wrong",
 }
 """What a pattern is called beside a number of students."""

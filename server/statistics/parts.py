@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from server import db
-from server.grading.ranked import EVERYTHING, Boards, outline
+from server.grading.ranking import EVERYTHING, Boards, outline
 from server.models import Enrolment, Grade, Lane, Language, Mode, Role, Submission, Verdict
 from server.statistics.numbers import Bin, Summary, log_histogram, summary
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from autograder.contract import DeviceKernel, Measurement
-from server.audit import service as audit
+from server import audit
 from server.grading import appeals
 from server.models import Appeal, AuditEntry, FindingLook, Mode, Node, Result, Review, Submission, User
 from server.submissions.views import SubmissionView, view

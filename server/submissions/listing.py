@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, joinedload
 
-from server.courses import service as courses
-from server.courses.service import Membership
+from server.courses import courses
+from server.courses.courses import Membership
 from server.models import (
     Assignment,
     Enrolment,

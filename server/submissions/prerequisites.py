@@ -14,9 +14,9 @@ from datetime import datetime
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from server.courses.courses import AssignmentDetail, Membership
 from server.courses.deadlines import deadlines_in, own_dates
-from server.courses.service import AssignmentDetail, Membership
-from server.groups import service as groups
+from server.groups import groups
 from server.models import Assignment, Mode, State, Submission, Verdict
 
 _GIVEN_UP = (State.cancelled, State.failed)

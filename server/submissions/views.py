@@ -30,7 +30,7 @@ from autograder.contract import (
 )
 from autograder.samples import PooledCase, counted
 from server.config import Config
-from server.courses import service as courses
+from server.courses import courses
 from server.courses.deadlines import Deadlines, deadlines_of, own_dates, with_extension
 from server.grading.forecast import Wait
 from server.grading.grades import earns_speed
@@ -95,7 +95,9 @@ class SubmissionView:
         author: the student's name.
         phases: of the newest attempt, each with the time it began.
         verdict: `None` until there is a result.
-        explanation: the answer in one sentence, `""` until there is one.
+        explanation: the answer in a few sentences, `""` until there is one.
+        told_case: the name of the public case that it is about, `""` where it is about none.
+        section: the anchor of the handout's section that an author names for it, `""` where none is named.
         score: `None` for a run, which counts for nothing, and until there is a result.
         line: where in the queue it stands, or stood last.
         work: what its attempt does, or the next one.
@@ -141,6 +143,8 @@ class SubmissionView:
     verdict: Verdict | None
     review: Review
     explanation: str
+    told_case: str
+    section: str
     score: Score | None
     line: Line
     work: Work
@@ -353,6 +357,8 @@ def _of_result(
 ) -> dict[str, Any]:
     return {
         "explanation": graded.explanation if graded else "",
+        "told_case": graded.told_case if graded else "",
+        "section": graded.section if graded else "",
         "score": _score(submission, result, version) if result and submission.mode is Mode.submission else None,
         "error": graded.error if graded else None,
         "log": graded.log if graded else "",
@@ -405,8 +411,8 @@ def _trouble(session: Session, submission: Submission, course: Course, max_attem
     """What of ours failed since it was last put in the queue for new work, and what that cost: nothing."""
     if submission.state is State.failed:
         return (
-            f"We tried {submission.attempts_made} times and our side failed each time, not your code. Your quota and "
-            "your late days were kept. The staff were told and can grade it again."
+            f"Grading failed {submission.attempts_made} times on our side, not in your code. It used no quota and no "
+            "late days. The staff were told and can grade it again."
         )
     failed = submission.attempts_made - (0 if submission.state in WAITING else 1)
     if failed < 1 or submission.state is State.cancelled:
@@ -414,7 +420,7 @@ def _trouble(session: Session, submission: Submission, course: Course, max_attem
     when = _last_failure(session, submission, course.timezone)
     if submission.state in FINAL:
         return (
-            f"Our node failed{when}; nothing was charged. Attempt {submission.attempts_made} of {max_attempts} gave "
+            f"Our node failed{when}; it cost you nothing. Attempt {submission.attempts_made} of {max_attempts} gave "
             "this result."
         )
     return (

@@ -62,7 +62,7 @@ class Expectation:
     measured: bool
 
     def sentence(self, lane: str) -> str:
-        """Say it: `300 students × 4.1 × 12 s on 1 slot of the H200 lane: expect up to 46 min at the due date …`."""
+        """Say it: `300 students × 4.1 × 12 s on 1 slot of the H200 lane: expect waits of up to …`."""
         each = self.submissions / max(1, self.students)
         guess = "" if self.measured else " (a guess: nothing was graded yet)"
         slots = "1 slot" if self.slots == 1 else f"{self.slots} slots"
@@ -71,8 +71,8 @@ class Expectation:
         if not self.slots:
             return f"{head}: no node is in service, so nothing would be graded."
         return (
-            f"{head}: expect up to {_minutes(self.max_s)} at the due date, half wait under {_minutes(self.p50_s)}; "
-            f"all have their result {_minutes(self.drained_s)} after it."
+            f"{head}: expect waits of up to {_minutes(self.max_s)} at the due date (median {_minutes(self.p50_s)}); "
+            f"all results are out {_minutes(self.drained_s)} after it."
         )
 
 

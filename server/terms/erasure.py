@@ -15,8 +15,8 @@ from typing import Any
 from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
+from server import audit
 from server.accounts import handles
-from server.audit import service as audit
 from server.errors import ConflictError, InvalidInputError
 from server.models import (
     ERASED_HASH,
@@ -39,6 +39,7 @@ from server.models import (
     LateDayGrant,
     LinkRequest,
     LoginAttempt,
+    LoginChallenge,
     LoginSession,
     Mail,
     Notification,
@@ -48,11 +49,13 @@ from server.models import (
     OutsideLogin,
     PasswordLink,
     Preview,
+    RecoveryCode,
     Regrade,
     RegradeMessage,
     RegradeRequest,
     Role,
     RosterImport,
+    SecondFactor,
     SimilarPair,
     Submission,
     User,
@@ -63,7 +66,7 @@ ERASED = "erased"
 DOMAIN = "erased.invalid"
 THEIRS: tuple[type[Base], ...] = (
     LoginSession, ApiToken, PasswordLink, OutsideIdentity, OutsideLogin, Notification, NotificationSetting, Mail,
-    AnnouncementRead, Draft, DataExport, KnownPlace,
+    AnnouncementRead, Draft, DataExport, KnownPlace, SecondFactor, RecoveryCode, LoginChallenge,
 )  # fmt: skip
 """Rows that are about an account alone."""
 _NAMING = (
@@ -92,7 +95,7 @@ def erase_account(session: Session, user: User, *, now: datetime, actor: User | 
         ConflictError: they are an admin, or a course would be left without an instructor.
     """
     if user.is_admin:
-        raise ConflictError("An admin's account is not erased: make them none first.")
+        raise ConflictError("An admin's account cannot be erased: remove the admin role first.")
     _check_courses(session, user)
     _erase(session, user, now)
     audit.record(session, action="user.erased", subject=f"user:{user.id}", actor=actor, reason=reason)
@@ -127,7 +130,7 @@ def purge(session: Session, course: Course, *, now: datetime, actor: User | None
     query = select(Course).where(Course.id == course.id).with_for_update().execution_options(populate_existing=True)
     course = session.scalars(query).one()
     if course.archived_at is None or course.purged_at is not None:
-        raise ConflictError("Only an archived course can forget its people, and only once.")
+        raise ConflictError("Only an archived course can have its people erased, and only once.")
     course.purged_at = now
     course.revision += 1
     people = _students(session, course.id)
@@ -167,7 +170,7 @@ def _check_courses(session: Session, user: User) -> None:
     for row in session.scalars(query):
         instructors.setdefault(row.course_id, set()).add(row.user_id)
     if any(people == {user.id} for people in instructors.values()):
-        raise ConflictError("They are the only instructor of a course: give it another one first.")
+        raise ConflictError("They are the only instructor of a course: add another one first.")
 
 
 def _erase(session: Session, user: User, now: datetime) -> None:

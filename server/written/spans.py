@@ -12,6 +12,9 @@ from server.http.templates import visible
 _PLAIN = frozenset({"", "n", "p", "o", "w", "nn", "nv", "err", "x", "g"})
 """Classes that look like plain text: a span for each would only make the page longer."""
 
+_BEGINNINGS = {name: Markup('<span class="{}">').format(name) for name in STANDARD_TYPES.values()}
+_END = Markup("</span>")
+
 
 def spans(tokens: Iterable[tuple[_TokenType, str]]) -> Markup:
     """All of them, one after the other."""
@@ -25,4 +28,4 @@ def span(kind: _TokenType, value: str) -> Markup:
         return text
     # A kind without a class of its own looks like its parent.
     name = STANDARD_TYPES.get(kind) or STANDARD_TYPES.get(kind.parent, "")
-    return text if name in _PLAIN else Markup('<span class="{}">{}</span>').format(name, text)
+    return text if name in _PLAIN else _BEGINNINGS[name] + text + _END

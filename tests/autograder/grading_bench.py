@@ -64,7 +64,7 @@ class Bench:
         work: Work = Work.all,
     ) -> GradeResult:
         self.events.clear()
-        request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py", work)
+        request = GradeRequest("double", "", Language("triton"), Lane.cpu, mode, source, "double.py", work)
         return grade(
             request,
             assignment_folder=assignment,

@@ -95,7 +95,7 @@ class Talk:
         return wait_for(self.runner.poll)
 
     def send_load(self, source: str, entry: str, arguments: tuple[str, ...], **more: Any) -> None:
-        load = protocol.Load(source, more.pop("filename", "mine.py"), Language.triton, entry, arguments, **more)
+        load = protocol.Load(source, more.pop("filename", "mine.py"), Language("triton"), entry, arguments, **more)
         socket.send_fds(self.runner.channel, [packets.encode(load)], [self._judges, self._runners])
 
     def load(self, source: str, entry: str = "run", arguments: tuple[str, ...] = (), **more: Any) -> Any:
@@ -142,7 +142,7 @@ class Talk:
 @contextmanager
 def talking(sandbox: ProcessSandbox, limits: RunnerLimits = LIMITS) -> Iterator[Talk]:
     """A runner that is closed at the end."""
-    talk = Talk(sandbox.start(limits, Language.triton))
+    talk = Talk(sandbox.start(limits, Language("triton")))
     try:
         yield talk
     finally:

@@ -292,7 +292,7 @@ def test_a_bundle_holds_exactly_its_files_and_its_bytes_follow_from_them(
 
 def test_compiled_files_are_not_packed(folder: Path) -> None:
     before = pack({"a": folder})
-    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__").mkdir(exist_ok=True)
     (folder / "__pycache__" / "problem.pyc").write_bytes(b"x")
     assert pack({"a": folder}) == before
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import threading
 import time
@@ -15,9 +16,11 @@ from autograder import codec
 from autograder.contract import AttemptFailure, Claim, Envelope, Kind, NodeReport
 from autograder.errors import ContractError
 from broker.app import RECORD, RESULTS, make_app, send, serve
-from broker.envelope import key_of, seal, unseal
+from broker.envelope import seal, unseal
+from broker.identity import Credentials, ForgedError, Identity, NodeKey, Sender, check_consent
 
-KEY = key_of("kn_secret")
+KEY = NodeKey.generate()
+PUBLIC = KEY.identity.public_key
 CLAIM = Claim("01ARZ3NDEKTSV4RRFFQ69G5FAV", 1, 0.5)
 
 
@@ -49,35 +52,103 @@ def messages(tmp_path):
     ],
 )
 def test_what_is_sealed_comes_out_again(kind, message):
-    assert unseal(codec.loads(Envelope, seal("anvil", KEY, kind, message)), KEY) == message
+    assert unseal(codec.loads(Envelope, seal(Sender("anvil", KEY), kind, message)), PUBLIC) == message
 
 
 @given(st.sampled_from(["node", "kind", "body", "signature"]), st.text(min_size=1, max_size=8))
 def test_nothing_in_an_envelope_can_be_changed(part, text):
-    sealed = codec.loads(Envelope, seal("anvil", KEY, Kind.claimed, CLAIM))
+    sealed = codec.loads(Envelope, seal(Sender("anvil", KEY), Kind.claimed, CLAIM))
     changed = Kind.heartbeat if part == "kind" else getattr(sealed, part) + text
     forged = dataclasses.replace(sealed, **{part: changed})
     with pytest.raises(ContractError, match="signature"):
-        unseal(forged, KEY)
+        unseal(forged, PUBLIC)
 
 
 def test_another_nodes_key_does_not_open_it():
-    sealed = codec.loads(Envelope, seal("anvil", KEY, Kind.claimed, CLAIM))
+    sealed = codec.loads(Envelope, seal(Sender("anvil", KEY), Kind.claimed, CLAIM))
     with pytest.raises(ContractError, match="signature"):
-        unseal(sealed, key_of("kn_other"))
+        unseal(sealed, NodeKey.generate().identity.public_key)
 
 
 def test_parts_cannot_change_places():
     """The name, the kind and the body are told apart by what no name and no kind can hold."""
-    one = codec.loads(Envelope, seal("anvil", KEY, Kind.claimed, CLAIM))
-    moved = Envelope("anvil\nclaimed", Kind.claimed, one.body, one.signature)
+    one = codec.loads(Envelope, seal(Sender("anvil", KEY), Kind.claimed, CLAIM))
+    moved = Envelope("anvil\nclaimed", Kind.claimed, one.stamp, one.body, one.signature)
     with pytest.raises(ContractError, match="signature"):
-        unseal(moved, KEY)
+        unseal(moved, PUBLIC)
+
+
+@pytest.mark.parametrize("change", [{"session": 1}, {"number": 2}, {"at": 1.5}])
+def test_a_message_cannot_be_made_another_one_by_its_stamp(change):
+    sealed = codec.loads(Envelope, seal(Sender("anvil", KEY), Kind.claimed, CLAIM))
+    with pytest.raises(ForgedError):
+        unseal(dataclasses.replace(sealed, stamp=dataclasses.replace(sealed.stamp, **change)), PUBLIC)
+
+
+def test_no_two_messages_have_the_same_stamp():
+    senders = [Sender("anvil", KEY) for _ in range(3)]
+    stamps = [sender.envelope(Kind.claimed, "").stamp for sender in senders for _ in range(5)]
+    assert len({(stamp.session, stamp.number) for stamp in stamps}) == 15
+    assert [stamp.number for stamp in stamps[:5]] == [1, 2, 3, 4, 5]
+
+
+# --- identity --------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_kept_and_its_password_follows_from_it(tmp_path):
+    KEY.save(tmp_path / "key")
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o400
+    again = NodeKey.load(tmp_path / "key")
+    assert (again.identity, again.broker_password) == (KEY.identity, KEY.broker_password)
+    assert NodeKey.generate().broker_password != KEY.broker_password
+    with pytest.raises(FileExistsError):
+        NodeKey.generate().save(tmp_path / "key")
+
+
+def test_what_the_server_keeps_of_a_node_signs_nothing_and_lets_nobody_in():
+    known = f"{KEY.identity.public_key} {KEY.identity.broker_hash}"
+    assert KEY.broker_password not in known
+    assert hashlib.sha256(KEY.broker_password.encode()).hexdigest() == KEY.identity.broker_hash
+
+
+@pytest.mark.parametrize("wrong", [Identity("", "0" * 64), Identity("x" * 44, "0" * 64), Identity(PUBLIC, "0" * 63)])
+def test_what_is_nobodys_identity_is_refused(wrong):
+    with pytest.raises(ContractError):
+        wrong.check()
+
+
+def test_a_request_is_signed_as_a_whole():
+    said = Sender("anvil", KEY).authorization("PUT", "/a?fence=1", b"data").removeprefix("Ladder-Node ")
+    credentials = Credentials.parse(said)
+    credentials.check(PUBLIC, "PUT", "/a?fence=1", b"data")
+    for method, target, content in (("GET", "/a?fence=1", b"data"), ("PUT", "/a", b"data"), ("PUT", "/a?fence=1", b"")):
+        with pytest.raises(ForgedError):
+            credentials.check(PUBLIC, method, target, content)
+    with pytest.raises(ForgedError):
+        dataclasses.replace(credentials, node="anvil2").check(PUBLIC, "PUT", "/a?fence=1", b"data")
+
+
+@given(st.text(max_size=300))
+def test_credentials_that_are_none_are_refused_in_one_way(text):
+    with pytest.raises(ContractError):
+        Credentials.parse(text)
+
+
+def test_a_message_is_no_request_and_no_consent():
+    """The same key signs them; each says which it is."""
+    envelope = Sender("anvil", KEY).envelope(Kind.claimed, "body")
+    consent = KEY.consent("anvil", PUBLIC)
+    for signature in (consent, envelope.signature):
+        with pytest.raises(ForgedError):
+            Credentials("anvil", envelope.stamp, signature).check(PUBLIC, "claimed", "body", b"")
+    with pytest.raises(ForgedError):
+        check_consent(PUBLIC, envelope.signature, "anvil", PUBLIC)
+    check_consent(PUBLIC, consent, "anvil", PUBLIC)
 
 
 def test_a_message_that_the_recorder_would_refuse_is_not_sent():
     with pytest.raises(ContractError, match="may have"):
-        seal("anvil", KEY, Kind.failure, AttemptFailure("a", 1, "x" * 3_000_000))
+        seal(Sender("anvil", KEY), Kind.failure, AttemptFailure("a", 1, "x" * 3_000_000))
 
 
 # --- the folder ------------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ TAIL = Mismatch(
     wrong=1000,
     total=1000,
     pattern=Pattern.untouched,
-    where="nothing was written: the output still holds the judge's filling",
+    where="nothing was written: the output still holds the judge's fill value",
     index=(0,),
     expected="0.33740",
     got="not written",
@@ -176,7 +176,7 @@ COLUMNS = Mismatch(
     wrong=17_366,
     total=1_030_189,
     pattern=Pattern.columns_from,
-    where="columns 992–1008 (the last 17 of 1009: no whole tile); nothing was written there",
+    where="columns 992–1008 (the last 17 of 1009: not a whole tile); nothing was written there",
     index=(0, 992),
     expected="0.00018274196",
     got="not written",
@@ -194,7 +194,7 @@ def wrong() -> GradeResult:
         wrong=555,
         total=20011,
         pattern=Pattern.tail,
-        where="everything from index 19456 on (the last 555 of 20011: no whole tile); nothing was written there",
+        where="everything from index 19456 on (the last 555 of 20011: not a whole tile); nothing was written there",
         index=(19456,),
         expected="1.2851562",
         map=tuple(tuple(1000 if y * 32 + x >= 972 else 0 for x in range(32 if y < 31 else 9)) for y in range(32)),
@@ -338,7 +338,9 @@ def _compiled(target: str, **changes: int) -> CompiledFor:
         arguments="x_ptr: *fp32 ÷16, y_ptr: *fp32 ÷16, out_ptr: *fp32 ÷16, n: i32 ÷16", registers=26,
     )  # fmt: skip
     error = StudentError("CompilationError", "", (Frame(14, "vector_add_kernel", "y = tl.load(y_ptr + offsets)"),))
-    broken = dataclasses.replace(plain, launch=1, message="Would not compile: `BLOCK` is no power of two.", error=error)
+    broken = dataclasses.replace(
+        plain, launch=1, message="Would not compile: `BLOCK` is not a power of two.", error=error
+    )
     return CompiledFor(target, (dataclasses.replace(plain, **changes), broken), left_out=2, seconds=3.1)
 
 
@@ -363,7 +365,7 @@ def gpu_check() -> GradeResult:
             ),
             RequirementResult("blackwell", "Uses TMA", "sm_100a", "tma > 0", met=None, message="It did not compile."),
         ),
-        findings=(Finding(FindingKind.library_call, "One kernel was not launched by the student's code."),),
+        findings=(Finding(FindingKind.library_call, "One kernel was other."),),
         device_kernels=(
             DeviceKernel("vector_add_kernel", 1, 0.93, own=True),
             DeviceKernel("void at::native::vectorized_elementwise_kernel<4, FillFunctor>", 1, 0.07, own=False),

@@ -42,17 +42,18 @@ from autograder.contract import (
 )
 from autograder.listings import PREFIX, Listings, pack
 from broker.envelope import Message, seal
+from broker.identity import NodeKey, Sender
 from server import ids, migrations
 from server.app import create_app
 from server.config import REPOSITORY, Config, load_config
-from server.courses import demo
-from server.courses import service as courses
+from server.courses import courses, demo
 from server.db import Database
 from server.grading.artefacts import store_artefact
-from server.grading.service import Outcome, claim_next, record
+from server.grading.interface import Outcome, claim_next, record
 from server.models import Assignment, Attempt, Submission, User
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.submissions import submissions
+from tests.doubles.machines import make_node
 
 PASSWORD = "correct horse battery staple"
 NODE = "anvil"
@@ -68,8 +69,13 @@ class Stage:
     url: str
     config: Config
     database: Database
-    token: str
+    key: NodeKey
+    ago_s: float = 0.0
+    """By how much the node's clock is behind, as the recorder's is."""
     sequence: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        self.sender = Sender(NODE, self.key, clock=lambda: time.time() - self.ago_s)
 
     @property
     def course_url(self) -> str:
@@ -98,7 +104,7 @@ class Stage:
                 assignment=slug,
                 mode=mode,
                 lane=lane,
-                language=Language.triton,
+                language=Language("triton"),
                 filename=filename or f"{slug}.py",
                 source=source.encode(),
                 config=self.config,
@@ -177,7 +183,8 @@ class Stage:
 
     def send(self, kind: Kind, message: Message, *, ago: timedelta = timedelta()) -> Outcome:
         """What the node sends, as the recorder applies it."""
-        text = seal(NODE, nodes.key_of(self.token), kind, message)
+        self.ago_s = ago.total_seconds()
+        text = seal(self.sender, kind, message)
         with self.database.transaction() as session:
             envelope = codec.loads(Envelope, text)
             return record(session, envelope, now=datetime.now(UTC) - ago, config=self.config)
@@ -200,6 +207,7 @@ def stage(home: Path, **settings: str) -> Iterator[Stage]:
         # Tests hand in faster than people do.
         "LADDER_RUN_QUOTA_PER_MINUTE": "1000",
         "LADDER_SUBMIT_QUOTA_PER_MINUTE": "1000",
+        "LADDER_PERSON_REQUESTS_PER_S": "0",
         "LADDER_LEASE_S": "86400",
         **{f"LADDER_{name.upper()}": value for name, value in settings.items()},
     }
@@ -208,18 +216,18 @@ def stage(home: Path, **settings: str) -> Iterator[Stage]:
     database = Database(config.database_url)
     with database.transaction() as session:
         demo.seed(session, config, password=PASSWORD, renew=False)
-        token = _node(session)
+        key = _node(session)
         _forget_the_last_date(session)
     with mock.patch.object(nodes, "SILENCE_S", FOREVER_S), _serving(config, port):
-        yield Stage(config.public_url, config, database, token)
+        yield Stage(config.public_url, config, database, key)
     database.dispose()
 
 
-def _node(session: Session) -> str:
-    node, token = nodes.create_node(session, name=NODE, now=datetime.now(UTC))
+def _node(session: Session) -> NodeKey:
+    node, key = make_node(session, name=NODE, now=datetime.now(UTC))
     report = NodeReport((Lane.cpu,), 4, draining=False, facts={}, at=time.time())
     nodes.apply_report(node, report, now=datetime.now(UTC))
-    return token
+    return key
 
 
 def _forget_the_last_date(session: Session) -> None:
@@ -255,7 +263,7 @@ def _wait_for(url: str) -> None:
     deadline = time.monotonic() + STARTED_S
     while time.monotonic() < deadline:
         try:
-            httpx.get(f"{url}/login").raise_for_status()
+            httpx.get(f"{url}/login", timeout=60).raise_for_status()
         except httpx.TransportError:
             time.sleep(0.05)
         else:

@@ -121,6 +121,36 @@ def test_nothing_that_is_jumped_to_is_behind_the_bar(watched: Watched, addresses
     assert {name: some for name, some in found.items() if some} == {}
 
 
+EDGES = """() => {
+  const left = (one) => { const range = document.createRange(); range.selectNodeContents(one); return range.getBoundingClientRect().left; };
+  return [".brand", ".places a", "main h1", ".footer li"].map((one) => document.querySelector(one)).filter(Boolean).map(left);
+}"""  # noqa: E501
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1920, 2560])
+def test_header_content_and_footer_begin_at_one_edge(watched: Watched, addresses: dict[str, str], width: int) -> None:
+    page = watched.page(login="alice", viewport={"width": width, "height": 900})
+    for name in ("course", "assignment", "passed", "leaderboard", "account"):
+        page.goto(addresses[name])
+        edges = page.evaluate(EDGES)
+        assert len(edges) >= 3
+        assert max(edges) - min(edges) < 2, f"{name}: {edges}"
+
+
+def test_type_faces_are_there_and_a_menu_moves_nothing(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines")
+    page.goto(a_stage.course_url)
+    page.evaluate("document.fonts.ready")
+    loaded = (
+        "[...document.fonts].filter((face) => face.status == 'loaded').map((face) => face.family.replaceAll('\"', ''))"
+    )
+    assert "Inter" in page.evaluate(loaded)
+    before = page.locator(".topbar").bounding_box()
+    page.locator("details.menu > summary").first.click()
+    expect(page.locator("details.menu[open] .menu__list")).to_be_visible()
+    assert page.locator(".topbar").bounding_box() == before
+
+
 def test_the_theme_is_chosen_by_hand_and_kept(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice", color_scheme="light")
     colour = "getComputedStyle(document.body).color"
@@ -156,6 +186,13 @@ def test_a_due_date_stands_in_the_courses_zone_and_in_the_readers(watched: Watch
     due = page.locator(".answers > div").first
     expect(due).to_contain_text("22:00 UTC")
     expect(due).to_contain_text("17:00 your time")
+    # The next page keeps the line free before its script runs.
+    page.route("**/app-*.js", lambda route: route.abort())
+    watched.expected.append("ERR_FAILED")
+    height = due.bounding_box()
+    page.reload()
+    expect(due).not_to_contain_text("your time")
+    assert due.bounding_box() == height
 
 
 HOSTILE = "</code><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"

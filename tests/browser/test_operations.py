@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import select
 
-from server.accounting import service as accounting
-from server.accounts import service as accounts
-from server.alerts import service as alerts
+from server import alerts
+from server.accounts import accounts
 from server.models import AlertKind, User
-from server.submissions import service as submissions
+from server.reconciliation import runs as reconciliation
+from server.submissions import submissions
 from tests.browser import results
 from tests.browser.conftest import Watched
 from tests.browser.stage import PASSWORD, Stage
@@ -27,7 +27,7 @@ def address(a_stage: Stage) -> Iterator[str]:
     """The page with something on it, and an admin to see it."""
     a_stage.grade(results.passed(), results.SOURCE)
     waiting = a_stage.submit(results.SOURCE, slug="softmax")
-    accounting.check_due(a_stage.database)
+    reconciliation.check_due(a_stage.database)
     with a_stage.database.transaction() as session:
         accounts.create_user(session, email="olga@example.org", name="Olga Orlova", password=PASSWORD, is_admin=True)
         message = "anvil rests: its last 3 attempts all failed, the newest because: " + "x" * 300

@@ -27,11 +27,11 @@ def test_a_question_is_answered_by_keyboard_alone(watched: Watched, a_stage: Sta
     page.keyboard.press("Enter")
     expect(question).to_contain_text("has to be rounded up")
     expect(question.get_by_role("button")).to_have_count(0)
-    choice = page.locator("#limit")
+    choice = page.locator("#warp_and_block")
     choice.get_by_role("radio").first.focus()
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    expect(page.locator("#limit")).to_contain_text("wait for memory")
+    expect(page.locator("#warp_and_block")).to_contain_text("divides it into warps")
 
 
 def test_a_question_is_answered_on_a_phone_without_scripts(watched: Watched, a_stage: Stage) -> None:
@@ -50,7 +50,7 @@ def test_a_question_is_answered_on_a_phone_without_scripts(watched: Watched, a_s
 def test_an_answer_leaves_what_is_half_made_of_the_others(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="alice", viewport=DESKTOP)
     page.goto(f"{a_stage.assignment_url()}/quiz")
-    choice = page.locator("#limit").get_by_role("radio")
+    choice = page.locator("#warp_and_block").get_by_role("radio")
     choice.nth(1).check()
     number = page.locator("#blocks").get_by_role("textbox", name="Your answer")
     number.fill("390")
@@ -59,10 +59,10 @@ def test_an_answer_leaves_what_is_half_made_of_the_others(watched: Watched, a_st
     expect(choice.nth(1)).to_be_checked()
     expect(number).to_have_value("")
     number.fill("3")
-    page.locator("#limit").get_by_role("button", name="Answer").click()
-    expect(page.locator("#limit").get_by_role("list", name="Your answers")).to_be_visible()
+    page.locator("#warp_and_block").get_by_role("button", name="Answer").click()
+    expect(page.locator("#warp_and_block").get_by_role("list", name="Your answers")).to_be_visible()
     expect(number).to_have_value("3")
-    expect(page.locator("#limit").get_by_role("radio", checked=True)).to_have_count(0)
+    expect(page.locator("#warp_and_block").get_by_role("radio", checked=True)).to_have_count(0)
     # What was taken back is not there again.
     number.fill("")
     page.reload()

@@ -83,11 +83,11 @@ def test_a_student_decides_by_keyboard_which_submission_counts(watched: Watched,
     # Which of those that passed counts is not this test's: others hand in on this stage too.
     expect(page.locator("tr.is-you")).to_have_count(1)
     expect(chosen).not_to_have_class("is-you")
-    chosen.get_by_role("button", name="Let it count").focus()
+    chosen.get_by_role("button", name="Count this one").focus()
     page.keyboard.press("Enter")
     expect(chosen).to_contain_text("your choice")
-    page.get_by_role("button", name="Back to the best").press("Enter")
-    expect(page.get_by_text("resubmitting never hurts")).to_be_visible()
+    page.get_by_role("button", name="Count the best one").press("Enter")
+    expect(page.get_by_text("Resubmitting never lowers the grade")).to_be_visible()
     page.get_by_role("button", name="Compare the two").press("Enter")
     page.wait_for_url(f"**/submissions/{other}/diff?from={best}")
 

@@ -104,7 +104,7 @@ def test_a_failure_of_ours_is_said_to_be_ours(watched: Watched, a_stage: Stage) 
     page = watched.page(login="carol")
     page.goto(f"{a_stage.url}/submissions/{submission}")
     expect(page.locator("[data-part=head]")).to_contain_text("Our grader failed")
-    expect(page.locator("[data-part=head]")).to_contain_text("not your code")
+    expect(page.locator("[data-part=head]")).to_contain_text("not in your code")
 
 
 def test_a_page_without_scripts_shows_the_state_and_takes_a_submission(watched: Watched, a_stage: Stage) -> None:
@@ -135,8 +135,8 @@ def test_logging_out_leads_back_to_where_one_wanted_to_go(watched: Watched, a_st
 def test_a_token_is_shown_once_and_can_be_revoked(watched: Watched, a_stage: Stage) -> None:
     page = watched.page(login="bob")
     page.goto(f"{a_stage.url}/account")
-    page.get_by_label("Name of a new token").fill("laptop")
-    page.get_by_role("button", name="Make a token").click()
+    page.get_by_label("Name of the new token").fill("laptop")
+    page.get_by_role("button", name="Create a token").click()
     secret = page.locator("#secret").inner_text()
     assert secret.startswith("kl_")
     page.goto(f"{a_stage.url}/account")
@@ -168,7 +168,7 @@ def test_a_lost_connection_is_said_and_taken_up_again(watched: Watched, a_stage:
 
     page.route("**/live", answer)
     page.goto(f"{a_stage.url}/submissions/{submission}")
-    lost = page.get_by_text("The connection was lost. Trying again")
+    lost = page.get_by_text("The connection was lost. Reconnecting")
     expect(lost).to_be_visible()
     a_stage.finish(a_stage.claim(), results.passed())
     is_down = False

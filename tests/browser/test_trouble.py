@@ -12,8 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from sqlalchemy import delete, func, select
 
 from server.comments import rubrics
-from server.courses import demo
-from server.courses import service as courses
+from server.courses import courses, demo
 from server.models import LoginSession, Mode, Submission, User
 from tests.browser import results
 from tests.browser.conftest import Watched
@@ -24,6 +23,7 @@ from tests.browser.test_the_whole_way import write
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
+LAPTOP = {"width": 1280, "height": 800}
 WHO = "bob"
 AGAIN = "**/api/v1/courses/*/assignments/*/drafts"
 SAVING = "**/api/v1/courses/*/assignments/*/drafts/*"
@@ -112,7 +112,7 @@ def test_a_run_after_the_login_ended_says_what_to_do(watched: Watched, a_stage: 
     _end_logins(a_stage)
     page.keyboard.press("ControlOrMeta+Enter")
     panel = page.get_by_role("region", name="Result of your run")
-    expect(panel).to_contain_text("Your login has ended")
+    expect(panel).to_contain_text("Your session has ended")
     expect(panel).to_contain_text("Log in in another tab")
     assert "# still here" in shown(page)
 
@@ -139,7 +139,7 @@ def test_a_page_whose_login_ended_does_not_blame_the_network(watched: Watched, a
     _end_logins(a_stage)
     _grade_all(a_stage)
     lost = page.locator("[data-live-lost]")
-    expect(lost).to_contain_text("Your login has ended")
+    expect(lost).to_contain_text("Your session has ended")
     expect(lost.get_by_role("link", name="Log in")).to_be_visible()
 
 
@@ -372,6 +372,48 @@ def test_a_button_that_copies_has_its_name_again(watched: Watched, a_stage: Stag
     button.click()
     page.wait_for_timeout(2500)
     expect(button).to_have_text("Copy")
+
+
+def test_the_gradebook_shows_many_students_and_always_the_total(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines", viewport=LAPTOP)
+    page.goto(f"{a_stage.course_url}/gradebook")
+    row, head = page.locator("[data-gradebook] tbody tr").first, page.locator("[data-gradebook] thead")
+    top = box_of(head)["y"] + box_of(head)["height"]
+    assert (LAPTOP["height"] - top) // box_of(row)["height"] >= 15
+    total = row.locator(".gradebook__total")
+    before = box_of(total)
+    page.locator(".gradebook__scroll").evaluate("box => { box.scrollLeft = box.scrollWidth }")
+    assert box_of(total) == before
+    assert before["x"] + before["width"] < LAPTOP["width"]
+
+
+def test_the_schedule_fits_a_laptop_and_can_be_saved_from_anywhere(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines", viewport=LAPTOP)
+    page.goto(f"{a_stage.course_url}/schedule")
+    assert page.locator("#schedule .scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+    expect(page.get_by_role("button", name="Save the schedule")).to_be_in_viewport(ratio=1)
+    page.locator("#schedule details summary").first.press("Enter")
+    expect(page.locator("#schedule details input").first).to_be_visible()
+    assert page.locator("#schedule .scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
+def test_a_student_is_found_with_the_keyboard_alone(watched: Watched, a_stage: Stage) -> None:
+    page = watched.page(login="ines", java_script_enabled=False)
+    page.goto(f"{a_stage.course_url}/extensions")
+    page.get_by_label("Find a student").focus()
+    page.keyboard.type("alice")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Students: e-mail addresses or student ids")).to_have_value("alice@example.org")
+    expect(page.get_by_label("New due date", exact=False)).to_be_visible()
+    page.get_by_label("Late days for the whole term").check()
+    expect(page.get_by_label("New due date", exact=False)).to_be_hidden()
+
+
+def box_of(one: Locator) -> dict[str, float]:
+    """Where it is drawn."""
+    found = one.bounding_box()
+    assert found is not None
+    return dict(found)
 
 
 def test_escape_closes_no_grade_that_somebody_writes_about(watched: Watched, a_stage: Stage) -> None:
@@ -619,7 +661,7 @@ def test_ticks_that_were_kept_are_not_saved_over_what_another_grader_saved(watch
     first.get_by_role("button", name="Comment", exact=True).click()
     expect(first.get_by_role("article").filter(has_text="Between the two")).to_be_visible()
     first.get_by_role("button", name="Save", exact=True).click()
-    expect(first.get_by_role("alert")).to_contain_text("Somebody graded this student meanwhile")
+    expect(first.get_by_role("alert")).to_contain_text("Somebody else graded this student meanwhile")
     expect(first.get_by_role("alert")).to_contain_text("Ines Iglesias")
     expect(first.get_by_role("alert")).to_be_focused()
     expect(units).to_be_checked(checked=ticked)
@@ -633,7 +675,7 @@ def test_ticks_that_were_kept_are_not_saved_over_what_another_grader_saved(watch
     first.get_by_role("button", name="Save", exact=True).click()
     expect(first.get_by_role("alert")).to_contain_text("The same items are ticked")
     expect(units).to_be_checked(checked=ticked)
-    first.get_by_role("link", name="take what is saved").click()
+    first.get_by_role("link", name="use the saved ones").click()
     expect(first.get_by_role("alert")).to_have_count(0)
     expect(units).to_be_checked(checked=not ticked)
     units.set_checked(ticked)

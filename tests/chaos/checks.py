@@ -1,7 +1,7 @@
-"""Is everything accounted for? `examine` says what is wrong; at the end of a run nothing may be.
+"""Is everything accounted for? `examine` shows what is wrong; at the end of a run nothing may be.
 
 It looks from outside: at what the server promised its students, at the rows, and at what the double says a source is
-worth. The server's own accounts (`server.accounting`) are asked as well.
+worth. The server's own accounts (`server.reconciliation`) are asked as well.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from autograder.assignment import Assignment as Manifest
 from autograder.assignment import content_hash
 from autograder.contract import GradeRequest, GradeResult, Mode, Review, Verdict, Work
 from autograder.scores import score
-from server.accounting.service import examine as examine_accounts
-from server.grading.halves import merged
-from server.grading.service import FINAL, LIVE
+from server.grading.interface import FINAL, LIVE
+from server.grading.merge_results import merged
 from server.models import Assignment, Attempt, AttemptState, Node, Result, State, Submission
+from server.reconciliation.runs import examine as examine_accounts
 from tests.chaos.plan import REAL
 from tests.chaos.promises import Promise
 from tests.doubles import judge

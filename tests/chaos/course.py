@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.config import Config
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.models import Assignment, Role, User
 from tests.chaos.plan import APART, COURSES, DOUBLE_LANES, DUE, OPEN, REAL, courses_of
 from tests.chaos.supervisor import REPOSITORY

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import redis
 
-from broker.app import RESULTS, grade_queue
+from broker.app import RESULTS, grade_queue, said_queue
 from tests.chaos.clocks import set_clock
 from tests.chaos.plan import Fault
 from tests.chaos.stage import Stage
@@ -219,7 +219,8 @@ class _Meddler:
 
 
 def _messages(stage: Stage, fault: Fault) -> str:
-    queues = [RESULTS, grade_queue(_pick(fault, stage.supervisor.of("worker")).name)]
+    node = _pick(fault, stage.supervisor.of("worker")).name
+    queues = [RESULTS, said_queue(node), grade_queue(node)]
     with stage.redis.client() as client:
         return _Meddler(client, queues, fault.kind.partition(".")[2], random.Random(fault.pick)).run(fault.seconds)
 

@@ -14,7 +14,7 @@ from tests.chaos.plan import Step
 from tests.chaos.promises import Promise
 
 TIMEOUT = httpx.Timeout(6.0, connect=3.0)
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 """How long a student tries before giving up on an answer."""
 _TRY_AGAIN = frozenset({500, 502, 503, 504})
 

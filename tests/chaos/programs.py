@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograder.contract import Lane, Mode
+from broker.identity import NodeKey
 from tests.chaos.clocks import Clocks
 from tests.chaos.plan import DOUBLE_LANES, Step, quota
 from tests.chaos.supervisor import REPOSITORY, Program
@@ -39,6 +40,8 @@ def environment(folder: Path, database_url: str, broker_url: str, steps: Sequenc
         "LADDER_ATTEMPT_DEADLINE_S": DEADLINE_S,
         "LADDER_SUBMIT_QUOTA_PER_MINUTE": quota(steps, Mode.submission),
         "LADDER_RUN_QUOTA_PER_MINUTE": quota(steps, Mode.run),
+        # One who hands in stands for many.
+        **{f"LADDER_PERSON_{name}": "0" for name in ("REQUESTS_PER_S", "REQUESTS_AT_ONCE", "STREAMS")},
         "NO_PROXY": "127.0.0.1",
         "PYTHONPATH": REPOSITORY,
         "PYTHONUNBUFFERED": "1",
@@ -60,14 +63,16 @@ def service(folder: Path, name: str, role: str, environ: Environ, *arguments: st
     )
 
 
-def worker(folder: Path, name: str, token: str, environ: Environ, *, clocks: Clocks) -> Program:
+def worker(folder: Path, name: str, key: NodeKey, environ: Environ, *, clocks: Clocks) -> Program:
     """A node; only the one called `REAL_NODE` has the real judge."""
     real = name == REAL_NODE
     work = folder / f"work-{name}"
     work.mkdir()
+    key_file = folder / f"node-{name}.key"
+    key.save(key_file)
     own = {
         "LADDER_NODE_NAME": name,
-        "LADDER_NODE_TOKEN": token,
+        "LADDER_NODE_KEY_FILE": str(key_file),
         "LADDER_WORK": str(work),
         "LADDER_MIN_FREE_MB": str(MIN_FREE_MB),
         "LADDER_LANES": Lane.cpu.value if real else ",".join(DOUBLE_LANES),

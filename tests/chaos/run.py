@@ -15,10 +15,10 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import OperationalError
 
 from autograder.contract import Verdict
+from server.grading.interface import FINAL
 from server.grading.requeue import requeue
-from server.grading.service import FINAL
 from server.models import Alert, AlertKind, Review, State, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes
 from tests.chaos.checks import Books, Broken, Grade, examine, grade_of
 from tests.chaos.faults import KINDS, Injected, Injector
 from tests.chaos.load import Load
@@ -28,14 +28,14 @@ from tests.chaos.stage import Stage, staged
 from tests.chaos.supervisor import REPOSITORY
 from worker.processes import children
 
-READY_S = 120.0
+READY_S = 300.0
 STUCK_S = 240.0
 """The queue is stuck when nothing becomes final for so long: longer than a node rests, and than all attempts take."""
 SAY_EVERY_S = 30.0
 CALM_PACE = 4.0
 """Without faults nothing is waited for."""
 _PUT_BACK = (AlertKind.submission_failed, AlertKind.suspect_held)
-ORPHANS_S = 20.0
+ORPHANS_S = 90.0
 """How long a judge may take to be gone after its worker."""
 
 

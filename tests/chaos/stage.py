@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from broker.identity import NodeKey
 from server import migrations
 from server.config import Config, load_config
 from server.db import Database
-from server.nodes import service as nodes
 from tests.chaos import course, programs
 from tests.chaos.clocks import Clocks, set_clock
 from tests.chaos.plan import Scale, Step
@@ -19,6 +19,7 @@ from tests.chaos.programs import REAL_NODE, Environ
 from tests.chaos.proxy import Proxy, Route
 from tests.chaos.services import Postgres, Redis, free_port
 from tests.chaos.supervisor import Program, Supervisor
+from tests.doubles.machines import make_node
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,15 @@ def staged(folder: Path, guard: int, scale: Scale, steps: Sequence[Step]) -> Ite
         yield stage
 
 
-def _seed(database: Database, config: Config, scale: Scale) -> tuple[dict[int, str], dict[str, str]]:
-    """Fill the database: the students' tokens by number, the nodes' by name."""
+def _seed(database: Database, config: Config, scale: Scale) -> tuple[dict[int, str], dict[str, NodeKey]]:
+    """Fill the database: the students' tokens by number, the nodes' keys by name."""
     migrations.upgrade(config.database_url)
     course.write_assignments(config)
     with database.transaction() as session:
         course.make_courses(session, config)
         tokens = {number: course.enrol(session, number) for number in range(scale.students)}
         names = [f"double{number}" for number in range(scale.nodes)] + ([REAL_NODE] if scale.real else [])
-        keys = {name: nodes.create_node(session, name=name, now=datetime.now(UTC))[1] for name in names}
+        keys = {name: make_node(session, name=name, now=datetime.now(UTC))[1] for name in names}
     return tokens, keys
 
 
@@ -131,7 +132,7 @@ def _routes(proxy: Proxy, web_ports: Sequence[int], postgres: Postgres, redis: R
     )
 
 
-def _programs(stage: Stage, web_ports: Sequence[int], keys: Mapping[str, str], environ: Environ) -> list[Program]:
+def _programs(stage: Stage, web_ports: Sequence[int], keys: Mapping[str, NodeKey], environ: Environ) -> list[Program]:
     routes, postgres, redis = stage.routes, stage.postgres, stage.redis
     web = {**environ, "LADDER_DATABASE_URL": postgres.url(port=routes.database_of_web.port)}
     services = {
@@ -151,7 +152,7 @@ def _programs(stage: Stage, web_ports: Sequence[int], keys: Mapping[str, str], e
     ]
     for role in ("recorder", "dispatcher"):
         made += [programs.service(stage.folder, f"{role}{index}", role, services, clocks=clocks) for index in range(2)]
-    workers = [programs.worker(stage.folder, name, token, nodes_environ, clocks=clocks) for name, token in keys.items()]
+    workers = [programs.worker(stage.folder, name, key, nodes_environ, clocks=clocks) for name, key in keys.items()]
     if why_not := programs.give_small_disk(workers[0]):
         stage.missing["disk.full"] = why_not
     if clocks.why_not:

@@ -24,23 +24,25 @@ from autograder.contract import (
     NodeReport,
     Verdict,
 )
-from broker.envelope import key_of, seal
+from broker.envelope import seal
+from broker.identity import Sender
 from server.config import load_config
-from server.courses import service as courses
+from server.courses import courses
 from server.db import Database
-from server.grading import onward
+from server.grading import after_result
 from server.grading import record as recording
 from server.grading import results as writing
-from server.grading.service import claim_next, record
+from server.grading.interface import claim_next, record
 from server.models import Attempt, AttemptState, CaseRow, Result, State, Submission, User
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.submissions import submissions
 from tests.chaos import checks, course
 from tests.chaos.checks import Books, examine
 from tests.chaos.plan import APART, COURSES, DOUBLE_LANES, DUE, OPEN, Step, make_faults, make_steps
 from tests.chaos.plan import QUICK as SCALE
 from tests.chaos.promises import Promise
 from tests.doubles import judge
+from tests.doubles.machines import make_node
 
 NODE = "double0"
 LANE = next(lane for lane in DOUBLE_LANES if lane is not APART)
@@ -89,7 +91,7 @@ class Evening:
             (Kind.claimed, Claim(task.attempt, task.fence, time.time())),
             (Kind.result, AttemptResult(task.attempt, task.fence, judge.result(task.request))),
         ):
-            text = seal(NODE, key_of(self.token), kind, message)
+            text = seal(self.sender, kind, message)
             with self.database.transaction() as session:
                 record(session, codec.loads(Envelope, text), now=datetime.now(UTC), config=self.config)
 
@@ -135,7 +137,7 @@ def evening(sqlite_url: str, tmp_path) -> Evening:
         course.make_courses(session, config)
         for number in (0, 2):
             course.enrol(session, number)
-        made.token = nodes.create_node(session, name=NODE, now=datetime.now(UTC))[1]
+        made.sender = Sender(NODE, make_node(session, name=NODE, now=datetime.now(UTC))[1])
     yield made
     made.database.dispose()
 
@@ -284,7 +286,7 @@ def test_a_recorder_that_forgets_the_fence_is_caught(evening: Evening, monkeypat
     evening.finish(late)
     assert evening.rules() == set()
     monkeypatch.setattr(recording, "LIVE", tuple(AttemptState))
-    for module, name in ((writing, "attempt_moves"), (onward, "submission_moves"), (recording, "attempt_moves")):
+    for module, name in ((writing, "attempt_moves"), (after_result, "submission_moves"), (recording, "attempt_moves")):
         monkeypatch.setattr(module, name, lambda _before, after: after)
     evening.finish(late)
     assert "graded_once" in evening.rules()

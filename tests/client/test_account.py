@@ -18,7 +18,7 @@ def test_the_environment_comes_before_the_file() -> None:
 def test_a_token_is_never_sent_to_another_server() -> None:
     save_account(Account("http://one", "token of one"))
     assert load_account({"LADDER_SERVER": "http://one/"}) == Account("http://one", "token of one")
-    with pytest.raises(ReachError, match="nobody is logged in"):
+    with pytest.raises(ReachError, match="you are not logged in"):
         load_account({"LADDER_SERVER": "http://two"})
 
 

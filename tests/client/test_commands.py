@@ -6,16 +6,25 @@ import json
 import re
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import click
+import pyotp
 import pytest
 from click.testing import Result
 
+from client import main
 from client.account import Account, credentials_path, load_account
 from client.api import Api
 from client.errors import ReachError
+from server.accounts import accounts, second_factor
+from server.accounts.places import Place
+from server.db import Database
+from tests.client.conftest import PASSWORD
 
 Ladder = Callable[..., Result]
 
@@ -30,6 +39,22 @@ def test_a_wrong_password_is_refused_and_nothing_is_kept(server: str, ladder: La
     done = ladder("login", server, "--email", "alice@example.org", "--password-stdin", text="wrong password\n")
     assert done.exit_code == 4
     assert not credentials_path().exists()
+
+
+def test_staff_with_a_second_factor_send_its_code(config, server: str, ladder: Ladder) -> None:
+    database = Database(config.database_url)
+    with database.transaction() as session:
+        ines, place = accounts.user_by_email(session, "ines@example.org"), Place("192.0.2.1")
+        second_factor.begin(session, ines, config=config)
+        secret = second_factor.begun(session, ines, config=config).secret.replace(" ", "")
+        login, _text = accounts.start_login(session, ines, place=place, agent="", config=config)
+        codes = second_factor.confirm(session, ines, pyotp.TOTP(secret).now(), login=login, place=place, config=config)
+    database.dispose()
+    asked = ("login", server, "--email", "ines@example.org", "--password-stdin", "--staff")
+    refused = ladder(*asked, text=f"{PASSWORD}\n")
+    assert (refused.exit_code, "second factor" in refused.output) == (4, True)
+    done = ladder(*asked, "--code", codes[0], text=f"{PASSWORD}\n")
+    assert done.exit_code == 0, done.output
 
 
 def test_a_password_from_stdin_needs_an_address(ladder: Ladder) -> None:
@@ -94,7 +119,7 @@ def test_a_submission_that_gets_no_answer_is_sent_again_with_its_key(monkeypatch
 
 def test_a_submission_that_gets_no_answer_twice_is_said_to_be_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("client.api.AGAIN_S", 0.0)
-    said = pytest.raises(ReachError, match=r"did not answer.*`ladder status vector_add` shows whether it is")
+    said = pytest.raises(ReachError, match=r"did not answer.*check with `ladder status vector_add`")
     listening, thread, _ = _served([b"", b""])
     with listening, Api(Account(f"http://127.0.0.1:{listening.getsockname()[1]}", "token")) as api, said:
         api.submit("gpu-demo", "vector_add", {"source": "x"})
@@ -162,10 +187,10 @@ def test_get_replaces_no_file_that_it_did_not_put_there(alice: str, ladder: Ladd
     Path("README.md").write_text("# My own repository\n")
     done = ladder("get", "vector_add", ".")
     assert done.exit_code == 2
-    assert "README.md is there already" in done.output
+    assert "README.md exists already" in done.output
     assert [path.name for path in Path().iterdir()] == ["README.md"]
     ladder("get", "vector_add")
-    assert "README.md is there already" in ladder("get", "softmax", "vector_add").output
+    assert "README.md exists already" in ladder("get", "softmax", "vector_add").output
     assert "# Vector" in Path("vector_add/README.md").read_text()
     assert ladder("get", "vector_add", ".", "--force").exit_code == 0
 
@@ -220,10 +245,10 @@ def test_a_folder_of_another_server_is_said_to_be(
     """Whoever got the folder from somebody sees where what they hand in goes: to the server that they logged in to."""
     ladder("get", "vector_add")
     monkeypatch.chdir("vector_add")
-    told = f"this folder is of https://Other.example.org/; you are logged in to {alice}, which is asked."
+    told = f"this folder comes from https://Other.example.org/, but {alice} is used, where you are logged in."
     assert told not in ladder(*command).output
     _names_as_its_server(alice.upper() + "/")
-    assert "this folder is of" not in ladder(*command).output
+    assert "this folder comes from" not in ladder(*command).output
     _names_as_its_server("https://Other.example.org/")
     assert ladder(*command).stderr.count(told) == 1
 
@@ -252,12 +277,12 @@ def test_what_a_folder_says_of_its_server_is_one_line(
     monkeypatch.chdir("vector_add")
     _names_as_its_server("https://other\n\x1b[31mladder: all is well")
     (warning,) = ladder("list").stderr.splitlines()
-    assert "https://other �[31mladder: all is well; you are logged in to" in warning
+    assert f"https://other �[31mladder: all is well, but {alice} is used" in warning
 
 
 def test_an_empty_history_and_an_empty_board_say_so(alice: str, ladder: Ladder) -> None:
-    assert "Nothing was submitted yet" in ladder("status").output
-    assert "Nobody stands on this board yet" in ladder("board", "vector_add").output
+    assert "No submissions yet" in ladder("status").output
+    assert "This leaderboard is empty" in ladder("board", "vector_add").output
 
 
 @pytest.mark.parametrize(
@@ -301,3 +326,40 @@ def test_staff_commands_are_there_where_the_server_is_installed(ladder: Ladder) 
     shown = ladder("admin", "--help").output
     assert "create-user" in shown
     assert "grade-file" in shown
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself_and_loads_none() -> None:
+    context = click.Context(main.main)
+    for name in main.main.list_commands(context):
+        command = main.main.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        assert command.get_short_help_str(500) == main.COMMANDS[name][1], name
+    script = "import sys; from client.main import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert not {"httpx", "rich", "autograder", "client.commands"} & set(loaded)
+
+
+def test_a_command_with_a_slip_is_answered_with_what_may_be_meant(ladder: Ladder) -> None:
+    done = ladder("statsu")
+    assert (done.exit_code, "'status'" in done.output) == (2, True)
+
+
+def test_a_guessed_assignment_is_said_and_how_to_name_another(alice: str, ladder: Ladder) -> None:
+    source = "import triton\n\n\ndef vector_add(x, y, out, n): ...\n"
+    Path("my_kernel.py").write_text(source)
+    done = ladder("submit", "my_kernel.py")
+    assert done.exit_code == 2
+    for said in ("no assignment 'my_kernel'", "my_kernel.py", "--slug SLUG", "ladder list"):
+        assert said in done.output
+    Path("vector_add.py").write_text(source)
+    refused = ladder("submit", "vector_add.py", "--lane", "abacus")
+    assert "for vector_add, guessed from the file's name; --slug names another." in refused.stderr
+    named = ladder("submit", "my_kernel.py", "--slug", "vector_add", "--lane", "abacus")
+    assert "guessed" not in named.output
+
+
+def test_the_list_has_ones_own_points(alice: str, ladder: Ladder) -> None:
+    line = next(line for line in ladder("list").output.splitlines() if "vector_add" in line)
+    assert "0 of 100" in line

@@ -20,7 +20,7 @@ def _run(*arguments: str, status: int) -> str:
     return done.output
 
 
-def test_a_token_travels_over_https_only(tmp_path):
+def test_a_code_travels_over_https_only(tmp_path):
     said = _run("join", "http://127.0.0.1:1", "--name", "a", "--code", "c", "--folder", str(tmp_path / "etc"), status=2)
     assert "https only" in said
     assert not list((tmp_path / "etc").glob("*"))
@@ -42,10 +42,10 @@ def test_it_serves_with_every_promise_or_with_those_that_were_named(monkeypatch)
             pass
 
     monkeypatch.setattr(process, "ProcessSandbox", Weak)
-    with pytest.raises(node.OursError, match="cannot keep no_network"):
+    with pytest.raises(node.OursError, match="does not guarantee no_network"):
         node._require_promises(("memory_limit",), {})
     node._require_promises(("memory_limit", "no_network"), {})
-    with pytest.raises(node.UsageError, match="no such promise"):
+    with pytest.raises(node.UsageError, match="no such guarantee"):
         node._require_promises(("everything",), {})
 
 
@@ -61,26 +61,26 @@ def test_a_node_that_runs_looks_after_itself_unless_it_was_told_otherwise(tmp_pa
     monkeypatch.setattr(node, "load", lambda *_: SimpleNamespace(main=lambda: 0))
     (tmp_path / "node.env").write_text("LADDER_CANARY_EVERY_S=60\n")
     _run("run", "--folder", str(tmp_path), "--accept-missing", "memory_limit", status=0)
-    told = {name: node.os.environ.get(name) for name in (*node.USUAL, "LADDER_ACCEPT_MISSING")}
+    told = {name: node.os.environ.get(name) for name in (*node.USUAL, "LADDER_SANDBOX_WAIVE")}
     assert told == {
         "LADDER_SELF_TEST": "1",
         "LADDER_CANARY_EVERY_S": "60",
         "LADDER_CANARY_EVERY_JOBS": "100",
-        "LADDER_ACCEPT_MISSING": "memory_limit",
+        "LADDER_SANDBOX_WAIVE": "memory_limit",
     }
 
 
 def test_the_promises_asked_for_are_those_of_the_sandbox_that_it_will_use():
     assert type(node._driver("process")).__name__ == "ProcessSandbox"
-    with pytest.raises(node.UsageError, match="no sandbox 'chroot'"):
+    with pytest.raises(node.UsageError, match="no sandbox named 'chroot'"):
         node._driver("chroot")
 
 
-def test_leaving_removes_token_and_settings(tmp_path):
+def test_leaving_removes_key_and_settings(tmp_path):
     (tmp_path / "etc").mkdir()
-    for name in ("token", "node.env"):
+    for name in ("key", "node.env"):
         (tmp_path / "etc" / name).write_text("x=y\n")
-    assert "no node any more" in _run("leave", "--folder", str(tmp_path / "etc"), status=0)
+    assert "no longer a node" in _run("leave", "--folder", str(tmp_path / "etc"), status=0)
     assert not list((tmp_path / "etc").glob("*"))
     assert "There is no node" in _run("leave", "--folder", str(tmp_path / "etc"), status=0)
 

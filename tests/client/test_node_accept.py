@@ -147,7 +147,7 @@ def test_what_cannot_be_accepted_is_said_before_anything_is_tried(tmp_path, monk
     rungs = ["--assignments", str(REPOSITORY / "assignments")]
     assert "no such rung: jump" in refused(*rungs, "--rung", "jump")
     (tmp_path / "key.pem").write_text("no key")
-    assert "cannot be the key" in refused(*rungs, "--key", str(tmp_path / "key.pem"))
+    assert "cannot be used as the key" in refused(*rungs, "--key", str(tmp_path / "key.pem"))
     assert "LADDER_LANES" in refused(*rungs, "--lane", "abacus")
 
 
@@ -159,7 +159,7 @@ def test_strangers_are_not_let_join_a_process_sandbox(tmp_path):
         "a",
         "--code",
         "c",
-        "--strangers",
+        "--untrusted",
         "--folder",
         str(tmp_path / "etc"),
     ]

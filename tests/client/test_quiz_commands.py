@@ -16,10 +16,13 @@ Ladder = Callable[..., Result]
 def test_questions_are_shown_without_their_answers(alice: str, ladder: Ladder) -> None:
     done = ladder("quiz", "show", "vector_add")
     assert done.exit_code == 0
+    assert ladder("quiz", "vector_add").output == done.output
+    slip = ladder("quiz", "anwser", "vector_add", "blocks", "3")
+    assert (slip.exit_code, "answer" in slip.output) == (2, True)
     assert "0 of 5 points" in done.output
     assert "1. blocks" in done.output
     assert "size_chosen: You choose" in done.output
-    assert "    mask = offsets <= n" in done.output
+    assert "    HADD2 R4, R4, R8" in done.output
     assert "Right:" not in done.output
 
 
@@ -44,7 +47,7 @@ def test_options_are_named(alice: str, ladder: Ladder) -> None:
 def test_what_is_no_answer_is_refused_and_uses_no_try(alice: str, ladder: Ladder) -> None:
     for question, answer, words in (
         ("blocks", "many", "Write a number"),
-        ("limit", "nothing", "answered with options"),
+        ("profile", "nothing", "answered with options"),
         ("none", "1", "has no question 'none'"),
     ):
         done = ladder("quiz", "answer", "vector_add", question, answer)

@@ -27,7 +27,7 @@ def _console() -> tuple[Console, io.StringIO]:
 
 
 def _submission(**changes: object) -> dict[str, object]:
-    plain: dict[str, object] = {"trouble": "", "position": None, "phases": [], "cases": []}
+    plain: dict[str, object] = {"language": "triton", "trouble": "", "position": None, "phases": [], "cases": []}
     return plain | changes
 
 
@@ -178,7 +178,7 @@ def test_a_wait_says_the_place_and_an_interval() -> None:
 
 def test_without_a_node_nobody_can_say_when() -> None:
     text = show.turn(_waiting(has_node=False, low_s=None, likely_s=None, high_s=None))
-    assert text == "12 before you; no node grades h200 right now, so nobody can say when. It keeps its place."
+    assert text == "12 before you; no node grades h200 right now, so the wait is unknown. It keeps its place."
 
 
 def test_a_place_is_printed_when_it_moves_and_what_it_stands_for_once() -> None:
@@ -204,3 +204,60 @@ def test_a_place_is_printed_when_it_moves_and_what_it_stands_for_once() -> None:
 )
 def test_an_estimate_is_rounded_outwards(low: float, likely: float, high: float, text: str) -> None:
     assert show.estimate(low, likely, high) == text
+
+
+def _terminal(width: int) -> tuple[Console, io.StringIO]:
+    text = io.StringIO()
+    return Console(file=text, force_terminal=True, color_system=None, width=width, soft_wrap=True), text
+
+
+def _rung(slug: str, **more: object) -> dict[str, object]:
+    points = {"correctness": 60.0, "speed": 35.0, "quiz": 5.0}
+    rung = {"rung": 26, "slug": slug, "title": "Bias, GELU and dropout, fused", "languages": ["triton", "cuda"]}
+    return {**rung, "points": points, "due_at": "2026-12-05T22:00:00+00:00", **more}
+
+
+SLUGS = ("bias_gelu_dropout_fused", "flash_attention_2", "flash_attention_4")
+HISTORY = [
+    {
+        "public_id": f"01M8GP4YNT3T1V829S0391WSX{number}", "assignment": slug, "mode": mode, "number": 12,
+        "lane": "cpu", "state": "done", "verdict": "nondeterministic", "points": 60.0,
+        "uploaded_at": "2026-11-28T09:00:00+00:00",
+    }
+    for number, (slug, mode) in enumerate(zip(SLUGS, ("run", "submission", "submission"), strict=True))
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_narrow_terminal_shows_fewer_columns_and_cuts_no_name(width: int) -> None:
+    out, text = _terminal(width)
+    grades = [{"assignment": SLUGS[1], "points": 60.0, "possible": 100.0, "verdict": "passed"}]
+    show.show_assignments(out, [_rung(slug) for slug in SLUGS], grades)
+    show.show_history(out, HISTORY)
+    lines = text.getvalue().splitlines()
+    assert "…" not in text.getvalue()
+    for slug in SLUGS:
+        assert sum(slug in line for line in lines) == 2
+    for item in HISTORY:
+        assert any(item["public_id"] in line for line in lines)
+    assert ("languages" in lines[0]) == (width == 200)
+    if width >= 80:
+        assert all(len(line) <= width for line in lines)
+        assert any("60 of 100" in line and "passed" in line for line in lines)
+
+
+def test_a_pipe_gets_every_column() -> None:
+    text = io.StringIO()
+    out = Console(file=text, force_terminal=False, width=80, soft_wrap=True)
+    show.show_history(out, HISTORY)
+    show.show_assignments(out, [_rung(slug) for slug in SLUGS])
+    assert text.getvalue().count("cpu") == len(HISTORY)
+    assert text.getvalue().count("triton, cuda") == len(SLUGS)
+    assert len(text.getvalue().splitlines()) == 2 + len(HISTORY) + len(SLUGS)
+
+
+def test_a_first_compilation_is_said_to_take_longer_where_files_are_compiled_whole() -> None:
+    for language, told in (("cuda", True), ("triton", False)):
+        out, text = _console()
+        Live(out).submission(_submission(language=language, phases=[{"phase": "compiling"}]))
+        assert ("can take half a minute" in text.getvalue()) is told

@@ -107,7 +107,7 @@ def test_a_submission_that_a_proxy_answers_twice_is_said_to_be_in_doubt(
     with (
         _answering(*sent) as (server, _),
         Api(Account(server, "x")) as api,
-        pytest.raises((OursError, ReachError), match="`ladder status vector_add` shows whether it is"),
+        pytest.raises((OursError, ReachError), match="check with `ladder status vector_add`"),
     ):
         api.submit("c", "vector_add", {"source": "x"})
 
@@ -118,7 +118,7 @@ def test_who_stops_a_submission_on_its_way_hears_that_it_may_be_stored(monkeypat
 
     with Api(Account("http://127.0.0.1:1", "x")) as api:
         monkeypatch.setattr(api._http, "request", stopped)
-        with pytest.raises(NoAnswerError, match="`ladder status vector_add` shows whether it is"):
+        with pytest.raises(NoAnswerError, match="check with `ladder status vector_add`"):
             api.submit("c", "vector_add", {"source": "x"})
 
 
@@ -182,9 +182,10 @@ def _node(folder: Path, **settings: str) -> list[str]:
 
 
 def test_a_node_whose_settings_cannot_be_read_says_which(ladder: Ladder, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = _node(Path("node"), LADDER_NODE_NAME="a", LADDER_NODE_TOKEN="x" * 43, LADDER_LANES="abacus")
+    folder = _node(Path("node"), LADDER_NODE_NAME="a", LADDER_NODE_KEY_FILE="a.key", LADDER_LANES="abacus")
+    SigningKey.generate().save(Path("a.key"))
     monkeypatch.setattr("client.commands.node._require_promises", lambda *_: None)
-    for variable in ("LADDER_NODE_NAME", "LADDER_NODE_TOKEN", "LADDER_LANES"):
+    for variable in ("LADDER_NODE_NAME", "LADDER_NODE_KEY_FILE", "LADDER_LANES"):
         monkeypatch.setenv(variable, "")
     assert "LADDER_LANES has to be" in _ends_in_a_sentence(ladder("node", "check", *folder), 2)
 
@@ -253,4 +254,4 @@ def test_they_are_told_before_they_type_it(ladder: Ladder, monkeypatch: pytest.M
 
     monkeypatch.setattr(Api, "create_token", unreached)
     done = ladder("login", "http://course.example.org", text="alice@example.org\nx\n")
-    assert done.output.index("has no encryption") < done.output.index("Password")
+    assert done.output.index("is not encrypted") < done.output.index("Password")

@@ -107,10 +107,10 @@ def test_a_files_name_says_slug_and_language(tmp_path: Path, name: str, language
 
 
 def test_nothing_to_guess_from_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="say which file"):
+    with pytest.raises(UsageError, match="name a file"):
         workspace.find_target(None, None, None)
     with pytest.raises(UsageError, match="there is no file"):
         workspace.find_target(tmp_path / "absent.py", None, None)
     (tmp_path / "x.py").write_text("x\n")
-    with pytest.raises(UsageError, match="none of"):
+    with pytest.raises(UsageError, match="not one of"):
         workspace.find_target(tmp_path / "x.py", None, "fortran")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.identity import Identity, NodeKey
 from tests.compose.conftest import ROOT, run, site_environ
 
 
@@ -26,7 +28,7 @@ def test_docker_compose_reads_the_files(site: dict[str, str]) -> None:
     assert set(said.split()) >= {"db", "redis", "migrate", "web", "dispatcher", "recorder", "worker", "proxy"}
     whole = run("sh", "deploy/compose.sh", "config", env=site)
     # No secret is written into what anybody may read of a container.
-    for name in ("database_password", "redis_password", "worker_token"):
+    for name in ("database_password", "app_database_password", "redis_password", "worker_key"):
         assert (Path(site["LADDER_SITE"]) / name).read_text().strip() not in whole
 
 
@@ -36,7 +38,20 @@ def test_a_site_is_made_once_and_is_its_owners(site: dict[str, str]) -> None:
     run("sh", "deploy/make_site.sh", env={**site, "LADDER_HOST": "another.example"})
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert folder.stat().st_mode & 0o077 == 0
-    assert re.fullmatch(rb"kn_[0-9a-f]{64}\n", before["worker_token"])
+
+
+def test_the_embedded_workers_key_is_roots_alone_and_the_server_gets_its_public_half(site: dict[str, str]) -> None:
+    folder = Path(site["LADDER_SITE"])
+    assert (folder / "worker_key").stat().st_mode & 0o777 == 0o400
+    key = NodeKey.load(folder / "worker_key")
+    # What the shell worked out is what the worker will use.
+    assert Identity(**json.loads((folder / "worker_identity").read_text())) == key.identity
+    compose = (ROOT / "docker-compose.yml").read_text()
+    assert [line.strip() for line in compose.splitlines() if "worker_key" in line] == [
+        "LADDER_NODE_KEY_FILE: /run/secrets/worker_key",
+        "secrets: [worker_key]",
+        'worker_key: {file: "${LADDER_SITE:-./deploy/site}/worker_key"}',
+    ]
 
 
 @pytest.mark.parametrize("known", ["172.31.251.8/30", "172.31.251.0/28", "172.31.250.0/23"])
@@ -246,6 +261,18 @@ def test_plain_http_is_sent_to_the_port_that_https_has(tmp_path: Path, url: str,
     run("sh", str(script), env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LADDER_PUBLIC_URL": url})
     assert (tmp_path / "https_port.conf").read_text() == f'set $https_port "{shown}";\n'
     assert (tmp_path / "called").read_text() == "-c /etc/ladder/nginx.conf -g daemon off;\n"
+
+
+def test_whom_the_proxy_refuses_is_told_when_to_come_again() -> None:
+    conf = (ROOT / "deploy" / "nginx.conf").read_text()
+    assert "limit_req_status 429;" in conf
+    assert "limit_conn_status 429;" in conf
+    answer = conf.split("location /slow-down/ {")[1].split("location / {")[0]
+    assert "error_page 429 $slow_down;" in conf
+    assert "add_header Retry-After 10 always;" in answer
+    # An `add_header` of its own would take the others from one of the two.
+    assert answer.count("internal;") == answer.count("return 429") + 1 == 3
+    assert "add_header" not in answer.split("location = ", 1)[1]
 
 
 def test_the_proxy_knows_the_address_that_is_published() -> None:

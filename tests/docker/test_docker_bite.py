@@ -186,7 +186,8 @@ def test_an_image_that_is_not_there_is_named(docker_config: DockerConfig) -> Non
         DockerSandbox(dataclasses.replace(docker_config, image="kernel-ladder/nothing"))
 
 
-def test_a_toolchain_that_does_not_import_is_told(docker_config: DockerConfig) -> None:
+def test_a_toolchain_that_does_not_import_is_told(docker_config: DockerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("autograder.sandbox.docker.settings.environment_of", lambda *_: {})
     nonsense = Kind("nonsense", Lane.cpu, Purpose.call, LIMITS)
     with pytest.raises(SandboxError, match=r"It printed: (?s:.*)nonsense"), unshut(docker_config) as sandbox:
         sandbox._warm(nonsense, False)

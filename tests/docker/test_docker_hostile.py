@@ -32,6 +32,7 @@ def stand(docker_sandbox: DockerSandbox, tmp_path_factory: pytest.TempPathFactor
         pytest.skip(str(error))
 
 
+@pytest.mark.turns(8)
 @pytest.mark.parametrize("attack", GRADED, ids=lambda attack: attack.name)
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     expected = attack.expected("cpu", "docker")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from server import ids, stale
+from server import dirty_grades, ids
 from server.db import Database
 from server.models import (
     Assignment,
@@ -46,14 +46,14 @@ class Term:
             course = session.get_one(Course, self.course_id)
             course.late_days, course.late_days_per_assignment = late_days, each
             course.late_penalty, course.slack_s = penalty, slack_s
-            stale.grades(session, course.id)
+            dirty_grades.grades(session, course.id)
 
     def dates(self, due_at: datetime | None = DUE, late_until: datetime | None = CLOSES, slug: str = "") -> None:
         """Set a rung's dates."""
         with self.database.transaction() as session:
             row = self.rung(session, slug)
             row.due_at, row.late_until = due_at, late_until
-            stale.grades(session, self.course_id)
+            dirty_grades.grades(session, self.course_id)
 
     def add_rung(self, slug: str, *, weight: float = 1.0, due_at: datetime | None = DUE) -> None:
         """Another rung with the first one's files."""
@@ -73,7 +73,7 @@ class Term:
             session.add(version)
             session.flush()
             row.version_id = version.id
-            stale.grades(session, self.course_id)
+            dirty_grades.grades(session, self.course_id)
 
     def rung(self, session: Session, slug: str = "") -> Assignment:
         query = select(Assignment).where(Assignment.course_id == self.course_id)
@@ -87,14 +87,14 @@ class Term:
             row = self.rung(session, slug)
             made = Submission(
                 public_id=ids.public_id(), number=next(_numbers), course_id=self.course_id, assignment_id=row.id,
-                version_id=row.version_id, user_id=user.id, mode=mode, lane=Lane.cpu, language=Language.triton,
+                version_id=row.version_id, user_id=user.id, mode=mode, lane=Lane.cpu, language=Language("triton"),
                 filename="kernel.py", source=b"", source_hash="x", trace="0" * 32, uploaded_at=DUE + days(late),
                 state=State.queued if points is None else State.done, line=Line.submission, place_at=DUE,
                 verdict=None if points is None else Verdict.passed, points=points,
             )  # fmt: skip
             session.add(made)
             session.flush()
-            stale.grades(session, self.course_id, user.id)
+            dirty_grades.grades(session, self.course_id, user.id)
             return made.id
 
     def grade(self, user: User, slug: str = "") -> Grade:

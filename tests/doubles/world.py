@@ -32,11 +32,12 @@ from autograder.contract import (
     Visibility,
 )
 from broker.envelope import Message, seal
-from server import stale
+from broker.identity import NodeKey, Sender
+from server import dirty_grades
 from server.config import Config, load_config
 from server.courses.content import grading_hash
 from server.db import Database
-from server.grading.service import Outcome, claim_next, record, sweep
+from server.grading.interface import Outcome, claim_next, record, sweep
 from server.ids import public_id, trace_id
 from server.models import (
     Assignment,
@@ -54,7 +55,9 @@ from server.models import (
     Tick,
     User,
 )
-from server.nodes import service as nodes
+from server.nodes import nodes
+from server.nodes.nodes import Grant
+from tests.doubles.machines import EVERYTHING, make_node
 
 T = TypeVar("T")
 
@@ -71,7 +74,7 @@ def manifest(**changes: object) -> Manifest:
         summary="Add two vectors.",
         techniques=(),
         prerequisites=(),
-        languages=(Language.triton,),
+        languages=(Language("triton"),),
         entry="vector_add",
         arguments=(
             Argument("x", "input", ("n",)),
@@ -170,7 +173,8 @@ class World:
     database: Database
     config: Config
     now: datetime = START
-    tokens: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, NodeKey] = field(default_factory=dict)
+    senders: dict[str, Sender] = field(default_factory=dict)
 
     @classmethod
     def make(cls, url: str, home: Path, *, now: datetime = START, **settings: str) -> World:
@@ -196,7 +200,7 @@ class World:
         session.flush()
         course_id = session.scalars(select(Course.id)).one()
         session.add(Enrolment(course_id=course_id, user_id=user.id, role=role, created_at=START, **changes))
-        stale.grades(session, course_id, user.id)
+        dirty_grades.grades(session, course_id, user.id)
         return user
 
     def publish(self, session: Session, content: Manifest) -> AssignmentVersion:
@@ -228,19 +232,21 @@ class World:
         session.add(version)
         session.flush()
         row.version_id = version.id
-        stale.grades(session, course_id)
+        dirty_grades.grades(session, course_id)
         return version
 
-    def add_node(self, name: str, lanes: tuple[Lane, ...] = (Lane.cpu,), slots: int = 1) -> None:
+    def add_node(
+        self, name: str, lanes: tuple[Lane, ...] = (Lane.cpu,), slots: int = 1, grant: Grant = EVERYTHING
+    ) -> None:
         """Register a node and let it report."""
         with self.database.transaction() as session:
-            node, self.tokens[name] = nodes.create_node(session, name=name, now=self.now)
+            node, self.keys[name] = make_node(session, name=name, now=self.now, grant=grant)
             nodes.apply_report(node, NodeReport(lanes, slots, draining=False, facts={}, at=0.0), now=self.now)
 
     def submit(self, person: str = "Alice", **changes: object) -> str:
         """Put a submission in the queue; its public id."""
         with self.database.transaction() as session:
-            assignment = session.scalars(select(Assignment)).one()
+            assignment = session.scalars(select(Assignment).order_by(Assignment.id).limit(1)).one()
             user = session.scalars(select(User).where(User.name == person)).one()
             before = session.scalars(select(Submission.number).where(Submission.user_id == user.id)).all()
             number = max(before, default=0) + 1
@@ -255,7 +261,7 @@ class World:
                 "user_id": user.id,
                 "mode": Mode.submission,
                 "lane": Lane.cpu,
-                "language": Language.triton,
+                "language": Language("triton"),
                 "filename": "kernel.py",
                 "source": source,
                 "source_hash": content_hash(source),
@@ -310,9 +316,30 @@ class World:
                 at = self.now - timedelta(seconds=ago)
                 session.add(Tick(nonce=f"{number:032x}", made_at=at, heard_at=at))
 
-    def send(self, kind: Kind, message: Message, node: str = "anvil", token: str | None = None) -> Outcome:
+    def clock(self) -> float:
+        """What nodes' clocks say."""
+        return self.now.timestamp()
+
+    def key_file(self, name: str = "anvil") -> str:
+        """Where a worker finds the node's key."""
+        path = self.config.home / f"node-{name}.key"
+        if not path.exists():
+            self.keys[name].save(path)
+        return str(path)
+
+    def sealed(self, kind: Kind, message: Message, node: str = "anvil", key: NodeKey | None = None) -> str:
+        """What a node puts on the results queue."""
+        if key is not None:
+            return seal(Sender(node, key, clock=self.clock), kind, message)
+        known = self.senders.setdefault(node, Sender(node, self.keys[node], clock=self.clock))
+        return seal(known, kind, message)
+
+    def send(self, kind: Kind, message: Message, node: str = "anvil", key: NodeKey | None = None) -> Outcome:
         """What a node sends, as the recorder applies it."""
-        text = seal(node, nodes.key_of(token or self.tokens[node]), kind, message)
+        return self.record(self.sealed(kind, message, node, key))
+
+    def record(self, text: str) -> Outcome:
+        """An envelope, as the recorder applies it."""
         with self.database.transaction() as session:
             return record(session, codec.loads(Envelope, text), now=self.now, config=self.config)
 

@@ -21,7 +21,7 @@ from tests.chaos.__main__ import NOT_HERE
 
 REPOSITORY = Path(__file__).parents[2]
 SEED = 20261121
-PATIENCE_S = 900
+PATIENCE_S = 1500
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -18,17 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from socket import create_server
 
-import httpx
 import pytest
 import redis
 import uvicorn
-from sqlalchemy import select
 
 from autograder.contract import Review, Verdict
+from broker.identity import NodeKey
 from server.app import create_app
-from server.models import AttemptState, Bundle, State
-from server.nodes import service as nodes
-from server.submissions.service import FINAL
+from server.models import AttemptState, State
+from server.nodes import nodes
+from server.submissions.submissions import FINAL
 from tests.doubles.world import World
 
 REPOSITORY = Path(__file__).parents[2]
@@ -133,7 +132,7 @@ def made_pipeline(tmp_path: Path, database_url: str, broker_url: str, **settings
             "LADDER_BROKER_URL": broker_url,
             "LADDER_SERVER_URL": url,
             "LADDER_NODE_NAME": "anvil",
-            "LADDER_NODE_TOKEN": world.tokens["anvil"],
+            "LADDER_NODE_KEY_FILE": world.key_file("anvil"),
             "LADDER_JUDGE": f"{sys.executable} {DOUBLE}",
             "PYTHONPATH": str(REPOSITORY),
             **{f"LADDER_{name.upper()}": value for name, value in settings.items()},
@@ -279,7 +278,7 @@ def test_two_dispatchers_two_recorders_and_two_nodes_grade_everything_once(pipel
         "second worker",
         module="worker",
         LADDER_NODE_NAME="forge",
-        LADDER_NODE_TOKEN=pipeline.world.tokens["forge"],
+        LADDER_NODE_KEY_FILE=pipeline.world.key_file("forge"),
         LADDER_WORK=str(pipeline.logs / "forge"),
     )
     pipeline.wait_for(*submissions)
@@ -289,19 +288,13 @@ def test_two_dispatchers_two_recorders_and_two_nodes_grade_everything_once(pipel
         assert len(pipeline.world.attempts(name)) == 1
 
 
-def test_a_node_with_a_wrong_token_gets_no_files_and_is_not_believed(pipeline):
+def test_a_node_with_a_wrong_key_is_not_believed(pipeline, tmp_path):
     submission = pipeline.submit()
     pipeline.start("server.recorder")
-    pipeline.start("worker", LADDER_NODE_TOKEN="kn_guessed")
+    NodeKey.generate().save(tmp_path / "guessed.key")
+    pipeline.start("worker", LADDER_NODE_KEY_FILE=str(tmp_path / "guessed.key"))
     until(lambda: "the signature is not this node's" in pipeline.log("server.recorder"), "a refused report")
     assert pipeline.state(submission) is State.queued
-    with pipeline.world.database.reading() as session:
-        bundle = session.scalar(select(Bundle.hash))
-    url = f"{pipeline.environ['LADDER_SERVER_URL']}/api/v1/bundles/{bundle}"
-    for headers in ({}, {"authorization": "Bearer kn_guessed"}):
-        assert httpx.get(url, headers=headers).status_code == 401
-    own = httpx.get(url, headers={"authorization": f"Bearer {pipeline.world.tokens['anvil']}"})
-    assert own.status_code == 200
 
 
 def test_what_nodes_say_while_no_recorder_lives_is_recorded_by_the_next(pipeline):

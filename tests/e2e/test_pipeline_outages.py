@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from server.alerts import service as alerts
+from server import alerts
 from server.models import AlertKind, AttemptState, State
 from tests.broker.test_broker_outages import PrivateRedis
 from tests.e2e.test_pipeline import PATIENCE_S, made_pipeline, nodes_alive, until
@@ -162,5 +162,5 @@ def test_a_second_worker_of_one_folder_does_not_start(pipeline):
     pipeline.start_all()
     until(lambda: "ready" in pipeline.log("worker") or bool(nodes_alive(pipeline.world)), "the first worker")
     assert pipeline.start("second worker", module="worker").wait(PATIENCE_S) == 2
-    assert "one folder serves one worker" in pipeline.log("second worker")
+    assert "belongs to another worker" in pipeline.log("second worker")
     assert pipeline.started["worker"].poll() is None

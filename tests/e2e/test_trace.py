@@ -11,7 +11,7 @@ from socket import create_server
 import httpx
 from sqlalchemy import select
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.models import Submission, User
 from tests.e2e.test_pipeline import REPOSITORY, made_pipeline, until
 
@@ -37,7 +37,7 @@ def start_web(pipeline) -> str:
 
     def answers() -> bool:
         try:
-            return httpx.get(f"{url}/healthz").status_code == 200
+            return httpx.get(f"{url}/healthz", timeout=60).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -59,10 +59,10 @@ def test_one_id_leads_from_the_request_to_the_result(tmp_path, sqlite_url):
         pipeline.start_all()
         path = f"{url}/api/v1/courses/gpu/assignments/vector_add/submissions"
         body = {"mode": "submission", "source": SOURCE, "lane": "cpu", "language": "triton"}
-        answer = httpx.post(path, json=body, headers={"authorization": f"Bearer {token}"})
+        answer = httpx.post(path, json=body, headers={"authorization": f"Bearer {token}"}, timeout=60)
         assert answer.status_code == 201, answer.text
         trace = answer.headers["x-request-id"]
-        httpx.get(f"{url}/api/v1/me", headers={"authorization": f"Bearer {token}x"})
+        httpx.get(f"{url}/api/v1/me", headers={"authorization": f"Bearer {token}x"}, timeout=60)
         with pipeline.world.database.reading() as session:
             receipt = session.scalars(select(Submission.public_id).where(Submission.trace == trace)).one()
         pipeline.wait_for(receipt)
@@ -78,5 +78,5 @@ def test_one_id_leads_from_the_request_to_the_result(tmp_path, sqlite_url):
         assert f"trace {trace}: attempt" in (tmp_path / "work" / "judge.log").read_text(encoding="utf-8")
         assert datetime.fromisoformat(str(about["web"][0]["at"])) <= datetime.now(UTC)
         everything = "".join(pipeline.log(name) for name in (*about, "web"))
-        for secret in (token, pipeline.world.tokens["anvil"], "THE_STUDENTS_OWN_WORDS"):
+        for secret in (token, pipeline.world.keys["anvil"].broker_password, "THE_STUDENTS_OWN_WORDS"):
             assert secret not in everything

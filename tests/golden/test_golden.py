@@ -107,11 +107,12 @@ def _outcome(trial: Trial, sandbox: ProcessSandbox, references: References) -> O
     return trials.run(trial, *folders(trial.slug), sandbox, references, work=work, public_only=public_only)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("trial", _parameters())
 def test_a_kernel_gets_the_verdict_it_must_get(
     trial: Trial, sandbox: ProcessSandbox, references: References, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not _is_compiled(trial):
-        monkeypatch.setattr(compiled, "LANGUAGES", ())
+        monkeypatch.setattr(compiled, "is_compiled", lambda _: False)
     outcome = _outcome(trial, sandbox, references)
     assert outcome.as_planned, outcome.deviation

@@ -76,7 +76,7 @@ def grade_on_gpu(lane: Lane, sandbox: ProcessSandbox, assignment: Path) -> Itera
     references = References(sandbox)
 
     def run(source: str, *, mode: Mode = Mode.run, work: Work = Work.all, defences: Defences = ALL_ON) -> GradeResult:
-        request = GradeRequest("vector_add", "", Language.triton, lane, mode, source, "vector_add.py", work)
+        request = GradeRequest("vector_add", "", Language("triton"), lane, mode, source, "vector_add.py", work)
         reference = ROOT / "reference" / "vector_add"
         return grade(
             request, assignment_folder=assignment, reference_folder=reference, sandbox=sandbox,

@@ -21,14 +21,14 @@ from unittest import mock
 
 from autograder import codec
 from autograder.assignment import EXTENSIONS
-from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
+from autograder.contract import FIRST_LANGUAGE, Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
 from autograder.judge import References, compiled, grade
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.sandbox import Promise, Runner, Sandbox, cgroups
 from autograder.sandbox.plan import Namespaces
 from autograder.sandbox.probe import Machine, machine
 from autograder.sandbox.process import ProcessSandbox
-from autograder.sandbox.zygote import ENVIRONMENT
+from autograder.sandbox.zygote import environment_of
 
 ROOT = Path(__file__).parents[2]
 LIMITS = {
@@ -127,7 +127,7 @@ def _value(value: Any) -> str:
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
     """What is launched is not compiled for GPUs: two runners fewer, with a toolchain each, where they decide nothing."""
-    with mock.patch.object(compiled, "LANGUAGES", ()):
+    with mock.patch.object(compiled, "is_compiled", lambda _: False):
         yield
 
 
@@ -184,7 +184,7 @@ class Stand:
         work: Work = Work.all,
         ranked: int = 2048,
         remeasured: int = 0,
-        language: Language = Language.triton,
+        language: Language = Language("triton"),
     ) -> GradeResult:
         """Grade one source as a whole job would."""
         folders = self.folders(limits or {}, inputs, ranked)
@@ -241,7 +241,7 @@ def bare_sandbox() -> ProcessSandbox:
 
 def unshut_stand(without: tuple[str, ...], root: Path, *, inherits: bool = False) -> Stand:
     """A stand whose sandbox does not keep these promises, or hands its own environment down."""
-    environment = {**os.environ, **ENVIRONMENT} if inherits else None
+    environment = {**os.environ, **environment_of(FIRST_LANGUAGE, Lane.cpu)} if inherits else None
     return Stand(ProcessSandbox(without=frozenset(map(Promise, without)), environment=environment), root)
 
 

@@ -12,14 +12,14 @@ from sqlalchemy import func, select
 from tests.hostile.stand import ROOT, Stand
 
 from autograder.contract import GradeResult
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.config import load_config
-from server.courses import service as courses
+from server.courses import courses
 from server.courses import sync
 from server.db import Database
 from server.errors import InvalidInputError, TooLargeError
 from server.models import Lane, Language, Mode, Role, Submission
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 REFUSED = [attack for attack in attacks() if attack.at_the_edge]
 

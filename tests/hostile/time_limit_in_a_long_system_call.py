@@ -1,4 +1,4 @@
-"""Answers, and leaves a child in a system call that goes on for ten seconds and more: meanwhile nobody can freeze it.
+"""Answers, and leaves a child in a system call that takes ten seconds of a processor: meanwhile nobody can freeze it.
 
 The child maps page after page of zeros, which takes no memory but that of the tables. Were it an error of ours that the
 runner could not be stopped, whoever did not like a measurement could have another one.
@@ -17,7 +17,7 @@ LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_i
 LIBC.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 READ, PRIVATE_ANONYMOUS_NORESERVE = 1, 0x4022
 NO_HUGE_PAGES, POPULATE = 15, 22
-LENGTH = 150 * 2**30
+LENGTH = 500 * 2**30
 
 
 @triton.jit

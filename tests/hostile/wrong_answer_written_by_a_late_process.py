@@ -10,7 +10,7 @@ def vector_add(x, y, out, n):
     if not child:
         try:
             os.setsid()
-            time.sleep(0.05)
+            time.sleep(0.25)
             left, right, answer = (_doubles(tensor, n) for tensor in (x, y, out))
             for index in range(n):
                 answer[index] = left[index] + right[index]

@@ -88,6 +88,24 @@ def test_tokens_of_before_go_on_and_end(empty_url: str):
     assert "2031" in str(_scalar(empty_url, "SELECT expires_at FROM api_tokens WHERE id = 2"))
 
 
+def test_nodes_of_before_may_grade_what_they_did_and_have_to_join_again(empty_url: str):
+    migrations.upgrade(empty_url)
+    migrations.downgrade(empty_url, "0015")
+    columns = "id, name, key, lanes, slots, works, draining, quarantine, facts, suspect_handled, created_at"
+    values = "1, 'gpu-1', 'abc', '[\"h100\"]', 1, '[]', FALSE, FALSE, '{}', TRUE, '2026-01-01 00:00:00'"
+    invite = "(name, token_hash, created_at, expires_at) VALUES ('a', 'b', '2026-01-01', '2026-01-02')"
+    _execute(
+        empty_url,
+        f"INSERT INTO nodes ({columns}) VALUES ({values})",
+        f"INSERT INTO node_invites {invite}",
+    )
+    migrations.upgrade(empty_url)
+    assert "h100" in str(_scalar(empty_url, "SELECT granted_lanes FROM nodes WHERE id = 1"))
+    assert _scalar(empty_url, "SELECT count(*) FROM nodes WHERE public_key IS NULL AND granted_courses IS NULL") == 1
+    assert _scalar(empty_url, "SELECT count(*) FROM node_stamps WHERE node_id = 1") == 1
+    assert _scalar(empty_url, "SELECT count(*) FROM node_invites") == 0
+
+
 def _tables(url: str) -> set[str]:
     engine = make_engine(url)
     with engine.connect() as connection:

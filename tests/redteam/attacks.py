@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.contract import Lane, Language
+from autograder.contract import FIRST_LANGUAGE, Lane, Language
 from autograder.judge.defences import Defences
 from tests.gpu.hostile import corpus as gpu_corpus
 from tests.hostile import corpus as cpu_corpus
@@ -43,7 +43,7 @@ class Task:
 
     Attributes:
         expected: verdicts, each of them right.
-        held: `no`, `yes`, or `harmless`: held, or with no more speed than is its own.
+        held: `no`, or `harmless`: held, or with no more speed than is its own.
         least_ratio: the speed that is its own, less the room of `outcome.ROOM`; 0 where nothing is claimed.
         claim: what the event clock alone has to fall below, or the file shows nothing; 0 where it need not.
         findings: kinds that staff must be shown; an honest file must have none.
@@ -81,7 +81,7 @@ class Task:
     without: tuple[str, ...] = ()
     naive: bool = False
     quick: bool = False
-    language: Language = Language.triton
+    language: Language = FIRST_LANGUAGE
     skipped: str = ""
 
 
@@ -155,7 +155,7 @@ def _cuda(attack: cuda_corpus.Attack, lane: Lane) -> Task:
         held="no" if lane is Lane.cpu else "either",
         findings=attack.findings,
         needs=attack.needs,
-        language=Language.cuda,
+        language=Language("cuda"),
         skipped=expected if isinstance(expected, str) else "",
     )
 

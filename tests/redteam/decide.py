@@ -98,4 +98,4 @@ def smallest_scale(found: Measurement, rules: Rules = GPU) -> float:
 def _ranks(found: Measurement, scale: float, rules: Rules) -> bool:
     """Whether the forged times would go through, and count."""
     # The clock first: by another one an interval would be worked out, which takes all the time, for nothing.
-    return clocks.clock_of(forged(found, scale, rules), rules) == CLOCK and not noticed(found, scale, rules)
+    return clocks.clock_of(forged(found, scale, rules)) == CLOCK and not noticed(found, scale, rules)

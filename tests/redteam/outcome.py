@@ -107,8 +107,6 @@ def _of_the_clock(task: Task, seen: Seen) -> tuple[Outcome, str]:
         return Outcome.false_hold, seen.held_reason or seen.remeasure
     if not withheld and not task.without and _gains(task, seen):
         return Outcome.false_accept, f"credited with a ratio of {min(seen.ratios):.3f}, its own is {task.least_ratio:g}"
-    if task.held == "yes" and not withheld:
-        return Outcome.false_accept, f"not held at ratios {_shown(seen.ratios)}"
     if task.claim and not any(ratio < task.claim for ratio in seen.claimed):
         return Outcome.no_bite, f"it did not work: the event clock says {_shown(seen.claimed)}"
     return Outcome.as_expected, ""

@@ -31,7 +31,7 @@ from autograder.judge import References, grade
 from autograder.sandbox import Sandbox
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile.stand import ROOT, Folders, to_toml
-from tests.redteam.decide import LAST, judged, noticed, smallest_scale
+from tests.redteam.decide import LAST, judged, smallest_scale
 from tests.redteam.strategies import Knobs, source_of
 
 PAIRS = 11
@@ -118,8 +118,8 @@ class Bench:
         staff = (folders.reference / "solutions" / "triton.py").read_text(encoding="utf-8")
         manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
         request = GradeRequest(
-            kernel.slug, "", Language.triton, self._lane, Mode.submission, source_of(staff, manifest["entry"], knobs),
-            "kernel.py", Work.measure, remeasured=remeasured,
+            kernel.slug, "", Language("triton"), self._lane, Mode.submission,
+            source_of(staff, manifest["entry"], knobs), "kernel.py", Work.measure, remeasured=remeasured,
         )  # fmt: skip
         return grade(
             request, assignment_folder=folders.assignment, reference_folder=folders.reference, sandbox=self._sandbox,
@@ -216,9 +216,8 @@ def _power(value: int) -> str:
 
 
 def table(probes: Sequence[Probe]) -> str:
-    """By kernel: honest gradings and how many of them were noticed, the best unnoticed gain, and by what."""
-    honest = ("kernel", "µs", "honest gradings", "noticed")
-    heads = (*honest, "attacks graded", "gain that samples allow", "gain graded, unnoticed", "by")
+    """By kernel: how many honest gradings were noticed, the best unnoticed gain, and by what."""
+    heads = ("kernel", "µs", "honest, noticed", "attacks", "samples allow", "gain graded", "by")
     rows = [_line(kernel, [probe for probe in probes if probe.kernel == kernel]) for kernel in _kernels(probes)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, ("---",) * len(heads), *rows))
 
@@ -236,8 +235,7 @@ def _line(kernel: Kernel, own: Sequence[Probe]) -> tuple[str, ...]:
     return (
         kernel.name,
         f"{times[len(times) // 2]:.1f}" if times else "—",
-        str(len(honest)),
-        str(sum(bool(probe.noticed) for probe in honest)),
+        f"{sum(bool(probe.noticed) for probe in honest)}/{len(honest)}",
         str(sum(probe.verdict == "passed" for probe in own) - len(honest)),
         f"{max((reach(probe)[0] for probe in own), default=0.0):.1%}",
         f"{max(best.gain, 0.0):.1%}" if best else "none",
@@ -252,10 +250,10 @@ def load(path: Path) -> list[Probe]:
 
 
 def _again(probe: Probe) -> Probe:
-    tried = 1 if probe.knobs == Knobs() else LAST
-    found = probe.measurement if probe.verdict == "passed" else None
-    why = noticed(found, remeasured=tried) if found else probe.noticed
-    return replace(probe, noticed=why)
+    if probe.measurement is None or probe.verdict != "passed":
+        return probe
+    made = judged(probe.measurement, remeasured=1 if probe.knobs == Knobs() else LAST)
+    return replace(probe, noticed=made.held or made.remeasure, gain=1 - made.ratio)
 
 
 def main() -> int:

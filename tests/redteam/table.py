@@ -62,6 +62,8 @@ class Table:
     machine: dict[str, str] = field(default_factory=dict)
     command: str = ""
     seconds: float = 0.0
+    date: str = ""
+    """Of the run; today if it is not known, as for one that has just ended."""
 
     def counts(self) -> dict[str, int]:
         """How many rows ended how; `rows` leaves out what was skipped."""
@@ -80,7 +82,7 @@ class Table:
     def as_json(self) -> dict[str, Any]:
         """For documents and for a node's report."""
         return {
-            "date": dt.datetime.now(dt.UTC).date().isoformat(),
+            "date": self.date or dt.datetime.now(dt.UTC).date().isoformat(),
             "machine": self.machine,
             "command": self.command,
             "seconds": round(self.seconds, 1),
@@ -122,7 +124,8 @@ class Table:
 def from_json(data: dict[str, Any]) -> Table:
     """A table that was written before, to be put beside another."""
     rows = [Row(**{key: _value(key, value) for key, value in row.items() if key != "class"}) for row in data["rows"]]
-    return Table([Path(**path) for path in data["paths"]], rows, data["machine"], data["command"], data["seconds"])
+    paths = [Path(**path) for path in data["paths"]]
+    return Table(paths, rows, data["machine"], data["command"], data["seconds"], data["date"])
 
 
 def _value(key: str, value: Any) -> Any:

@@ -13,8 +13,8 @@ from tests.redteam.pool import Crew
 from tests.redteam.table import Path, Table, from_json
 
 ATTACK = Task("wrong_answer_x", "D1", "", "", ("wrong_answer",))
-CLOCK = Task("held_x", "A1", "", "", ("passed",), held="yes", least_ratio=1.0, claim=0.5)
-HARMLESS = replace(CLOCK, held="harmless", claim=0.0)
+CLOCK = Task("held_x", "A1", "", "", ("passed",), held="harmless", least_ratio=1.0, claim=0.5)
+HARMLESS = replace(CLOCK, claim=0.0)
 HONEST = Task("honest_x", "honest", "", "", ("passed",), honest=True)
 FORGED = Seen("passed", ratios=(0.3,), claimed=(0.3,))
 
@@ -34,7 +34,7 @@ FORGED = Seen("passed", ratios=(0.3,), claimed=(0.3,))
         (CLOCK, replace(FORGED, held=True), Outcome.as_expected),
         (CLOCK, replace(FORGED, remeasure="the reference was slowed"), Outcome.as_expected),
         (CLOCK, Seen("passed", held=True, ratios=(1.0,), claimed=(1.0,)), Outcome.no_bite),
-        (CLOCK, Seen("passed", ratios=(1.0,), claimed=(0.3,)), Outcome.false_accept),
+        (CLOCK, Seen("passed", ratios=(1.0,), claimed=(0.3,)), Outcome.as_expected),
         (HARMLESS, Seen("passed", ratios=(0.97,)), Outcome.as_expected),
         (HARMLESS, Seen("passed", ratios=(0.94,)), Outcome.false_accept),
         (HARMLESS, Seen("passed", ratios=(0.94,), held=True), Outcome.as_expected),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
 import pytest
 
+from autograder import codec
 from autograder.contract import Batch, Bound, Measurement, Pair
 from autograder.judge.quiet import control_of
 from autograder.judge.rules import GPU
 from tests.redteam.decide import forged, judged, noticed, smallest_scale
-from tests.redteam.search import KERNELS, Probe, reach, search, table
+from tests.redteam.search import KERNELS, Probe, load, reach, search, table
 from tests.redteam.strategies import Knobs, source_of
 
 ROOT = Path(__file__).parents[2]
@@ -42,13 +44,13 @@ def test_the_smallest_factor_is_where_the_bound_lies() -> None:
     scale = smallest_scale(found)
     assert scale == pytest.approx(1.005 / (1 + LIMIT), rel=1e-4)
     assert noticed(found, scale * 1.0001) == ""
-    assert noticed(found, scale * 0.9999)
+    assert judged(found, scale * 0.9999).clock == "batches"
 
 
 def test_what_the_sealed_clock_does_not_see_can_be_forged_away_and_what_is_noticed_cannot() -> None:
     assert smallest_scale(recorded(excess=-0.1)) == pytest.approx(0.9 / (1 + LIMIT), rel=1e-4)
-    assert smallest_scale(recorded(excess=0.08)) == math.inf
-    assert smallest_scale(recorded(slowed=1.08)) == math.inf
+    assert smallest_scale(recorded(excess=0.08)) == 1
+    assert smallest_scale(recorded(slowed=1.08)) == 1
 
 
 def test_where_not_even_the_reference_is_seen_within_the_bound_nothing_can_be_forged() -> None:
@@ -56,7 +58,7 @@ def test_where_not_even_the_reference_is_seen_within_the_bound_nothing_can_be_fo
     assert smallest_scale(found) == 1
     assert judged(found).clock == "batches"
     assert judged(found, 0.99).ratio == pytest.approx(1.08 / 1.06, abs=0.001)
-    assert judged(found, 0.5).clock == "bound"
+    assert judged(found, 0.5).ratio == judged(found).ratio
 
 
 def test_no_time_at_all_is_below_the_floor_even_if_nothing_else_sees_it() -> None:
@@ -91,6 +93,15 @@ def test_the_search_ends_with_a_gain_that_was_graded_and_not_noticed() -> None:
     line = table(probes).splitlines()[-1]
     assert f"{best:.1%}" in line
     assert line.count("|") == table(probes).splitlines()[0].count("|")
+
+
+def test_what_was_recorded_is_decided_anew_with_its_gain(tmp_path: Path) -> None:
+    """By rules of another day a forger may have ranked by the clock that was forged."""
+    probe = Probe(KERNELS[0], Knobs(scale=0.9), "passed", "held then", 0.1, forged(recorded(), 0.9))
+    (tmp_path / "search.json").write_text(json.dumps({"probes": [codec.to_json(probe)]}), encoding="utf-8")
+    (found,) = load(tmp_path / "search.json")
+    assert found.noticed == ""
+    assert found.gain == pytest.approx(0.0, abs=0.01)
 
 
 def test_the_search_stops_when_its_time_is_over() -> None:

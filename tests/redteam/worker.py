@@ -39,7 +39,7 @@ NAIVE_SIZE = 2**27
 MOST_TRIES = 3
 """How often an honest file is measured at most, as a course's server would have it."""
 
-WAITS_LESS = replace(ALL_ON, off_deadline_s=20.0, early_reveal_s=1.0, late_read_s=4.0)
+WAITS_LESS = replace(ALL_ON, early_reveal_s=1.0, late_read_s=4.0)
 """For bites: how long a defence that is off is waited for."""
 
 
@@ -118,7 +118,7 @@ def _result(stand: Stand, task: Task, *, remeasured: int) -> GradeResult:
 
 def _hiding(stand: Stand, task: Task) -> str:
     """Its source; where it names a secret, with the path of one that everybody on this machine could read."""
-    if task.language is not Language.cuda:
+    if task.language is not Language("cuda"):
         return task.source
     path = stand.root / "secret"
     path.write_text(SECRET_TEXT, encoding="utf-8")

@@ -28,16 +28,16 @@ from sqlalchemy.orm import Session
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from server.accounts import service as accounts
+from broker.identity import NodeKey
+from server.accounts import accounts
 from server.accounts.places import Place
 from server.app import create_app
 from server.config import Config, load_config
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.db import Database
 from server.models import Course, Lane, Language, Mode, Role, Submission, TokenScope, User
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.submissions import submissions
+from tests.doubles.machines import make_node
 from tests.doubles.world import World
 
 PASSWORD = "a long enough password"
@@ -64,6 +64,10 @@ def make_config(database_url: str, folder: Path) -> Config:
         assignments=folder / "rungs" / "assignments",
         reference=folder / "rungs" / "reference",
         poll_s=0.02,
+        # Tests ask faster than people do; `test_rates.py` sets limits of its own.
+        person_requests_per_s=0,
+        person_requests_at_once=0,
+        person_streams=0,
     )
 
 
@@ -139,7 +143,7 @@ def submits(database: Database, config: Config) -> Submit:
 
     def call(user: User, source: bytes = b"def add_one(x, out, n): ...\n", **changes: object) -> Submission:
         arguments = {
-            "assignment": RUNG, "mode": Mode.submission, "lane": Lane.cpu, "language": Language.triton,
+            "assignment": RUNG, "mode": Mode.submission, "lane": Lane.cpu, "language": Language("triton"),
             "filename": "kernel.py", "now": datetime.now(UTC), "trace": "0" * 32, "config": config, **changes,
         }  # fmt: skip
         with database.transaction() as session:
@@ -220,7 +224,7 @@ class Stage:
         kept: a copy of the database, in memory.
         file: where the database is, SQLite's.
         made: Alice's submission.
-        node_token: of the node `node-1`.
+        node_key: of the node `node-1`.
     """
 
     config: Config
@@ -231,7 +235,7 @@ class Stage:
     file: Path
     kept: sqlite3.Connection
     made: Submission
-    node_token: str
+    node_key: NodeKey
 
     def site(self, stack: ExitStack) -> Site:
         """Makes clients that `stack` ends."""
@@ -254,12 +258,12 @@ def served_stage(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory
     people = make_people(database, config)
     made = submits(database, config)(people.alice)
     with database.transaction() as session:
-        _node, node_token = nodes.create_node(session, name="node-1", now=people.alice.created_at)
+        _node, node_key = make_node(session, name="node-1", now=people.alice.created_at)
     app = create_app(config)
     with served(app) as url, closing(sqlite3.connect(":memory:", check_same_thread=False)) as kept:
         with closing(sqlite3.connect(file)) as now:
             now.backup(kept)
-        yield Stage(config, database, people, app, url, file, kept, made, node_token)
+        yield Stage(config, database, people, app, url, file, kept, made, node_key)
     database.dispose()
 
 

@@ -11,11 +11,10 @@ from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
 from server import ids
-from server.accounts import links
-from server.accounts import service as accounts
+from server.accounts import accounts, links, places, second_factor
 from server.accounts.places import Place
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
-from server.models import AuditEntry, LoginAttempt, LoginSession, User
+from server.models import AuditEntry, KnownPlace, LoginAttempt, LoginSession, User
 
 PASSWORD = "a long enough password"
 
@@ -23,7 +22,9 @@ PASSWORD = "a long enough password"
 def _log_in(database, config, *, email="alice@example.org", password=PASSWORD, address="192.0.2.1", device=""):
     place = Place(address, device)
     with database.transaction() as session:
-        return accounts.log_in(session, email=email, password=password, place=place, agent="a browser", config=config)
+        return second_factor.log_in(
+            session, email=email, password=password, place=place, agent="a browser", config=config
+        )
 
 
 def test_an_account_gets_a_pseudonym_and_an_argon2id_hash_and_a_trail(database, people):
@@ -275,3 +276,18 @@ def test_public_ids_are_short_sortable_and_never_alike():
     assert len(set(made)) == len(made)
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{26}", item) for item in made)
     assert [item[:10] for item in made] == sorted(item[:10] for item in made)
+
+
+def test_places_of_one_account_are_bounded_and_the_oldest_goes_first(database, config, people):
+    with database.transaction() as session:
+        alice, bob = session.get_one(User, people.alice.id), session.get_one(User, people.bob.id)
+        places.remember(session, bob, Place("192.0.2.1", "bob's"))
+        for number in range(places.MOST + 20):
+            places.remember(session, alice, Place(f"198.51.100.{number}", "hers"))
+        marks = set(session.scalars(select(KnownPlace.mark).where(KnownPlace.user_id == alice.id)))
+        assert len(marks) == places.MOST
+        # Her browser was there every time.
+        assert places.known(session, alice, Place("203.0.113.1", "hers"))
+        assert "198.51.100.0" not in marks
+        assert f"198.51.100.{places.MOST + 19}" in marks
+        assert places.known(session, bob, Place("192.0.2.1", "bob's"))

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 
-from server.alerts import service as alerts
+from server import alerts
 from server.db import Database
 from server.models import Alert, AlertKind, Course, User
 from tests.doubles.world import START
@@ -75,7 +75,8 @@ def test_what_a_stranger_says_is_bounded_and_no_error(database):
     assert (len(row.subject), row.count) == (alerts.MAX_SUBJECT_CHARS, 2)
 
 
-def test_an_alert_that_cannot_be_written_costs_its_transaction_nothing(database, caplog):
+def test_an_alert_that_cannot_be_written_costs_its_transaction_nothing(owner_url, caplog):
+    database = Database(owner_url)
     with database.transaction() as session:
         session.execute(text("ALTER TABLE alerts RENAME TO elsewhere"))
         session.add(Course(slug="kept", title="Kept", created_at=START))
@@ -85,6 +86,7 @@ def test_an_alert_that_cannot_be_written_costs_its_transaction_nothing(database,
     with database.reading() as session:
         assert session.scalar(select(Course.slug)) == "kept"
     assert "an alert was not written" in caplog.text
+    database.dispose()
 
 
 def test_a_mistake_of_the_caller_is_not_swallowed(database):

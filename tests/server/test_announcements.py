@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
-from server.announcements import service as announcements
-from server.announcements.service import Draft
-from server.courses import service as courses
+from server import announcements
+from server.announcements import Draft
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from server.messages import service as messages
+from server.messages import messages
 from server.models import Announcement, AuditEntry, Mail
 from tests.server.conftest import until
 
@@ -235,7 +235,7 @@ class TestPages:
         assert "&lt;b&gt;Hi&lt;/b&gt;" in article
         assert "<strong>bold</strong>" in article
         assert not re.search(r"<script|<img|href=\"javascript", article)
-        assert "Announce something" not in page
+        assert "New announcement" not in page
         assert ">new</span>" in article
         # It is written down once the page is sent.
         until(lambda: ">new</span>" not in alice.get(PATH).text)
@@ -250,10 +250,10 @@ class TestPages:
     def test_staff_who_look_as_a_student_see_it_in_nobodys_name(self, site, people, config, database):
         announce(database, people)
         tom = site.logged_in(people.tom, config)
-        assert tom.post("/courses/gpu/preview", data={"student": people.alice.id, "at": ""}).status_code == 303
+        assert tom.post("/courses/gpu/preview", data={"student": people.alice.email, "at": ""}).status_code == 303
         page = tom.get(PATH).text
         assert "Room change" in page
-        assert "Announce something" not in page
+        assert "New announcement" not in page
         with database.reading() as session:
             assert announcements.unseen(session, as_(session, people.alice)) == 1
 
@@ -276,7 +276,7 @@ class TestPages:
         again = {"title": "His", "text": "What he wrote.", "revision": "2"}
         assert tom.post(f"{PATH}/{made}", data=again).status_code == 303
         page = tom.get(f"{PATH}/{made}").text
-        assert "What it said before" in page
+        assert "Earlier versions" in page
         assert "What she wrote." in page
 
     def test_a_time_is_on_the_courses_clock(self, site, people, config, database):

@@ -68,6 +68,15 @@ def test_a_program_logs_in_works_and_logs_out(site, people, database):
         assert session.scalars(select(ApiToken)).one().revoked_at is not None
 
 
+def test_a_body_that_is_no_text_is_a_422_as_described(site, people):
+    client = site.bearer(people.alice)
+    paths = ["/api/v1/courses/gpu/assignments/add_one/submissions", "/api/v1/tokens"]
+    for path in paths:
+        for body, kind in ((b"\xff\xfe{", "application/json"), (b"--x\r\nbroken", "multipart/form-data; boundary=x")):
+            answer = client.post(path, content=body, headers={"content-type": kind})
+            assert (answer.status_code, answer.json()["error"]) == (422, "InvalidInputError"), (path, kind)
+
+
 def test_a_wrong_password_is_a_401_that_is_written_down_and_limited(site, people, database):
     client = site.browser()
     login = {"email": "alice@example.org", "password": "wrong password"}

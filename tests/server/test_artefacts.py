@@ -9,14 +9,18 @@ import httpx
 import pytest
 from sqlalchemy import select
 
+from autograder.assignment import content_hash
+from broker.identity import NodeKey
 from server.errors import NotFoundError
 from server.grading import artefacts
 from server.grading.claim import claim_next
 from server.grading.sweep import end_attempt
 from server.models import Artefact, Attempt, Course, Node, Submission, User
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.terms import erasure
+from tests.doubles.machines import make_node
 from tests.server.conftest import NO_TLS
+from worker.server import Signature
 
 
 @pytest.fixture
@@ -25,26 +29,28 @@ def attempt(database, people, submit, config):
     submit(people.alice)
     at = datetime.now(UTC) + timedelta(seconds=1)
     with database.transaction() as session:
-        tokens = {}
+        signatures = {}
         for name in ("anvil", "forge"):
-            node, tokens[name] = nodes.create_node(session, name=name, now=at)
+            node, key = make_node(session, name=name, now=at)
+            signatures[name] = Signature(name, key)
             node.lanes, node.slots, node.last_seen_at = ["cpu"], 1, at
         session.flush()
         node_id = session.scalars(select(Node.id).where(Node.name == "anvil")).one()
         task = claim_next(session, node_id=node_id, now=at, config=config)
-    return task, tokens
+    return task, signatures
 
 
 @pytest.fixture
 def call(site, attempt):
-    task, tokens = attempt
+    task, signatures = attempt
 
     def request(method, path="", *, node="anvil", fence=task.fence, name=task.attempt, data=None):
         return httpx.request(
             method,
             f"{site.url}/api/v1/attempts/{name}{path}",
             params={"fence": fence},
-            headers={"authorization": f"Bearer {tokens[node]}", "content-type": "application/octet-stream"},
+            auth=signatures[node],
+            headers={"content-type": "application/octet-stream"},
             content=data,
             verify=NO_TLS,
         )
@@ -157,3 +163,46 @@ def test_files_are_kept_for_a_while_and_removed_a_few_at_a_time(call, database, 
 def test_an_attempt_that_does_not_exist_has_no_files(database):
     with database.reading() as session, pytest.raises(NotFoundError):
         artefacts.artefacts_of(session, "0" * 26)
+
+
+# --- bundles ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_node_gets_the_files_of_an_attempt_that_it_holds(call, attempt):
+    task, _ = attempt
+    answer = call("GET", "/bundle")
+    assert (answer.status_code, content_hash(answer.content)) == (200, task.request.bundle)
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_node_gets_no_files_of_what_another_holds_or_nobody(call):
+    assert call("GET", "/bundle", node="forge").status_code == 404
+    assert call("GET", "/bundle", fence=2).status_code == 404
+    assert call("GET", "/bundle", name="0" * 26).status_code == 404
+
+
+def test_a_node_gets_no_files_once_its_lease_has_ended(call, attempt, database, config):
+    end(database, config, attempt[0])
+    assert call("GET", "/bundle").status_code == 404
+
+
+def test_nobody_else_gets_files(site, attempt, people, config):
+    task, _ = attempt
+    path = f"/api/v1/attempts/{task.attempt}/bundle?fence=1"
+    guessed = Signature("anvil", NodeKey.generate())
+    assert httpx.get(f"{site.url}{path}", auth=guessed, verify=NO_TLS, timeout=60).status_code == 401
+    for client in (
+        site.browser(),
+        site.bearer(people.ines),
+        site.bearer(people.admin),
+        site.logged_in(people.admin, config),
+    ):
+        assert client.get(path).status_code == 401
+
+
+def test_a_node_out_of_service_finishes_what_it_has_and_no_more(call, attempt, database, config):
+    with database.transaction() as session:
+        nodes.set_disabled(session, name="anvil", disabled=True, now=datetime.now(UTC))
+    assert call("GET", "/bundle").status_code == 200
+    end(database, config, attempt[0])
+    assert call("GET", "/bundle").status_code == 401

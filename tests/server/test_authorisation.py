@@ -8,6 +8,10 @@ The course is made and served once; before every route its database is put back 
 
 from __future__ import annotations
 
+import dataclasses
+import gc
+import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -18,13 +22,15 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import delete, select
 
-from server import ids
-from server.accounts import service as accounts
+from autograder.contract import MAX_LOG_CHARS, MAX_SOURCE_BYTES
+from broker.identity import NodeKey
+from server import alerts, announcements, ids
+from server.accounts import accounts
 from server.accounts.places import Place
-from server.alerts import service as alerts
-from server.announcements import service as announcements
-from server.courses import service as courses
+from server.apart.asking import APART
+from server.courses import courses
 from server.grading.artefacts import store_artefact
+from server.grading.results import write_result
 from server.models import (
     AlertKind,
     Attempt,
@@ -53,8 +59,13 @@ from server.models import (
     WriteUp,
     WriteUpFormat,
 )
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.roster import imports, invites
+from server.writeups import SHOWN_BYTES
+from tests.doubles.world import wrong
+from tests.suite.plugin import yardstick
+from tests.suite.policy import YARDSTICK_S
+from worker.server import Signature
 
 if TYPE_CHECKING:
     # The table is imported by browser tests too, which have another conftest.
@@ -62,7 +73,7 @@ if TYPE_CHECKING:
 
 ROLES = ("anonymous", "stranger", "dropped", "other", "owner", "ta", "instructor", "admin", "node")
 """stranger: instructor of another course; dropped: was a student of this one; other and owner: students of it, the
-submission being the owner's; node: the bearer of a node's token."""
+submission being the owner's; node: who signs by a node's key."""
 PERSONS = {
     "stranger": "stranger", "dropped": "carol", "other": "bob", "owner": "alice", "ta": "tom", "instructor": "ines",
     "admin": "admin",
@@ -115,7 +126,7 @@ def staff_of(status: int, stranger: int = 401) -> dict[str, int]:
 
 
 def node_only(status: int) -> dict[str, int]:
-    """A node, by its own token; no person."""
+    """A node, by its own key; no person."""
     return row(401, node=status)
 
 
@@ -150,8 +161,14 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}/receipts/keys"): everyone(200),
     # No code, no node; here nobody can join at all.
     ("POST", f"{API}/nodes/join"): everyone(409),
-    ("GET", f"{API}/bundles/{{bundle_hash}}"): node_only(200),
+    ("GET", f"{API}/nodes/own"): node_only(200),
+    ("GET", f"{API}/nodes"): row(403, anonymous=401, node=401, admin=200),
+    ("POST", f"{API}/nodes/invites"): row(403, anonymous=401, node=401, admin=201),
+    ("PUT", f"{API}/nodes/{{name}}/grant"): row(403, anonymous=401, node=401, admin=200),
+    ("POST", f"{API}/nodes/{{name}}/revoke"): row(403, anonymous=401, node=401, admin=200),
+    ("PUT", f"{API}/nodes/own/key"): node_only(401),
     ("GET", f"{API}/attempts/{{attempt}}"): node_only(200),
+    ("GET", f"{API}/attempts/{{attempt}}/bundle"): node_only(200),
     ("PUT", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): node_only(204),
     ("GET", f"{API}/attempts/{{attempt}}/artefacts"): staff_of_course(200),
     ("GET", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): staff_of_course(200),
@@ -159,11 +176,27 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/login"): row(303, anonymous=200, node=200),
     ("POST", "/login"): row(303, anonymous=403, node=303),
     ("POST", "/logout"): person(303),
-    ("GET", "/"): row(303, stranger=303, dropped=200, admin=200),
+    ("GET", "/"): row(303, anonymous=200, node=200, dropped=200, admin=200),
     ("GET", "/components"): everyone(200),
+    ("GET", "/help"): everyone(200),
     ("GET", "/account"): person(200, 303),
     ("POST", "/account/password"): {**person(303), **FORM},
     ("POST", "/account/sessions/revoke-others"): person(303),
+    # Who was not asked for a code is led back to the log-in, or, logged in, on to where they wanted to go.
+    ("GET", "/second-factor"): row(303),
+    ("POST", "/second-factor"): everyone(401),
+    ("GET", "/account/second-factor"): person(200, 303),
+    ("POST", "/account/second-factor/begin"): {
+        **person(403),
+        "ta": 303,
+        "instructor": 303,
+        "admin": 303,
+        "stranger": 303,
+        **FORM,
+    },
+    ("POST", "/account/second-factor/confirm"): {**person(409), **FORM},
+    ("POST", "/account/second-factor/codes"): {**person(422), **FORM},
+    ("POST", "/account/second-factor/remove"): {**person(422), **FORM},
     # Nobody can log in elsewhere here.
     ("GET", "/login/{provider}"): everyone(404),
     ("GET", "/login/{provider}/callback"): everyone(404),
@@ -195,6 +228,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", "/operations/check"): staff_of_any(303),
     ("POST", "/operations/alerts/{alert_id}/resolve"): {**staff_of_any(303), "stranger": 404},
     ("POST", "/operations/nodes/{name}/{action}"): row(404, anonymous=401, node=401, admin=303),
+    ("POST", "/operations/invites"): row(404, anonymous=403, node=401, admin=201),
+    ("POST", "/operations/grants/{name}"): row(404, anonymous=403, node=401, admin=303),
     ("GET", COURSE): member(200, 303),
     ("GET", f"{COURSE}/queue"): member(200, 303),
     ("GET", RUNG): member(200, 303),
@@ -253,6 +288,11 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{COURSE}/audit"): staff_of(200),
     ("GET", f"{API}{COURSE}/review"): staff_of(200),
     ("GET", f"{API}{COURSE}/extensions"): staff_of(200),
+    ("GET", f"{COURSE}/staff"): staff_of(200, 303),
+    ("GET", "/courses"): person(200, 303),
+    ("POST", "/courses"): {**person(403), "admin": 422, **FORM},
+    ("GET", f"{COURSE}/assignment-files"): {**staff_of(200, 303), "ta": 403},
+    ("POST", f"{COURSE}/assignment-files"): {**staff_of(422), "ta": 403, **FORM},
     ("GET", f"{COURSE}/schedule"): staff_of(200, 303),
     ("POST", f"{COURSE}/schedule"): {**staff_of(303), **FORM},
     ("GET", f"{COURSE}/roster"): staff_of(200, 303),
@@ -277,7 +317,6 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", "/join/account"): row(404, anonymous=403),
     ("GET", f"{COURSE}/extensions"): staff_of(200, 303),
     ("POST", f"{COURSE}/extensions"): {**staff_of(422), **FORM},
-    ("POST", f"{COURSE}/extensions/late-days"): {**staff_of(422), **FORM},
     ("POST", f"{COURSE}/extensions/{{extension_id}}/withdraw"): {**staff_of(404), **FORM},
     ("GET", f"{COURSE}/settings"): {**staff_of(200, 303), "ta": 403},
     ("POST", f"{COURSE}/settings"): {**staff_of(422), "ta": 403, **FORM},
@@ -346,6 +385,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{COURSE}/statistics/{{slug}}/failures"): staff_of(200, 303),
 }
 _SOURCE = "def add_one(x, out, n): ...\n"
+_IDENTITY = dataclasses.asdict(NodeKey.generate().identity)
 _LOGIN = {"email": "alice@example.org", "password": "a long enough password"}
 _ANNOUNCEMENT = {"title": "Hello", "text": "…", "revision": "1"}
 BODIES: dict[tuple[str, str], dict[str, object]] = {
@@ -353,13 +393,21 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{API}{RUNG}/submissions"): {"json": {"mode": "run", "source": _SOURCE}},
     ("POST", f"{API}{RUNG}/quiz/{{question}}/answers"): {"json": {"value": 3}},
     ("POST", f"{RUNG}/quiz/{{question}}"): {"data": {"value": "3"}},
-    ("POST", f"{API}/nodes/join"): {"json": {"name": "none", "code": "none"}},
+    ("POST", f"{API}/nodes/join"): {"json": {"name": "none", "code": "none", **_IDENTITY}},
+    ("POST", f"{API}/nodes/invites"): {"json": {"name": "gpu-1", "lanes": ["h100"]}},
+    ("PUT", f"{API}/nodes/{{name}}/grant"): {"json": {"lanes": ["cpu"]}},
+    ("POST", f"{API}/nodes/{{name}}/revoke"): {"json": {}},
+    # The new key did not sign the request.
+    ("PUT", f"{API}/nodes/own/key"): {"json": {"consent": "", **_IDENTITY}},
     ("GET", f"{API}/attempts/{{attempt}}"): {"params": {"fence": 1}},
+    ("GET", f"{API}/attempts/{{attempt}}/bundle"): {"params": {"fence": 1}},
     ("PUT", f"{API}/attempts/{{attempt}}/artefacts/{{name}}"): {
         "params": {"fence": 1},
         "content": b"x",
         "headers": {"content-type": "application/octet-stream"},
     },
+    ("POST", "/operations/invites"): {"data": {"name": "gpu-1", "lanes": "h100"}},
+    ("POST", "/operations/grants/{name}"): {"data": {"lanes": "cpu"}},
     ("POST", f"{COURSE}/gradebook/publish"): {"data": {"slug": "add_one", "action": "withdraw"}},
     ("POST", f"{COURSE}/gradebook/import"): {"data": {"pasted": "email,assignment,points"}},
     ("POST", f"{COURSE}/gradebook/import/apply"): {"data": {"rows": "[]", "digest": "other"}},
@@ -380,8 +428,9 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", "/join"): {"data": {"token": "none"}},
     ("POST", "/join/account"): {"data": {"token": "none"}},
     ("POST", f"{COURSE}/extensions"): {"data": {"reason": "none"}},
-    ("POST", f"{COURSE}/extensions/late-days"): {"data": {"reason": "none"}},
     ("POST", f"{COURSE}/extensions/{{extension_id}}/withdraw"): {"data": {"reason": "none"}},
+    ("POST", "/courses"): {"data": {"title": "none"}},
+    ("POST", f"{COURSE}/assignment-files"): {"data": {"none": "none"}},
     ("POST", f"{COURSE}/settings"): {"data": {"title": "none"}},
     ("POST", f"{COURSE}/settings/archive"): {"data": {"typed": "none"}},
     ("POST", f"{COURSE}/settings/clone"): {"data": {"slug": "new"}},
@@ -401,11 +450,13 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{COURSE}/regrade-requests/{{request_id}}/answer"): {"data": {"text": "x", "outcome": "declined"}},
     ("POST", f"{COURSE}/regrade-requests/{{request_id}}/reopen"): {"data": {"text": "x"}},
     ("POST", "/submissions/{public_id}/regrade-request"): {"data": {"text": "x"}},
-    ("POST", f"{COURSE}/preview"): {"data": {"student": "1"}},
+    ("POST", f"{COURSE}/preview"): {"data": {"student": "alice@example.org"}},
     ("POST", "/account/tokens"): {"data": {"name": "new"}},
     ("POST", "/account/password"): {
         "data": {"current": _LOGIN["password"], "password": "another long password", "again": "another long password"}
     },
+    ("POST", "/account/second-factor/begin"): {"data": {"password": _LOGIN["password"]}},
+    **{("POST", f"/account/second-factor/{step}"): {"data": {"code": "0"}} for step in ("confirm", "codes", "remove")},
     ("POST", "/password"): {"data": {"token": "none"}},
     ("POST", "/password/forgotten"): {"data": {"email": "alice@example.org"}},
     ("POST", "/notifications/settings"): {"data": {"kind": "comment", "comment.app": "1"}},
@@ -562,7 +613,6 @@ def fill(stage: Stage) -> Callable[[str], str]:
     database, people, config, made = stage.database, stage.people, stage.config, stage.made
     with database.reading() as session:
         bundle = session.get(Submission, made.id, options=[]).version_id
-        bundle_hash = session.get(nodes.Bundle, session.scalar(nodes.select(nodes.Bundle.hash))).hash
     assert bundle
 
     def call(path: str) -> str:
@@ -579,7 +629,7 @@ def fill(stage: Stage) -> Callable[[str], str]:
             if "{attempt}" in path:
                 _leave_a_file(session, made.id)
             subject = f"course:{people.course.slug}"
-            alerts.raise_alert(session, AlertKind.accounts_wrong, subject, "…", people.alice.created_at)
+            alerts.raise_alert(session, AlertKind.reconciliation_failed, subject, "…", people.alice.created_at)
             alert_id = alerts.open_alerts(session)[0].id
         return path.format(
             course="gpu",
@@ -589,7 +639,6 @@ def fill(stage: Stage) -> Callable[[str], str]:
             language="triton",
             token_id=token.id,
             session_id=login_id,
-            bundle_hash=bundle_hash,
             alert_id=alert_id,
             attempt=ATTEMPT,
             name="node-1",
@@ -612,7 +661,7 @@ def client_of(stage: Stage) -> Iterator[Callable[[str, str], httpx.Client]]:
             if role == "anonymous":
                 return site.browser()
             if role == "node":
-                return site.browser(headers={"authorization": f"Bearer {stage.node_token}"})
+                return site.browser(auth=Signature("node-1", stage.node_key))
             user = getattr(stage.people, PERSONS[role])
             return site.bearer(user) if path.startswith(API) else site.logged_in(user, stage.config)
 
@@ -637,3 +686,62 @@ def test_each_role_gets_what_the_table_says(route, fill, client_of):
         with answer(client_of(role, route[1]), route, fill(route[1])) as response:
             found[role] = response.status_code
     assert found == TABLE[route]
+
+
+CRAFTED = [
+    "\n".join(f"x{n}=0\ns{(n + shift) % 49}='''" for n in range(70_000)).encode()[:MAX_SOURCE_BYTES]
+    for shift in (0, 24)
+]
+"""Two sources of the largest size, whose lines are alike in many ways."""
+HOSTILE_LOG = (("é\u202e<script>" * 20 + "\n") * 80)[:MAX_LOG_CHARS]
+MOST_S = 1.5
+"""Of processor time for one request, of all processes of the server; three times what is aimed at."""
+
+
+@pytest.fixture
+def hostile(stage: Stage) -> None:
+    """Everything that Alice may hand in is as large and as hard to lay out, colour or compare as the edge takes it."""
+    with stage.database.transaction() as session:
+        first = session.get_one(Submission, stage.made.id)
+        first.source = CRAFTED[0]
+        copied = {column.key: getattr(first, column.key) for column in Submission.__table__.columns}
+        another = {"id": None, "public_id": ids.public_id(), "number": first.number + 1, "source": CRAFTED[1]}
+        session.add(Submission(**{**copied, **another}))
+        _leave_a_file(session, first.id)
+        attempt = session.scalars(select(Attempt)).one()
+        found = dataclasses.replace(wrong(), log=HOSTILE_LOG, explanation="![" * 2_000)
+        write_result(session, first, attempt, found, now=first.uploaded_at)
+        _write_up(session, first)
+        row = session.scalars(select(WriteUp)).one()
+        row.data, row.format = ("[a](" * (SHOWN_BYTES // 4)).encode(), WriteUpFormat.markdown
+        same = {"course_id": first.course_id, "assignment_id": first.assignment_id, "user_id": first.user_id}
+        for text in ("$a" * 5_000, "*a_" * 3_333, "> " * 5_000):
+            session.add(
+                Comment(
+                    **same, submission_id=first.id, author_id=first.user_id, text=text, showing=Showing.at_once,
+                    created_at=first.uploaded_at, revision=1,
+                )
+            )  # fmt: skip
+
+
+def _processor_s() -> float:
+    return time.process_time() + APART.processor_s()
+
+
+def _slower_now() -> float:
+    """How many times as long processor time is on a machine whose cores are shared; 1 at least."""
+    return max(1.0, statistics.median(yardstick() for _ in range(5)) / YARDSTICK_S)
+
+
+@pytest.mark.full("slow")
+@pytest.mark.parametrize("route", [one for one in TABLE if one[0] == "GET" and "/events" not in one[1]], ids=" ".join)
+def test_no_page_costs_much_whatever_was_handed_in(route, hostile, fill, client_of, request):
+    path = fill(route[1])
+    # What thousands of other tests left behind is not this page's to look through.
+    gc.freeze()
+    request.addfinalizer(gc.unfreeze)
+    for role in ("owner", "ta", "admin"):
+        client = client_of(role, route[1])
+        began = _processor_s()
+        client.get(path, params=BODIES.get(route, {}).get("params"))
+        assert _processor_s() - began < MOST_S * _slower_now(), role

@@ -11,6 +11,7 @@ import tarfile
 import threading
 import time
 from io import BytesIO
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -41,15 +42,15 @@ def world(database_url, tmp_path):
 
 
 @pytest.fixture
-def empty_url(database_url, tmp_path):
+def empty_url(database_url, owner_url, tmp_path):
     """An empty database beside the one that is backed up."""
     if database_url.startswith("sqlite"):
         yield f"sqlite:///{tmp_path / 'restored.sqlite'}"
         return
     name = f"{database_url.rpartition('/')[2]}_restored"
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        yield f"{database_url.rpartition('/')[0]}/{name}"
+        yield f"{owner_url.rpartition('/')[0]}/{name}"
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
@@ -82,7 +83,7 @@ def test_a_backup_restores_into_an_empty_database_with_every_byte(world, empty_u
 def test_the_restored_database_goes_on(world, empty_url, tmp_path):
     saved(world, tmp_path / "one.ladder")
     restore(tmp_path / "one.ladder", empty_url)
-    going = World(Database(empty_url), world.config, now=world.now, tokens=world.tokens)
+    going = World(Database(empty_url), world.config, now=world.now, keys=world.keys)
     receipt = going.submit()
     assert going.submission(receipt).number == 3
     going.database.dispose()
@@ -93,19 +94,23 @@ def test_the_file_is_its_owners_alone_and_appears_whole(world, tmp_path):
     saved(world, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [item.name for item in path.parent.iterdir()] == [path.name]
-    with pytest.raises(BackupError, match="there already"):
+    with pytest.raises(BackupError, match="exists already"):
         saved(world, path)
 
 
-def test_no_tokens_file_is_in_it_and_it_says_what_is_missing(world, tmp_path):
+def test_nothing_in_it_signs_as_a_node_and_it_says_what_is_missing(world, tmp_path):
     path = tmp_path / "one.ladder"
-    (world.config.home / "node-anvil.token").write_text(world.tokens["anvil"])
+    secret = world.keys["anvil"].broker_password
+    pem = Path(world.key_file("anvil")).read_bytes()
     saved(world, path)
-    assert world.tokens["anvil"].encode() not in path.read_bytes()
+    with tarfile.open(path) as archive:
+        inside = b"".join(archive.extractfile(name).read() for name in archive.getnames())
+    assert secret.encode() not in inside
+    assert pem.splitlines()[1] not in inside
     with tarfile.open(path) as archive:
         assert sorted(archive.getnames()) == ["SECRETS.txt", "database", "manifest.json"]
         said = archive.extractfile("SECRETS.txt").read().decode()
-    assert "token files" in said
+    assert "private keys" in said
 
 
 def test_receipts_from_before_can_be_checked_after_a_restore_and_their_private_key_is_not_in_it(
@@ -222,8 +227,8 @@ def repacked(path, target, **changes):
         ({"manifest": lambda data: json.dumps({**json.loads(data), "format": 9}).encode()}, "has the format 9"),
         ({"manifest": lambda data: json.dumps({**json.loads(data), "revision": "0009"}).encode()}, "0009"),
         ({"manifest": lambda data: json.dumps({**json.loads(data), "backend": "oracle"}).encode()}, "oracle"),
-        ({"manifest": lambda _data: b"[1, 2"}, "no backup that can be read"),
-        ({"manifest": lambda _data: b"[]"}, "no backup that can be read"),
+        ({"manifest": lambda _data: b"[1, 2"}, "not a readable backup"),
+        ({"manifest": lambda _data: b"[]"}, "not a readable backup"),
         ({"manifest": lambda _data: None}, "it has no manifest"),
         ({"database": lambda data: data[: len(data) // 2]}, "is broken|pg_restore failed"),
         ({"database": lambda _data: None}, "it has no database"),
@@ -239,7 +244,7 @@ def test_what_is_no_whole_backup_is_refused_and_named(world, empty_url, tmp_path
 def test_files_that_are_no_backups_are_named(tmp_path, sqlite_url):
     (tmp_path / "text").write_text("hello")
     for name in ("text", "missing"):
-        with pytest.raises(BackupError, match="no backup that can be read"):
+        with pytest.raises(BackupError, match="not a readable backup"):
             restore(tmp_path / name, sqlite_url)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import stat
 from datetime import UTC, datetime
 
 import pytest
@@ -11,13 +11,15 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from autograder.contract import Lane, NodeReport
+from broker.identity import NodeKey
 from server import cli, migrations
-from server.accounts import service as accounts
+from server.accounts import accounts, second_factor
 from server.accounts.passwords import is_right
 from server.accounts.places import Place
 from server.db import Database
-from server.models import Assignment, AuditEntry, Enrolment, Node, Role, User
-from server.nodes import service as nodes
+from server.models import Assignment, AuditEntry, Enrolment, Node, NodeInvite, Role, User
+from server.nodes import nodes
+from tests.doubles.machines import make_node
 
 PASSWORD = "a long enough password"
 
@@ -66,9 +68,10 @@ def test_dates_are_on_the_courses_clock_and_what_is_not_named_stays(admin, datab
     admin("sync-assignments", "gpu")
     admin("set-dates", "gpu", "add_one", "--open", "2030-04-01", "--due", "2030-05-01T22:00")
     said = admin("set-dates", "gpu", "add_one", "--late-until", "2030-05-03")
-    assert "opens 2030-04-01 00:00 CEST, due 2030-05-01 22:00 CEST, closes 2030-05-03 00:00 CEST." in said
+    assert "opens: 2030-04-01 00:00 CEST; due: 2030-05-01 22:00 CEST; closes: 2030-05-03 00:00 CEST." in said
     said = admin("set-dates", "gpu", "add_one", "--open", "never")
-    assert "opens never, due 2030-05-01 22:00 CEST" in said
+    assert "opens: immediately; due: 2030-05-01 22:00 CEST; closes: 2030-05-03 00:00 CEST." in said
+    assert "closes: never." in admin("set-dates", "gpu", "add_one", "--late-until", "never")
     admin("set-dates", "gpu", "add_one", "--due", "soon", status=2)
 
 
@@ -81,11 +84,11 @@ def test_setting_a_due_date_says_what_it_will_be_like(admin, database):
     assert "1 students" not in said
     assert "on 0 slots of the cpu lane: no node is in service, so nothing would be graded." in said
     with database.transaction() as session:
-        node, _token = nodes.create_node(session, name="anvil", now=datetime.now(UTC))
+        node, _key = make_node(session, name="anvil", now=datetime.now(UTC))
         report = NodeReport((Lane.cpu,), 2, draining=False, facts={}, at=0.0)
         nodes.apply_report(node, report, now=datetime.now(UTC))
     said = admin("set-dates", "gpu", "add_one", "--due", "2030-05-01T22:00")
-    assert "1 student × 4 × 20 s (a guess: nothing was graded yet) on 2 slots of the cpu lane: expect up to" in said
+    assert "1 student × 4 × 20 s (a guess: nothing was graded yet) on 2 slots of the cpu lane: expect" in said
 
 
 def test_a_password_is_asked_for_twice_and_never_shown(admin, database):
@@ -99,7 +102,7 @@ def test_a_password_is_asked_for_twice_and_never_shown(admin, database):
 def test_a_new_password_ends_the_logins(admin, database, config):
     admin("create-user", "alice@example.org", "Alice", "--password-stdin", text=f"{PASSWORD}\n")
     with database.transaction() as session:
-        _login, token = accounts.log_in(
+        _login, token = second_factor.log_in(
             session, email="alice@example.org", password=PASSWORD, place=Place(""), agent="", config=config
         )
     admin("set-password", "alice@example.org", "--password-stdin", text="quite another password\n")
@@ -139,17 +142,56 @@ def test_a_variable_that_cannot_be_read_is_named(admin, monkeypatch):
     assert "LADDER_LEASE_S has to be float, it is 'soon'" in admin("migrate", status=1)
 
 
-def test_a_node_gets_a_token_that_only_its_file_has(admin, database, tmp_path):
-    path = tmp_path / "secrets" / "node.token"
-    admin("create-node", "local", "--token-file", str(path))
-    first = path.read_text().strip()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    admin("create-node", "local", status=1)
-    assert admin("create-node", "local", "--rotate", "--token-file", str(path)).count(path.read_text().strip()) == 0
+@pytest.fixture
+def identity(tmp_path):
+    """A file as `ladder node key` prints it."""
+
+    def write(key):
+        path = tmp_path / "identity.json"
+        path.write_text(json.dumps(dataclasses.asdict(key.identity)))
+        return str(path)
+
+    return write
+
+
+def test_a_node_whose_key_is_known_is_let_in_and_changed(admin, database, identity):
+    first, second = NodeKey.generate(), NodeKey.generate()
+    for key, lanes in ((first, "cpu"), (first, "cpu"), (second, "cpu,h100")):
+        assert "local is registered" in admin("create-node", "local", "--identity", identity(key), "--lanes", lanes)
     with database.reading() as session:
-        assert session.scalars(select(Node.name)).all() == ["local"]
-        assert nodes.node_of_token(session, path.read_text().strip()).name == "local"
-        assert first != path.read_text().strip()
+        node = session.scalars(select(Node)).one()
+        assert (node.public_key, node.granted_lanes) == (second.identity.public_key, ["cpu", "h100"])
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == "node:local")).all()
+        assert actions == ["node.created", "node.rekeyed", "node.granted"]
+
+
+def test_what_a_node_may_grade_is_said_and_taken_back(admin, database, identity):
+    admin("create-course", "gpu", "GPU")
+    admin("create-node", "a", "--identity", identity(NodeKey.generate()), "--lanes", "all")
+    assert "cpu of gpu" in admin("grant-node", "a", "--lanes", "cpu", "--course", "gpu")
+    assert "There is no course none" in admin("grant-node", "a", "--lanes", "cpu", "--course", "none", status=1)
+    assert "some of" in admin("grant-node", "a", "--lanes", "abacus", status=2)
+    assert "revoked" in admin("revoke-node", "a", "--since", "2026-11-01T00:00:00")
+    with database.reading() as session:
+        node = session.scalars(select(Node)).one()
+        assert (node.granted_lanes, len(node.granted_courses), node.public_key) == (["cpu"], 1, None)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"public_key": 1, "broker_hash": 2}', "x"])
+def test_what_is_no_identity_registers_nothing(admin, database, tmp_path, text):
+    (tmp_path / "identity.json").write_text(text)
+    admin("create-node", "a", "--identity", str(tmp_path / "identity.json"), "--lanes", "cpu", status=1)
+    with database.reading() as session:
+        assert session.scalars(select(Node)).all() == []
+
+
+def test_a_code_says_what_the_node_may_grade(admin, database):
+    said = admin("invite-node", "gpu-1", "--lanes", "h100,h200")
+    assert "ladder node join" in said
+    admin("invite-node", "gpu-1", status=2)
+    with database.reading() as session:
+        invite = session.scalars(select(NodeInvite)).one()
+        assert (invite.lanes, invite.courses) == (["h100", "h200"], None)
 
 
 def test_the_demo_prints_the_password_it_made_up_once(admin, database, monkeypatch):

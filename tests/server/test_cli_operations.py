@@ -10,8 +10,7 @@ from sqlalchemy import select, update
 
 from autograder.assignment import Points
 from autograder.contract import AttemptFailure, Kind
-from server import cli
-from server.alerts import service as alerts
+from server import alerts, cli
 from server.models import (
     Alert,
     AlertKind,
@@ -66,19 +65,19 @@ def fail(world):
 
 def test_accounts_are_told_and_their_status_is_the_answer(admin, world):
     world.submit()
-    assert "1 received = 0 final + 1 in flight" in admin("accounts", "--deep")
+    assert "1 received = 0 final + 1 in flight" in admin("reconcile", "--deep")
     with world.database.transaction() as session:
         session.execute(update(Submission).values(source=b"def other(): pass"))
-    assert "All accounted for" in admin("accounts")
-    assert "Every source is what its hash says" in admin("accounts", "--deep", status=1)
-    assert json.loads(admin("accounts", "--json"))["balanced"] is True
+    assert "All accounted for" in admin("reconcile")
+    assert "Every source matches its hash" in admin("reconcile", "--deep", status=1)
+    assert json.loads(admin("reconcile", "--json"))["balanced"] is True
 
 
 def test_a_backup_is_made_noted_and_restored_elsewhere(admin, world, tmp_path):
     world.grade(passed())
     assert "1 submissions" in admin("backup", tmp_path / "one.ladder")
     assert actions(world)[-1] == ("backup.made", "backup:one.ladder")
-    assert "there already" in admin("backup", tmp_path / "one.ladder", status=1)
+    assert "exists already" in admin("backup", tmp_path / "one.ladder", status=1)
     assert "not empty" in admin("restore", tmp_path / "one.ladder", status=1)
     if world.database.engine.dialect.name == "sqlite":
         said = admin("restore", tmp_path / "one.ladder", LADDER_DATABASE_URL=f"sqlite:///{tmp_path / 'other.sqlite'}")
@@ -100,12 +99,12 @@ def test_what_was_out_of_balance_is_restored_as_it_was_and_told(admin, world, tm
 def test_what_failed_is_graded_again_and_costs_nothing(admin, world):
     assert "Nothing has failed" in admin("requeue-failed")
     first, second = fail(world), fail(world)
-    assert "1 back in the queue" in admin("requeue-failed", "--submission", first)
+    assert "1 put back in the queue" in admin("requeue-failed", "--submission", first)
     assert (world.state_of(first), world.state_of(second)) == (State.queued, State.failed)
-    assert "1 back in the queue" in admin("requeue-failed")
+    assert "1 put back in the queue" in admin("requeue-failed")
     assert world.state_of(second) is State.queued
     assert {("submission.requeued", f"submission:{receipt}") for receipt in (first, second)} <= set(actions(world))
-    assert "only what has ended" in admin("requeue-failed", "--submission", first, status=1)
+    assert "only finished submissions" in admin("requeue-failed", "--submission", first, status=1)
     assert "no submission" in admin("requeue-failed", "--submission", "0" * 26, status=1)
 
 
@@ -165,19 +164,19 @@ class Broker:
 
 def test_a_node_that_is_put_back_is_let_in_at_the_broker_again(admin, monkeypatch):
     broker, url = Broker(), {"LADDER_BROKER_URL": "redis://broker.example:6379/0"}
-    monkeypatch.setattr(access, "_connect", lambda _url: broker)
-    admin("sync-broker", **url)
+    monkeypatch.setattr(access, "connect", lambda _url: broker)
+    admin("sync-broker-acl", **url)
     before = dict(broker.users)
     assert "node-anvil" in before
     admin("disable", "anvil", **url)
-    assert "no node" in admin("sync-broker", **url)
+    assert "no node" in admin("sync-broker-acl", **url)
     assert list(broker.users) == ["default"]
     admin("enable", "anvil", **url)
     assert broker.users == before
 
 
 def test_alerts_are_listed_and_ended(admin, world):
-    assert "None is open." in admin("alerts")
+    assert "No alert is open." in admin("alerts")
     with world.database.transaction() as session:
         alerts.raise_alert(session, AlertKind.queue_stuck, "lane:cpu", "nothing moves", world.now)
     assert "nothing moves" in admin("alerts")
@@ -201,7 +200,7 @@ def test_a_rehearsal_is_kept_with_its_own_date(admin, world, tmp_path):
 @pytest.mark.parametrize(
     ("report", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("[]", "`passed`"),
         ('{"passed": "yes"}', "`passed`"),
         ('{"passed": true, "at": "yesterday"}', "no time"),
@@ -244,7 +243,7 @@ def test_a_rescore_lowers_only_where_a_mistake_is_corrected(admin, world):
         world.publish(session, manifest(points=Points(correctness=40, speed=20)))
     admin("rescore", "gpu", "--apply")
     assert world.submission(receipt).points == 60
-    assert "Say why" in admin("rescore", "gpu", "--apply", "--may-lower", "--reason", " ", status=1)
+    assert "Give a reason" in admin("rescore", "gpu", "--apply", "--may-lower", "--reason", " ", status=1)
     assert f"{receipt}: 60.00 → 40.00" in admin("rescore", "gpu", "--apply", "--may-lower", "--reason", "Twice.")
     assert world.submission(receipt).points == 40
 

@@ -12,12 +12,11 @@ from itertools import count
 import pytest
 from sqlalchemy import select
 
-from server.comments import carried, rubrics, saved, sheets
-from server.comments import service as comments
-from server.comments.service import Place, read_lines
-from server.courses import service as courses
+from server.comments import carried, comments, rubrics, saved, sheets
+from server.comments.comments import Place, read_lines
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from server.gradebook import service as gradebook
+from server.gradebook import queries as gradebook
 from server.models import (
     Assignment,
     AuditEntry,
@@ -489,7 +488,7 @@ def test_a_conflict_in_the_rubric_keeps_the_ticks_and_says_what_changed(*, world
     status, said, html = visit("Tom", apply, {**back, **seen, "item": [str(rubric[0]), str(third)]})
     assert status == 409
     assert ticks(html) == {rubric[0], third}
-    assert "Somebody graded this student meanwhile" in said
+    assert "Somebody else graded this student meanwhile" in said
     assert "Uma ticked “No units” (\u22121)" in said
     assert "unticked “Clear” (+3)" in said
     assert "ticked “Measured”" not in said
@@ -508,7 +507,7 @@ def test_a_conflict_over_the_same_ticks_says_what_they_are_worth_now(world, visi
     act("Uma", lambda session, member: worth(session, member, rubric[0], 5.0).id)
     status, text = visit("Tom", apply, {**given, "revision": "1"})[:2]
     assert status == 409
-    assert "The same items are ticked, and come to +5 now." in text
+    assert "The same items are ticked, but their sum is now +5." in text
 
 
 def test_a_conflict_in_the_rubric_shows_no_work_of_somebody_else(world, visit, rubric):
@@ -518,7 +517,7 @@ def test_a_conflict_in_the_rubric_shows_no_work_of_somebody_else(world, visit, r
         status, text = visit("Tom", apply, {"revision": "7", "item": str(rubric[0]), "submission": shown})[:2]
         assert status == 409
         assert "of Bob" not in text
-        assert "Somebody graded this student meanwhile" in text
+        assert "Somebody else graded this student meanwhile" in text
 
 
 def test_a_comment_is_changed_by_the_page_and_a_conflict_keeps_what_was_typed(world, visit, say):
@@ -529,7 +528,7 @@ def test_a_comment_is_changed_by_the_page_and_a_conflict_keeps_what_was_typed(wo
     status, text = visit("Uma", path, {"action": "edit", "revision": "1", "text": "mine was better"})[:2]
     assert status == 409
     assert "mine was better" in text
-    assert "Somebody changed this comment meanwhile" in text
+    assert "Somebody else changed this comment meanwhile" in text
     assert visit("Alice", path, {"action": "withdraw", "revision": "2"})[0] == 403
     assert visit("Tom", path, {"action": "burn", "revision": "2"})[0] == 422
     assert visit("Tom", path, {"action": "withdraw", "revision": "2"})[0] == 303

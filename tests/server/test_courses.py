@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import tarfile
 from datetime import UTC, datetime, timedelta
 
@@ -10,10 +11,9 @@ import pytest
 from sqlalchemy import func, select
 
 from autograder.assignment import content_hash
-from server.courses import demo, sync
-from server.courses import service as courses
+from server.courses import courses, demo, sync
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from server.models import Assignment, AssignmentVersion, AuditEntry, Bundle, Role
+from server.models import Assignment, AssignmentVersion, AuditEntry, Bundle, Course, Role
 
 COURSE, RUNG, SECRET = "gpu", "add_one", b"SECRET-OF-THE-STAFF"
 
@@ -103,6 +103,18 @@ def test_an_assignment_carries_what_its_files_say(database, people):
         assert [item["name"] for item in detail.version.milestones] == ["1_naive"]
 
 
+def test_what_no_honest_kernel_passes_is_shown_when_staff_say_so(database, config, people):
+    for root in (config.assignments, config.reference):
+        shutil.copytree(root / RUNG, root / "sealed")
+    manifest = config.assignments / "sealed" / "assignment.toml"
+    text = manifest.read_text(encoding="utf-8").replace(f'slug = "{RUNG}"', 'slug = "sealed"\nchallenge = true')
+    manifest.write_text(text, encoding="utf-8")
+    _synced(database, config, people)
+    with database.reading() as session:
+        rows = session.execute(select(Assignment.slug, Assignment.published)).all()
+        assert {row.slug: row.published for row in rows} == {RUNG: True, "sealed": False}
+
+
 def test_a_starter_that_is_there_to_read_is_no_language(database, config, people, site):
     (config.assignments / RUNG / "starters" / "reading.py").write_text("def add_one(): 'x < y'\n")
     with database.transaction() as session:
@@ -139,6 +151,116 @@ def test_only_changed_files_make_a_new_version(database, config, people):
         assert session.get(AssignmentVersion, row.version_id).number == 2
         assert session.scalar(select(func.count()).select_from(Bundle)) == 2
         assert session.scalar(select(func.count()).where(AuditEntry.action == "assignment.versioned")) == 2
+
+
+def test_an_admin_begins_a_course_and_adds_assignments_in_the_browser(database, config, people, site):
+    browser = site.logged_in(people.admin, config)
+    typed = {"slug": "gpu-2027", "title": "Next <term>", "timezone": "Europe/Berlin"}
+    refused = browser.post("/courses", data={**typed, "slug": COURSE})
+    assert (refused.status_code, "already" in refused.text, "Next &lt;term&gt;" in refused.text) == (409, True, True)
+    assert browser.post("/courses", data=typed).headers["location"] == "/courses/gpu-2027/schedule"
+    files = "/courses/gpu-2027/assignment-files"
+    assert files in browser.get("/courses/gpu-2027/schedule").text
+    offered = browser.get(files).text
+    assert "New to this course" in offered
+    assert f'value="{RUNG}" aria-label' in offered, "what is new is chosen by hand"
+    assert 'href="/courses/gpu-2027/schedule">schedule</a>' in offered
+    assert browser.post(files).status_code == 422
+    added = browser.post(files, data={"slug": RUNG})
+    assert "Assignments added or updated: 1. Students do not see" in browser.get(added.headers["location"]).text
+    with database.reading() as session:
+        seen = select(Course.slug, Assignment.published).join(Assignment.course)
+        assert dict(map(tuple, session.execute(seen))) == {COURSE: True, "gpu-2027": False}
+    assert "Nothing is new and nothing has changed." in browser.get(files).text
+    (config.assignments / RUNG / "README.md").write_text("# Another handout\n")
+    changed = browser.get(files).text
+    assert "Changed since the course" in changed
+    assert f'value="{RUNG}" checked aria-label' in changed
+    # The other course keeps its version.
+    assert _grading_hashes(database)[0] == _grading_hashes(database)[1]
+    for user in (people.tom, people.ines):
+        other = site.logged_in(user, config)
+        assert other.post("/courses", data={**typed, "slug": "theirs"}).status_code == 403
+        assert "Begin an empty course" not in other.get("/courses").text
+    assert "Begin an empty course" not in other.get(f"/courses/{COURSE}/settings").text
+
+
+def test_an_instructor_reads_only_folders_that_a_course_of_theirs_has(database, config, people, site):
+    with database.transaction() as session:
+        new = courses.create_course(session, slug="gpu-2027", title="Next term")
+        courses.enrol(session, course=new, user=people.ines, role=Role.instructor)
+    stranger = site.logged_in(people.stranger, config)
+    theirs = "/courses/other/assignment-files"
+    shown = stranger.get(theirs).text
+    assert "An admin adds others" in shown
+    assert RUNG not in shown
+    assert stranger.post(theirs, data={"slug": RUNG}).status_code == 403
+    ines = site.logged_in(people.ines, config)
+    files = "/courses/gpu-2027/assignment-files"
+    with database.transaction() as session:
+        session.get_one(Course, people.course.id).archived_at = datetime.now(UTC)
+    assert ines.post(files, data={"slug": RUNG}).status_code == 403
+    with database.transaction() as session:
+        session.get_one(Course, people.course.id).archived_at = None
+    assert "New to this course" in ines.get(files).text
+    assert ines.post(files, data={"slug": [RUNG, "unknown"]}).status_code == 403
+    assert ines.post(files, data={"slug": RUNG}).status_code == 303
+    with database.reading() as session:
+        rows = session.execute(select(Course.slug, Assignment.slug).join(Assignment.course)).all()
+        assert sorted(map(tuple, rows)) == [(COURSE, RUNG), ("gpu-2027", RUNG)]
+
+
+def test_the_page_of_assignment_files_names_no_place_of_the_server(config, people, site):
+    browser = site.logged_in(people.ines, config)
+    files = f"/courses/{COURSE}/assignment-files"
+    (config.assignments / RUNG / "assignment.toml").write_text("slug = 7\n")
+    shown = browser.get(files).text
+    assert "Cannot be read." in shown
+    assert f"assignments/{RUNG}/assignment.toml" in shown
+    refused = browser.post(files, data={"slug": RUNG})
+    assert refused.status_code == 422
+    assert str(config.assignments.parent) not in shown + refused.text
+    shutil.rmtree(config.assignments)
+    assert "has no such folders" in browser.get(files).text
+    assert "has no assignment folders" in site.logged_in(people.admin, config).get(files).text
+
+
+def _no_file(folder):
+    (folder / "README.md").unlink()
+    (folder / "README.md").mkdir()
+
+
+def _long_name(folder):
+    (folder / ("a" * 120)).write_text("too long for a name in a tar")
+
+
+def _loop(folder):
+    (folder / "starters" / "triton.py").unlink()
+    (folder / "starters" / "triton.py").symlink_to("triton.py")
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [(_no_file, "README.md cannot be read: Is a directory."), (_long_name, "name is too long"), (_loop, "triton.py")],
+)
+def test_a_folder_that_cannot_be_read_keeps_no_other_from_being_read(*, database, config, people, site, broken, why):
+    for root in (config.assignments, config.reference):
+        shutil.copytree(root / RUNG, root / "broken")
+    manifest = config.assignments / "broken" / "assignment.toml"
+    manifest.write_text(manifest.read_text().replace(f'slug = "{RUNG}"', 'slug = "broken"'))
+    broken(config.assignments / "broken")
+    (config.assignments / RUNG / "README.md").write_text("# Another handout\n")
+    browser = site.logged_in(people.admin, config)
+    files = f"/courses/{COURSE}/assignment-files"
+    shown = browser.get(files)
+    assert (shown.status_code, "Cannot be read." in shown.text, why in shown.text) == (200, True, True)
+    assert str(config.assignments.parent) not in shown.text
+    refused = browser.post(files, data={"slug": [RUNG, "broken"]})
+    assert (refused.status_code, why in refused.text) == (422, True)
+    assert browser.post(files, data={"slug": RUNG}).status_code == 303
+    assert len(_grading_hashes(database)) == 2
+    with pytest.raises(InvalidInputError, match=why):
+        _synced(database, config, people)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from sqlalchemy.exc import OperationalError
 from autograder import codec
 from autograder.contract import MAX_SOURCE_BYTES, AttemptFailure, GradeTask, Kind
 from broker.app import make_app
+from server import alerts
 from server import dispatcher as module
-from server.alerts import service as alerts
 from server.dispatcher import Dispatcher, run
-from server.grading.service import end_attempt
+from server.grading.interface import end_attempt
 from server.models import AlertKind, AttemptState, Service, State
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.recorder import Recorder
 from tests.doubles.world import World
 
@@ -273,7 +273,7 @@ def test_ticks_go_through_the_results_queue_and_are_heard(world, dispatcher, mon
     recorder = Recorder(world.database, world.config)
     with dispatcher._app.connection_for_read() as connection:
         queue = connection.SimpleQueue("results")
-        message = queue.get(timeout=5)
+        message = queue.get(timeout=60)
         message.ack()
         assert queue.qsize() == 0
         queue.close()

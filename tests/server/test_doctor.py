@@ -13,14 +13,13 @@ import redis
 from click.testing import CliRunner
 from sqlalchemy import text, update
 
+from autograder import toolchain
 from autograder.contract import CONTRACT_VERSION, Lane
-from server import cli
-from server.alerts import service as alerts
-from server.audit import service as audit
+from server import alerts, audit, cli
 from server.config import REPOSITORY
 from server.db import Database
 from server.models import AlertKind, Bundle, Node, Rehearsal, Service, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.operations import doctor, doctor_course, doctor_host
 from server.operations.findings import Level
 from tests.doubles.world import World
@@ -30,9 +29,11 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def sound(database_url, tmp_path, monkeypatch):
-    """An installation in which everything is as it should be, on a machine that may be slow."""
+    """An installation in which everything is as it should be, on a machine that may be slow or nearly full."""
     monkeypatch.setattr(nodes, "SILENCE_S", 900.0)
     monkeypatch.setattr(doctor_course, "SERVICE_SILENT", timedelta(minutes=15))
+    room = type("Usage", (), {"total": 100 * 2**30, "free": 50 * 2**30})
+    monkeypatch.setattr(doctor_host.shutil, "disk_usage", lambda _path: room)
     world = World.make(database_url, tmp_path, now=datetime.now(UTC))
     with world.database.transaction() as session:
         if world.database.engine.dialect.name == "sqlite":
@@ -69,6 +70,18 @@ def test_a_sound_installation_has_nothing_to_do(sound):
     assert {item.check for item in doctor.examine(environ(sound))} == set(doctor.CHECKS)
 
 
+def test_what_submissions_could_read_on_this_machine_is_told(sound, tmp_path, monkeypatch):
+    monkeypatch.setattr(toolchain, "readable", lambda: (str(tmp_path),))
+    staff = tmp_path / "reference"
+    told = [
+        message
+        for check, level, message in findings(sound, reference=staff)
+        if (check, level) == ("configuration", "problem")
+    ]
+    assert len(told) == 2
+    assert any(str(staff) in message and f"below {tmp_path}" in message for message in told)
+
+
 def within(world, change):
     with world.database.transaction() as session:
         return change(session)
@@ -90,7 +103,15 @@ def old_web(session):
 def another_torch(session):
     facts = {"contract": str(CONTRACT_VERSION), "torch": "2", "runner image": "sha256:2"}
     session.add(
-        Node(name="forge", key="0", lanes=["cpu"], slots=1, facts=facts, last_seen_at=datetime.now(UTC), created_at=NOW)
+        Node(
+            name="forge",
+            granted_lanes=["cpu"],
+            lanes=["cpu"],
+            slots=1,
+            facts=facts,
+            last_seen_at=datetime.now(UTC),
+            created_at=NOW,
+        )
     )
 
 
@@ -159,11 +180,11 @@ def test_what_waits_for_long_and_what_does_not_add_up(sound):
     ("changes", "check", "said"),
     [
         ({"public_url": "http://ladder.example.org"}, "public_url", "not https"),
-        ({"public_url": "ladder"}, "public_url", "no address"),
+        ({"public_url": "ladder"}, "public_url", "not the address"),
         ({"lease_s": "600"}, "configuration", "no longer"),
         ({"attempt_deadline_s": "300"}, "configuration", "a submission may use 300 s"),
         ({"log_format": "xml"}, "configuration", "'xml'"),
-        ({"web": "/nowhere"}, "configuration", "not there"),
+        ({"web": "/nowhere"}, "configuration", "does not exist"),
         ({"lease_s": "soon"}, "configuration", "has to be float"),
         ({"broker_url": "redis://:hunter2-secret@127.0.0.1:1/0"}, "broker", "No message"),
         ({"metrics_token_file": "/nowhere/token"}, "configuration", "cannot be read"),
@@ -177,7 +198,7 @@ def test_what_is_configured_wrongly_is_found(sound, changes, check, said):
 
 
 def test_a_secret_that_others_can_read_is_found(sound, tmp_path):
-    path = tmp_path / "node-anvil.token"
+    path = tmp_path / "node-anvil.key"
     path.write_text("kn_x")
     path.chmod(0o640)
     ((check, level, message),) = findings(sound)
@@ -244,14 +265,20 @@ def test_a_check_that_breaks_says_so_and_the_others_are_made(sound, monkeypatch)
     assert "ZeroDivisionError: of all things" in message
 
 
-def test_tables_of_another_revision_are_found(sound):
+def test_tables_of_another_revision_are_found(sound, owner_url):
     at = within(sound, lambda session: session.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
-    stamp = text("UPDATE alembic_version SET version_num = :at")
-    within(sound, lambda session: session.execute(stamp, {"at": "0001"}))
+    owner = Database(owner_url)
+
+    def stamp(revision):
+        with owner.transaction() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": revision})
+
+    stamp("0001")
     try:
         assert [(check, level) for check, level, _ in findings(sound)] == [("schema", Level.problem)]
     finally:  # PostgreSQL's tables are shared by the tests.
-        within(sound, lambda session: session.execute(stamp, {"at": at}))
+        stamp(at)
+        owner.dispose()
 
 
 def test_an_empty_database_is_told_what_to_run(tmp_path):
@@ -295,7 +322,7 @@ def test_findings_name_no_secret_of_the_environment(sound, monkeypatch):
     monkeypatch.setitem(os.environ, "UNRELATED", "x")
     found = list(doctor.examine({**environ(sound), "LADDER_METRICS_TOKEN": "metrics-token-of-ours"}))
     assert "metrics-token-of-ours" not in str([dataclasses.asdict(item) for item in found])
-    assert sound.tokens["anvil"] not in str(found)
+    assert sound.keys["anvil"].broker_password not in str(found)
 
 
 def test_the_database_of_a_new_installation_is_its_owners_alone(tmp_path):

@@ -9,9 +9,8 @@ import threading
 import pytest
 
 from autograder.contract import Language
-from server import db
-from server.courses import service as courses
-from server.drafts import service as drafts
+from server import db, drafts
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, TooLargeError
 
 API = "/api/v1/courses/gpu/assignments/add_one/drafts"
@@ -95,7 +94,7 @@ def test_what_cannot_be_a_source_is_refused(save, people):
         save(people.alice, "a\0b")
     with pytest.raises(InvalidInputError, match="surrogate"):
         save(people.alice, "a\ud800")
-    with pytest.raises(InvalidInputError, match="not taken in cuda"):
+    with pytest.raises(InvalidInputError, match="does not accept cuda"):
         save(people.alice, "x", language=Language.cuda)
 
 

@@ -11,12 +11,10 @@ from datetime import timedelta
 import pytest
 
 from autograder.contract import Language
-from server import db
-from server.courses import service as courses
-from server.drafts import service as drafts
+from server import db, drafts
+from server.courses import courses
 from server.errors import ConflictError
-from server.exports import service as exports
-from server.exports import tables
+from server.exports import exports, tables
 from server.models import Assignment, Base, Comment, DataExport, Mode, User
 from server.models.staff import Showing
 from server.pages import exports as pages
@@ -120,6 +118,13 @@ def test_who_does_not_read_it_to_its_end_may_ask_again(work, people, database):
     assert asyncio.run(leave()).startswith(b"PK")
     with database.reading() as session:
         assert session.get_one(DataExport, people.alice.id).ended_at is not None
+
+
+def test_who_reads_slowly_holds_no_transaction(work, people, database):
+    with database.reading() as session:
+        assert session.get_one(User, people.alice.id)
+    for _ in exports.files(database.reading, people.alice.id, dict):
+        assert database.engine.pool.checkedout() == 0
 
 
 def test_more_than_one_look_reads_every_submission_once(people, submit, database, monkeypatch):

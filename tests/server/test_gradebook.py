@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from autograder.quiz import Response
-from server import cli, stale
-from server.courses import service as courses
+from server import cli, dirty_grades, quizzes
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.gradebook import extensions, overrides, policy, publishing, service, settling
+from server.gradebook import extensions, overrides, policy, publishing, queries, recompute
 from server.gradebook.deadlines import deadlines_in, deadlines_of
 from server.gradebook.whatif import Upload, what_if
 from server.models import (
@@ -33,7 +33,6 @@ from server.models import (
     Submission,
 )
 from server.operations import doctor_course
-from server.quizzes import service as quizzes
 from tests.doubles.gradebook import CLOSES, DUE, Term, days
 
 COURSE = "gpu"
@@ -46,7 +45,7 @@ def term(database, people):
     made.dates()
     yield made
     with database.reading() as session:
-        assert settling.differences(session, people.course.id) == []
+        assert recompute.differences(session, people.course.id) == []
 
 
 @pytest.fixture
@@ -264,7 +263,7 @@ def test_staff_give_and_take_late_days(term, people, staff, database):
     staff(extensions.grant_late_days, user_ids=[people.alice.id], days=-5, reason="no", now=DUE)
     assert term.grade(people.alice).points == pytest.approx(54)
     with database.reading() as session:
-        standing = service.standing(session, people.course, people.alice.id)
+        standing = queries.standing(session, people.course, people.alice.id)
         assert (standing.granted, standing.left, standing.used) == (-4, 0, 0)
 
 
@@ -304,7 +303,7 @@ def test_what_a_student_reads_as_final_is_the_grade_that_staff_have(term, people
     term.hand_in(people.alice, 50, late=2, slug="second")
     assert term.grade(people.alice, "second").points == pytest.approx(30)
 
-    def read(work=service.standing, *more):
+    def read(work=queries.standing, *more):
         with database.reading() as session:
             found = work(session, people.course, people.alice.id, *more)
             return {line.detail.slug: (line.outcome.points, line.published) for line in found.lines}, found.left
@@ -332,10 +331,10 @@ def test_late_days_that_were_used_where_nothing_is_open_any_more_are_used(term, 
     with database.transaction() as session:
         term.rung(session).published = False
     with database.reading() as session:
-        found = service.standing(session, people.course, people.alice.id)
+        found = queries.standing(session, people.course, people.alice.id)
         (line,) = found.lines
-        facts = service.facts_for(session, people.course, people.alice.id)
-        charge = service.would_charge(facts, term.rung(session, "second"), people.alice.id, DUE)
+        facts = queries.facts_for(session, people.course, people.alice.id)
+        charge = queries.would_charge(facts, term.rung(session, "second"), people.alice.id, DUE)
     assert line.outcome.points == pytest.approx(term.grade(people.alice, "second").points)
     assert (found.left, charge.left) == (0, 0)
 
@@ -382,7 +381,7 @@ def test_a_student_chooses_what_counts_and_the_best_again(term, people, database
         with database.transaction() as session:
             member = courses.membership(session, user, COURSE)
             row = session.get(Submission, submission_id) if submission_id else None
-            return service.choose_active(session, member, term.rung(session), row)
+            return queries.choose_active(session, member, term.rung(session), row)
 
     choose(people.alice, worse)
     choose(people.alice, worse)
@@ -413,7 +412,7 @@ def test_a_submission_counts_for_everybody_of_the_group(term, people, database, 
         for user in (people.alice, people.bob):
             session.add(GroupMember(group_id=group.id, assignment_id=row.id, user_id=user.id, joined_at=DUE))
         session.flush()
-        stale.grades(session, people.course.id, people.alice.id)
+        dirty_grades.grades(session, people.course.id, people.alice.id)
     made = term.hand_in(people.alice, 50, late=1)
     assert [term.grade(user).submission_id for user in (people.alice, people.bob)] == [made, made]
     # Each by their own due date.
@@ -472,7 +471,7 @@ def test_grades_are_published_once_and_withdrawn(term, people, staff, override, 
 
     def seen():
         with database.reading() as session:
-            line = service.standing(session, people.course, people.alice.id).lines[0]
+            line = queries.standing(session, people.course, people.alice.id).lines[0]
             return line.published, line.outcome.points
 
     def told():
@@ -510,8 +509,8 @@ def test_the_page_says_what_an_upload_would_use(term, people, extend, database):
 
     def charge(at):
         with database.reading() as session:
-            facts = service.facts_for(session, people.course, people.alice.id)
-            return service.would_charge(facts, term.rung(session), people.alice.id, at)
+            facts = queries.facts_for(session, people.course, people.alice.id)
+            return queries.would_charge(facts, term.rung(session), people.alice.id, at)
 
     assert (charge(DUE).charged, charge(DUE).left) == (0, 2)
     late = charge(DUE + days(2.5))
@@ -533,9 +532,9 @@ def test_an_extended_student_hands_in_until_their_own_end(term, people, submit, 
 
 
 def test_a_mark_without_anybody_to_work_it_out_is_loud(database, people, monkeypatch):
-    monkeypatch.setattr(stale, "_settlers", [])
+    monkeypatch.setattr(dirty_grades, "_settlers", [])
     with pytest.raises(RuntimeError, match=r"import server\.gradebook"), database.transaction() as session:
-        stale.grades(session, people.course.id)
+        dirty_grades.grades(session, people.course.id)
 
 
 def test_a_transaction_that_is_undone_leaves_grades_as_they_were(term, people, database):
@@ -543,8 +542,8 @@ def test_a_transaction_that_is_undone_leaves_grades_as_they_were(term, people, d
 
     def change_and_fail(session):
         session.scalars(select(Submission)).one().points = 70
-        stale.grades(session, people.course.id, people.alice.id)
-        stale.settle(session)
+        dirty_grades.grades(session, people.course.id, people.alice.id)
+        dirty_grades.settle(session)
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), database.transaction() as session:
@@ -558,11 +557,11 @@ def test_a_grade_that_is_wrong_is_found(term, people, database):
         session.scalars(select(Grade).where(Grade.user_id == people.alice.id)).one().points = 51
         session.delete(session.scalars(select(Grade).where(Grade.user_id == people.bob.id)).one())
     with database.transaction() as session:
-        found = settling.differences(session, people.course.id)
+        found = recompute.differences(session, people.course.id)
         assert [(one.user_id, one.stored is None) for one in found] == [
             (people.alice.id, False), (people.bob.id, True),
         ]  # fmt: skip
-        stale.grades(session, people.course.id)
+        dirty_grades.grades(session, people.course.id)
 
 
 def test_two_at_once_lose_nothing(term, people, database):
@@ -575,7 +574,7 @@ def test_two_at_once_lose_nothing(term, people, database):
             with database.transaction() as session:
                 session.get_one(Submission, submission_id).points = points
                 session.flush()
-                stale.grades(session, people.course.id, people.alice.id)
+                dirty_grades.grades(session, people.course.id, people.alice.id)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(raise_points, [submission_id for submission_id, _ in places]))
@@ -642,7 +641,7 @@ def property_term(*, term, staff, extend, override, database):
 
         def begin(self, late_days, penalty):
             with database.transaction() as session:
-                for table in (Submission, Extension, GradeOverride, service.Grade):
+                for table in (Submission, Extension, GradeOverride, queries.Grade):
                     session.query(table).delete()
                 session.query(extensions.LateDayGrant).delete()
             term.policy(late_days=late_days, penalty=penalty)
@@ -669,7 +668,7 @@ def test_the_doctor_finds_grades_that_are_wrong_and_a_command_puts_them_right(te
         session.scalars(select(Grade).where(Grade.user_id == people.alice.id)).one().points = 51
     assert said() == ["problem"]
     environ = {"LADDER_HOME": str(config.home), "LADDER_DATABASE_URL": config.database_url}
-    done = CliRunner().invoke(cli.admin, ["settle-grades", COURSE], env=environ)
-    assert (done.exit_code, done.output.strip()) == (0, "gpu: 1 grade put right.")
-    assert "no course" in CliRunner().invoke(cli.admin, ["settle-grades", "none"], env=environ).output
+    done = CliRunner().invoke(cli.admin, ["recompute-grades", COURSE], env=environ)
+    assert (done.exit_code, done.output.strip()) == (0, "gpu: 1 grade corrected.")
+    assert "no course" in CliRunner().invoke(cli.admin, ["recompute-grades", "none"], env=environ).output
     assert said() == ["ok"]

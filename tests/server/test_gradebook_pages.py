@@ -10,9 +10,9 @@ import pytest
 from fastapi.responses import JSONResponse
 from sqlalchemy import delete, event, func, insert, select, update
 
-from server import stale
+from server import dirty_grades
 from server.api.gradebook import CellRead, GradebookRead
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import InvalidInputError
 from server.gradebook import imports, overrides, publishing
 from server.gradebook.grid import Cell, grid
@@ -71,6 +71,17 @@ def test_what_the_filter_looks_in_is_written_as_a_browser_would(term, site, peop
     rename(database, people.alice, "Jana Weiß")
     html = site.logged_in(people.tom, config).get(f"{HOME}/gradebook").text
     assert 'data-known="jana weiß ' in html
+
+
+def test_who_has_a_namesake_is_told_from_them_by_the_address(term, site, people, config, database):
+    browser = site.logged_in(people.tom, config)
+    hidden, shown = ('<span class="visually-hidden"> {}@', '<span class="below gradebook__email"> {}@')
+    html = browser.get(f"{HOME}/gradebook").text
+    assert all(hidden.format(name) in html for name in ("alice", "bob"))
+    assert "gradebook__email" not in html
+    rename(database, people.alice, "bOB")
+    html = browser.get(f"{HOME}/gradebook").text
+    assert all(shown.format(name) in html for name in ("alice", "bob"))
 
 
 def test_a_student_reads_what_counts_and_why(term, people, alice, database):
@@ -133,7 +144,7 @@ def test_publishing_asks_first_and_says_whom_it_concerns(term, people, ta, datab
         assert session.scalar(select(func.count()).select_from(Mail)) == 0
     html = ta.get(f"{HOME}/gradebook/publish/add_one").text
     assert "Publish and send 2 e-mails" in html
-    assert "2 students can still hand in" in html
+    assert "2 students can still submit" in html
     assert ta.post(f"{HOME}/gradebook/publish", data=PUBLISH).status_code == 303
     with database.reading() as session:
         assert session.scalar(select(func.count()).select_from(Mail)) == 2
@@ -147,12 +158,12 @@ def test_a_published_grade_is_final_once_nothing_can_be_handed_in(term, people, 
     term.dates(DUE.replace(year=2020), DUE.replace(year=2021))
     assert ">Final<" in alice.get(f"{HOME}/grades").text
     assert alice.get("/api/v1/courses/gpu/grades").json()["grades"][0]["final"]
-    assert "can still hand in" not in ta.get(f"{HOME}/gradebook/publish/add_one").text
+    assert "can still submit" not in ta.get(f"{HOME}/gradebook/publish/add_one").text
 
 
 def test_what_if_stores_nothing_and_says_what_it_would_use(term, people, alice, database):
     html = alice.get(f"{HOME}/grades", params={"at-add_one": "2026-11-23T10:00", "points-add_one": "90,5"}).text
-    assert "closed: nothing can change" in html or "90.5" in html
+    assert "closed: another submission cannot change" in html or "90.5" in html
     term.dates(DUE.replace(year=2090), DUE.replace(year=2091))
     html = alice.get(f"{HOME}/grades", params={"at-add_one": "2090-11-23T10:00", "points-add_one": "90,5"}).text
     assert "90.5 of 106 points" in html
@@ -180,7 +191,7 @@ def test_what_cannot_be_supposed_is_said_beside_it(term, alice):
 
 
 def test_staff_have_no_grades_of_their_own(term, ta):
-    assert "everybody's are in" in ta.get(f"{HOME}/grades").text.lower()
+    assert "everyone's grades are in" in ta.get(f"{HOME}/grades").text.lower()
 
 
 def test_the_grid_shows_searches_and_sorts_without_a_script(term, people, ta, database):
@@ -191,6 +202,7 @@ def test_the_grid_shows_searches_and_sorts_without_a_script(term, people, ta, da
         courses.membership(session, session.get_one(User, people.bob.id), "gpu").enrolment.section = "Tue"
     rows = cells_of(ta.get(f"{HOME}/gradebook").text)
     assert [row[0][0] for row in rows] == ["Alice", "Bob"]
+    assert [row[1] for row in rows] == [["50"], ["60"]]
     assert [row[2] for row in rows] == [["50"], ["60", "2d"]]
     by_points = cells_of(ta.get(f"{HOME}/gradebook", params={"sort": "-add_one"}).text)
     assert [row[0][0] for row in by_points] == ["Bob", "Alice"]
@@ -214,7 +226,7 @@ def test_a_grade_in_full_says_how_it_comes_about(term, people, ta, cell):
     term.hand_in(people.alice, 80, late=2)
     term.hand_in(people.alice, 90, late=6)
     html = ta.get(cell).text
-    assert "counts with 80 points: it leaves most points after lateness" in html
+    assert "counts with 80 points: it gives the most points after lateness" in html
     assert "It came 2 days late and uses 2 late days." in html
     assert "Too late" in html
     assert "3 late days of 5 are left" in html
@@ -233,7 +245,7 @@ def test_an_override_goes_there_and_back_by_forms(term, people, ta, cell):
     html = ta.get(cell).text
     assert "Staff set 33.5 points" in html
     assert "Without it the grade would be 80" in html
-    assert "Points were set: 80 → 33.5" in html
+    assert "Points were overridden: 80 → 33.5" in html
     revision = term.grade(people.alice).revision
     assert ta.post(f"{cell}/undo", data={"reason": "no", "revision": revision}).status_code == 303
     assert term.grade(people.alice).points == 80
@@ -243,9 +255,9 @@ NOT_SET = [
     ({"points": "many", "reason": "x"}, "Points are a number"),
     ({"points": "-1", "reason": "x"}, "Points are a number from 0"),
     ({"points": "nan", "reason": "x"}, "Points are a number from 0"),
-    ({"points": "5", "reason": " "}, "Say why"),
-    ({"points": "5", "reason": "x" * 1001}, "Say why"),
-    ({"points": "", "reason": ""}, "Say why"),
+    ({"points": "5", "reason": " "}, "Give a reason"),
+    ({"points": "5", "reason": "x" * 1001}, "Give a reason"),
+    ({"points": "", "reason": ""}, "Give a reason"),
 ]
 
 
@@ -322,7 +334,7 @@ def test_every_line_that_does_not_fit_is_named(plan):
     assert (
         plan("email,assignment,points\nbob@example.org,add_one,1\n", reason="")
         .troubles[0]
-        .message.startswith("Say why")
+        .message.startswith("Give a reason")
     )
 
 
@@ -337,7 +349,7 @@ def test_tables_come_in_the_encodings_of_spreadsheets(plan, encoding):
     [
         (b"", "empty"),
         (b"email,points\na,1\n", "no column"),
-        (b"assignment,points\nadd_one,1\n", "named by a column"),
+        (b"assignment,points\nadd_one,1\n", "needs a column"),
         (b"email,assignment,points\n\xff\xfe\xfd,add_one,1\n", "not UTF-8"),
         (b"email,assignment,points\n" + b"a@b.c,add_one,1\n" * 1001, "At most 1,000"),
         (b"email,assignment,points\n" + b"x" * (3 * 2**20), "MiB"),
@@ -371,7 +383,7 @@ def test_a_grade_that_changes_between_look_and_set_stops_it(plan, term, people, 
     term.hand_in(people.alice, 90)
     answer = ta.post(f"{HOME}/gradebook/import/apply", data={"rows": found.rows, "digest": found.digest})
     assert answer.status_code == 409
-    assert "Nothing was set" in answer.text
+    assert "Nothing was saved" in answer.text
     assert term.grade(people.alice).points == 90
 
 
@@ -381,7 +393,7 @@ def test_the_audit_log_is_in_words_filtered_and_paged(term, people, ta, database
         row = term.rung(session)
         publishing.publish(session, member, row, now=DUE)
         for points in range(120):
-            stale.settle(session)
+            dirty_grades.settle(session)
             revision = session.scalars(
                 select(Grade.revision).where(Grade.user_id == people.alice.id, Grade.assignment_id == row.id)
             ).one()
@@ -390,7 +402,7 @@ def test_the_audit_log_is_in_words_filtered_and_paged(term, people, ta, database
                 revision=revision, now=DUE,
             )  # fmt: skip
     html = ta.get(f"{HOME}/audit").text
-    assert "Points were set: 118 → 119" in html
+    assert "Points were overridden: 118 → 119" in html
     assert "because 119" in html
     assert "{" not in re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL)
     assert "because 0<" not in html
@@ -398,6 +410,10 @@ def test_the_audit_log_is_in_words_filtered_and_paged(term, people, ta, database
     assert "Grades were published" in ta.get(older[1].replace("&amp;", "&")).text
     assert "because" not in ta.get(f"{HOME}/audit", params={"user": people.bob.id}).text
     assert "because" in ta.get(f"{HOME}/audit", params={"user": people.alice.id, "assignment": "add_one"}).text
+    assert "because" in ta.get(f"{HOME}/audit", params={"student": "alice"}).text
+    nobody = ta.get(f"{HOME}/audit", params={"student": "zoe"}).text
+    assert "No student of this course matches" in nobody
+    assert "because" not in nobody
     for odd in ({"user": "x"}, {"user": "9" * 19}, {"assignment": "none"}):
         assert ta.get(f"{HOME}/audit", params=odd).status_code == 200
 
@@ -406,7 +422,7 @@ def test_times_in_the_audit_log_are_the_courses(term, people, ta, database):
     with database.transaction() as session:
         session.get_one(Course, people.course.id).timezone = "Europe/Berlin"
         courses.set_dates(session, term.rung(session), open_at=None, due_at=DUE, late_until=None, actor=people.ines)
-    assert "Dates were set: due Sat 21 Nov, 13:00 CET, never closes" in ta.get(f"{HOME}/audit").text
+    assert "Dates were changed: due Sat 21 Nov, 13:00 CET, never closes" in ta.get(f"{HOME}/audit").text
 
 
 def test_another_courses_entries_are_not_shown(term, people, ta, database):
@@ -475,6 +491,21 @@ def test_an_empty_gradebook_is_json_too(people, site, database):
     assert (book["students"], [one["assignment"] for one in book["assignments"]]) == ([], ["add_one"])
 
 
+def test_a_name_in_the_gradebook_leads_to_the_students_grades(term, people, ta):
+    term.hand_in(people.alice, 50)
+    html = ta.get(f"{HOME}/gradebook").text
+    assert html.count("No grades are published yet.") == 1
+    assert "not published" not in html
+    person = f"{HOME}/roster/people/{people.alice.id}"
+    assert f'href="{person}"' in html
+    overview = ta.get(person).text
+    assert "50 points in all; 0 late days used." in overview
+    assert f'href="{HOME}/gradebook/{people.alice.id}/add_one"' in overview
+    assert 'id="grades"' not in ta.get(f"{HOME}/roster/people/{people.tom.id}").text
+    ta.post(f"{HOME}/gradebook/publish", data=PUBLISH)
+    assert "All grades are published." in ta.get(f"{HOME}/gradebook").text
+
+
 def test_the_grid_asks_as_often_for_three_hundred_as_for_two(term, people, database):
     def queries():
         count = []
@@ -497,7 +528,7 @@ def test_the_grid_asks_as_often_for_three_hundred_as_for_two(term, people, datab
             insert(Enrolment),
             [{"course_id": people.course.id, "user_id": i, "role": Role.student, "created_at": DUE} for i in ids],
         )
-        stale.grades(session, people.course.id)
+        dirty_grades.grades(session, people.course.id)
     many = queries()
     # One of them is BEGIN.
     assert (few, many) == ((5, 2), (5, 302))

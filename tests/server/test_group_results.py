@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from autograder.assignment import Points
 from autograder.contract import Lane, Mode
-from server.grading.looks import look_at
 from server.grading.policy import DUE_SOON, in_a_hurry
+from server.grading.queue_snapshot import look_at
 from server.models import (
     Assignment,
     Enrolment,

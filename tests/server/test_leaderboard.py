@@ -11,19 +11,25 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event, inspect, select, update
+from sqlalchemy import delete, event, inspect, select, update
 from sqlalchemy.orm import undefer
 
 from autograder.assignment import Case, Cost, LanePolicy, Tolerance
 from autograder.contract import Lane, Language, Mode, Review
-from server.grading.ranked import Selection, ranks
+from server.courses import courses
+from server.courses.kept import Kept
+from server.errors import NotFoundError
+from server.grading.ranking import Selection, ranks
 from server.grading.review import decide
 from server.ids import public_id
-from server.leaderboard import service as leaderboard
-from server.leaderboard import tables
-from server.leaderboard.limits import limit_us
-from server.leaderboard.records import records_of
-from server.models import Assignment, Attempt, Enrolment, Result, Role, Submission, User
+from server.leaderboard import badges, showcase, standings, tables, viewer
+from server.leaderboard import board as leaderboard
+from server.leaderboard.limits import CaseWork, limit_us, work_of
+from server.leaderboard.records import Record, records_of
+from server.models import Assignment, Attempt, Best, Course, Enrolment, Result, Role, Submission, User
+from server.pages.record_plot import record_plot
+from server.pages.rendering import templates_of
+from server.pages.standings import language_tabs
 from tests.doubles.world import START, World, manifest, passed, wrong
 
 
@@ -336,6 +342,210 @@ def test_the_record_comes_down_by_what_was_faster_than_all_before(world):
         session.execute(update(User).where(User.name == "Bob").values(disabled_at=world.now))
     # It was equalled by Alice, a minute later.
     assert found() == [("quiet-alice", 2.0), ("quiet-alice", 1.0), ("quiet-carol", 0.5)]
+
+
+def test_a_practice_lane_ranks_each_language_apart(world):
+    with world.database.transaction() as session:
+        world.publish(session, manifest(languages=(Language.triton, Language.cuda)))
+    world.add_node("forge", lanes=(Lane.h200,))
+    world.grade(passed(2.0), "Alice")
+    world.grade(passed(3.0), "Carol")
+    world.grade(passed(0.1), "Bob", language=Language.cuda)
+    for person, ratio, language in (("Alice", 2.0, Language.triton), ("Bob", 0.5, Language.cuda)):
+        world.grade(passed(ratio), person, language=language, lane=Lane.h200, node="forge")
+
+    def found(lane, language=None):
+        """Of the board, and of the standings."""
+        with world.database.reading() as session:
+            row = session.scalars(select(Assignment)).one()
+            who = viewer.Looker(session.get_one(Course, row.course_id), None)
+            seen = viewer.shown(session, who, row.slug, viewer.Wish(lane, language), world.now)
+            stand = standings.standings(session, who, world.now, lane, language)
+            assert stand.language is (seen.board.selection.language if seen.board.practice else None)
+            assert [person.name for person in stand.people] == [entry.name for entry in seen.board.entries]
+            return [entry.name for entry in seen.board.entries], seen.entries[lane]
+
+    both = {Language.triton: 2, Language.cuda: 1}
+    assert found(Lane.cpu) == (["quiet-alice", "quiet-carol"], both)
+    assert found(Lane.cpu, Language.cuda) == (["quiet-bob"], both)
+    # Where a GPU gives the points, all languages are one ranking.
+    assert found(Lane.h200) == (["quiet-bob", "quiet-alice"], {Language.triton: 1, Language.cuda: 1})
+
+
+def test_entries_of_a_lane_that_is_not_offered_any_more_push_none_out_of_the_newest(world, monkeypatch):
+    monkeypatch.setattr(showcase, "NEWEST", 1)
+    world.add_node("forge", lanes=(Lane.h200,))
+    world.grade(passed(), "Alice")
+    world.wait(60)
+    world.grade(passed(), "Bob", lane=Lane.h200, node="forge")
+
+    def newest():
+        with world.database.reading() as session:
+            found = courses.details_of(session, session.scalars(select(Course.id)).one())
+            return [(line.lane, line.name) for line in showcase.newest(session, found, world.now)]
+
+    assert newest() == [(Lane.h200, "quiet-bob")]
+    with world.database.transaction() as session:
+        session.execute(update(Assignment).values(lanes=["cpu"]))
+    assert newest() == [(Lane.cpu, "quiet-alice")]
+
+
+def test_who_leads_costs_no_formula_of_a_board_that_is_not_shown(world, monkeypatch):
+    with world.database.transaction() as session:
+        world.publish(session, manifest(languages=(Language.triton, Language.cuda)))
+        session.execute(update(Course).values(public_leaderboards=True))
+    world.add_node("forge", lanes=(Lane.h200,))
+    world.grade(passed(0.1), "Alice")
+    world.grade(passed(0.2), "Bob", language=Language.cuda)
+    world.grade(passed(2.0), "Alice", lane=Lane.h200, node="forge", language=Language.cuda)
+    world.grade(passed(1.0), "Bob", lane=Lane.h200, node="forge")
+    worked_out = []
+    monkeypatch.setattr(showcase, "work_of", lambda _version, lane: worked_out.append(lane))
+    monkeypatch.setattr(showcase, "limit_us", lambda _version, lane: worked_out.append(lane))
+    with world.database.reading() as session:
+        (shown,) = showcase.showcases(session, showcase.public_courses(session), world.now)
+        assert worked_out == []
+        lead = shown.leads["vector_add"]
+        assert (lead.line.lane, lead.line.name, lead.entries) == (Lane.h200, "quiet-bob", 2)
+        assert (lead.line.work, lead.line.limit_us) == (None, None)
+    assert worked_out == [Lane.h200, Lane.h200]
+
+
+def test_a_badge_of_a_practice_lane_is_about_the_language_that_somebody_stands_in(world):
+    with world.database.transaction() as session:
+        world.publish(session, manifest(languages=(Language.triton, Language.cuda)))
+        session.execute(update(Course).values(public_leaderboards=True))
+    world.grade(passed(2.0), "Alice")
+    world.grade(passed(3.0), "Carol")
+    world.grade(passed(0.5), "Bob", language=Language.cuda)
+    world.grade(passed(0.6), "Alice", language=Language.cuda)
+    world.grade(passed(4.0), "Bob")
+
+    def said(name=None, language=None):
+        handle = f"quiet-{name}" if name else None
+        with world.database.reading() as session:
+            wish = viewer.Wish(Lane.cpu, language)
+            found = badges.badge(session, "gpu", "vector_add", world.now, wish, handle=handle)
+            return found.entry.rank, found.of, round(found.entry.ratio, 3)
+
+    assert said("carol") == (2, 3, 3.0)
+    assert said("alice") == (1, 3, 2.0), "where more entries are"
+    assert said("alice", Language.cuda) == (2, 2, 0.6)
+    with world.database.transaction() as session:
+        bob = session.scalars(select(User.id).where(User.name == "Bob")).one()
+        session.execute(delete(Best).where(Best.user_id == bob, Best.language == Language.triton))
+    assert said("bob") == (1, 2, 0.5)
+    # The record is the same whatever language has more entries.
+    assert said() == (1, 2, 0.5)
+    assert said(language=Language.triton) == (1, 2, 2.0)
+    with pytest.raises(NotFoundError):
+        said("nobody")
+    with pytest.raises(NotFoundError):
+        said("carol", Language.cuda)
+
+
+def standings_of(world, lane, language=None):
+    with world.database.reading() as session:
+        who = viewer.Looker(session.scalars(select(Course)).one(), None)
+        return standings.standings(session, who, world.now, lane, language)
+
+
+def test_standings_of_frozen_boards_are_in_the_language_that_most_were_in_when_they_froze(world):
+    with world.database.transaction() as session:
+        world.publish(session, manifest(languages=(Language.triton, Language.cuda)))
+    first, second = tuple(each for each in Language if each in {Language.triton, Language.cuda})
+    world.grade(passed(2.0), "Alice", language=second)
+    world.wait(60)
+    with world.database.transaction() as session:
+        session.execute(update(Assignment).values(leaderboard_freeze_at=world.now))
+    world.wait(60)
+    for person in ("Bob", "Carol"):
+        world.grade(passed(), person, language=first)
+    found = standings_of(world, Lane.cpu)
+    assert (found.language, found.has_frozen) == (second, True)
+    assert [person.name for person in found.people] == ["quiet-alice"]
+
+
+def test_practice_boards_are_in_one_language_on_a_lane_where_others_give_points(world):
+    both = (Language.triton, Language.cuda)
+    with world.database.transaction() as session:
+        world.publish(session, manifest(languages=both))
+        world.publish(session, manifest(languages=both, slug="second", rung=2, lanes={"h200": LanePolicy()}))
+        paid, practice = session.scalars(select(Assignment).order_by(Assignment.rung)).all()
+        session.expunge_all()
+    world.add_node("forge", lanes=(Lane.h200,))
+
+    def grade(assignment, ratio, person, language):
+        where = {"assignment_id": assignment.id, "version_id": assignment.version_id}
+        world.grade(passed(ratio), person, lane=Lane.h200, node="forge", language=language, **where)
+
+    for assignment in (paid, practice):
+        grade(assignment, 2.0, "Alice", Language.triton)
+        grade(assignment, 0.5, "Bob", Language.cuda)
+    grade(practice, 3.0, "Carol", Language.triton)
+    # On the board that gives points; it does not count where the language of practice is chosen.
+    grade(paid, 3.0, "Carol", Language.cuda)
+    found = standings_of(world, Lane.h200)
+    assert (found.language, found.languages) == (Language.triton, tuple(each for each in Language if each in both))
+    assert [(rung.language, rung.entries, rung.leaders[0].name) for rung in found.rungs] == [
+        (None, 3, "quiet-bob"),
+        (Language.triton, 2, "quiet-alice"),
+    ]
+    assert {tab.entries for tab in language_tabs(found)} == {None}, "the paid board's entries are no practice"
+    found = standings_of(world, Lane.h200, Language.cuda)
+    assert [(rung.language, rung.entries) for rung in found.rungs] == [(None, 3), (Language.cuda, 1)]
+
+
+def test_a_time_of_nothing_is_no_error_on_the_front_page(world):
+    world.add_node("forge", lanes=(Lane.h200,))
+    world.grade(passed(), "Alice", lane=Lane.h200, node="forge")
+    with world.database.transaction() as session:
+        session.execute(update(Course).values(public_leaderboards=True))
+        session.execute(update(Best).values(time_us=0.0))
+    with world.database.reading() as session:
+        found = showcase.showcases(session, showcase.public_courses(session), world.now)
+        assert found[0].leads["vector_add"].line.limit_us > 0
+        page = templates_of(world.config.web).render("front_courses.html", {"courses": found, "leads_shown": 6})
+    assert "quiet-alice" in page
+
+
+def test_manifests_that_are_not_kept_in_mind_come_in_one_query(world, monkeypatch):
+    with world.database.transaction() as session:
+        for number in range(3):
+            world.publish(session, manifest(slug=f"rung-{number}", title=f"Rung {number}"))
+        course_id = session.scalars(select(Course.id)).one()
+    monkeypatch.setattr(courses, "_SPECS", Kept(1))
+    with counted(world.database) as statements, world.database.reading() as session:
+        found = courses.details_of(session, course_id)
+        assert len({detail.spec.slug for detail in found}) == 4
+    assert len([statement for statement in statements if "manifest" in statement]) == 1
+
+
+def test_throughput_counts_what_the_device_is_slowed_by(world):
+    case = Case("large", {"n": 2**28}, "float32", ranked=True)
+    with world.database.transaction() as session:
+        streams = world.publish(session, manifest(cases=(case,), cost=Cost("n", "3 * n * e")))
+        computes = world.publish(session, manifest(cases=(case,), cost=Cost("4000 * n", "3 * n * e")))
+        empty = world.publish(session, manifest(cases=(case,), cost=Cost("0", "0")))
+        for lane in (Lane.h200, Lane.cpu):
+            assert work_of(streams, lane) == CaseWork(pytest.approx(3 * 2**28 * 4), "B")
+            assert work_of(computes, lane) == CaseWork(pytest.approx(4000 * 2**28), "FLOP")
+            assert work_of(empty, lane) is None
+    # A terabyte in a second.
+    assert CaseWork(1e12, "B").tera(1e6) == pytest.approx(1.0)
+
+
+def test_steps_of_the_record_carry_names_that_do_not_touch():
+    names = ["quiet-alice", "a" * 60, "quiet-bob", "quiet-carol", "quiet-dave"]
+    records = [
+        Record(START + timedelta(hours=hour), name, Language.triton, ratio, 1.0)
+        for name, hour, ratio in zip(names, (0, 40, 41, 100, 101), (8.0, 2.0, 1.9, 1.5, 0.9), strict=True)
+    ]
+    plot = record_plot(records, end=START + timedelta(hours=120), zone="UTC")
+    labels = [point.label for point in plot.points]
+    assert labels == ["quiet-alice 8.00×", "", "quiet-bob 1.90×", "quiet-carol 1.50×", "quiet-dave 0.90×"]
+    assert plot.points[1].title == f"2.00×, {'a' * 60}"
+    assert [point.label_left for point in plot.points] == [False, False, False, True, True]
 
 
 def test_a_board_of_three_hundred_costs_the_queries_of_a_board_of_three(world):

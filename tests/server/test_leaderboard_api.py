@@ -9,7 +9,7 @@ import pytest
 from server.courses import sync
 from server.grading.results import write_result
 from server.models import Attempt, AttemptState, State, Submission
-from server.nodes import service as nodes
+from tests.doubles.machines import make_node
 from tests.doubles.world import passed
 from tests.server.conftest import COURSE, RUNG
 
@@ -25,7 +25,7 @@ def graded(database, submit):
         now = datetime.now(UTC)
         with database.transaction() as session:
             name = f"node-{row.id}"
-            node, _ = nodes.create_node(session, name=name, now=now)
+            node, _ = make_node(session, name=name, now=now)
             submission = session.get_one(Submission, row.id)
             submission.state = State.running
             attempt = Attempt(

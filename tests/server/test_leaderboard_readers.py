@@ -7,15 +7,15 @@ import io
 import random
 import re
 from datetime import UTC, datetime, timedelta
+from html import escape
 
 import httpx
 import pytest
 from sqlalchemy import select, update
 
 from client import boards, show
-from server.accounts import service as accounts
-from server.courses import service as courses
-from server.courses import sync
+from server.accounts import accounts
+from server.courses import courses, sync
 from server.grading.confirm import confirm_top
 from server.grading.results import write_result
 from server.leaderboard import milestones
@@ -33,7 +33,7 @@ from server.models import (
     Submission,
     User,
 )
-from server.nodes import service as nodes
+from tests.doubles.machines import make_node
 from tests.doubles.world import passed
 from tests.server.conftest import COURSE, RUNG
 
@@ -49,7 +49,7 @@ def graded(database, submit):
         row = row or submit(user, source=f"def add_one(x, out, n): return {ratio!r}\n".encode())
         now = datetime.now(UTC)
         with database.transaction() as session:
-            node, _ = nodes.create_node(session, name=f"node-{row.id}", now=now)
+            node, _ = make_node(session, name=f"node-{row.id}", now=now)
             submission = session.get_one(Submission, row.id)
             submission.state = State.running
             attempt = Attempt(
@@ -141,6 +141,13 @@ def test_every_reader_shows_the_same_ranks(*, site, database, config, people, st
     boards.show_board(show.console(), board)
     printed = capsys.readouterr().out
     assert all(name.split(">")[-1] in printed for _, name in api)
+    assert f"{board['title']} on cpu, triton, practice: no points" in printed
+    boards.show_standings(show.console(), program.get(f"/api/v1{STANDINGS}").json())
+    assert "Standings on cpu, triton\n" in capsys.readouterr().out
+    # A server that is older than the command says of no language.
+    del board["language"]
+    boards.show_board(show.console(), board)
+    assert f"{board['title']} on cpu, practice: no points" in capsys.readouterr().out
 
 
 def test_nobody_sees_the_boards_of_a_course_that_are_not_public(site, people, graded):
@@ -174,7 +181,7 @@ def test_a_public_course_shows_its_boards_and_nothing_else(*, site, database, pe
         assert "Real 2" not in text
         assert not any(row.public_id in text for row in (named, hidden, held, rejected))
         assert not any(handle in text for handle in ("calm-ibis-3", "calm-ibis-4"))
-        assert f'/courses/{COURSE}/assignments/{RUNG}"' not in text
+        assert f'href="/courses/{COURSE}/assignments/{RUNG}"' not in text
     assert "Real 0" in texts[0]
     assert "calm-ibis-2" in texts[0]
     assert "<b>Real" not in texts[0]
@@ -183,7 +190,7 @@ def test_a_public_course_shows_its_boards_and_nothing_else(*, site, database, pe
     assert "calm" not in texts[-1]
     # Nothing else of the course.
     for path in (
-        f"/courses/{COURSE}", f"/courses/{COURSE}/assignments/{RUNG}", f"/courses/{COURSE}/assignments/{RUNG}/quiz",
+        f"/courses/{COURSE}/assignments/{RUNG}", f"/courses/{COURSE}/assignments/{RUNG}/quiz",
         f"/courses/{COURSE}/queue", f"/submissions/{named.public_id}",
     ):  # fmt: skip
         assert anybody.get(path).status_code == 303
@@ -209,6 +216,8 @@ def test_a_freeze_holds_for_students_and_the_public_and_not_for_staff(*, site, d
     graded(people.bob, 0.5)
     due = freeze + timedelta(hours=1)
     open_to_all(database, leaderboard_freeze_at=freeze, due_at=due)
+    with database.transaction() as session:
+        session.execute(update(Enrolment).where(Enrolment.user_id == people.alice.id).values(section="A"))
     student, staff = site.bearer(people.bob), site.bearer(people.tom)
 
     def ranks(client, path=f"/api/v1{BASE}", **parameters):
@@ -227,6 +236,11 @@ def test_a_freeze_holds_for_students_and_the_public_and_not_for_staff(*, site, d
     assert ranks(staff, frozen="true") == [people.alice.handle]
     page = site.logged_in(people.tom, config).get(BASE).text
     assert "Frozen for students" in page
+    chosen = f"{BASE}?lane=cpu&language=triton&section=A"
+    page = site.logged_in(people.tom, config).get(chosen).text
+    assert f'href="{escape(chosen)}&amp;frozen=true">Show what students see' in page
+    page = site.logged_in(people.tom, config).get(f"{chosen}&frozen=true").text
+    assert f'href="{escape(chosen)}">Show it as it is' in page
     with database.transaction() as session:
         past = {"due_at": freeze + timedelta(microseconds=1)}
         session.execute(update(Assignment).where(Assignment.slug == RUNG).values(**past))

@@ -82,7 +82,8 @@ def test_one_that_says_nothing_is_ended(apart: Apart, monkeypatch: pytest.Monkey
     assert apart._child is None
 
 
-def test_threads_get_their_own_answers(apart: Apart) -> None:
+def test_threads_get_their_own_answers(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("server.apart.asking._WAIT_S", 300)
     said: dict[int, str] = {}
 
     def ask(number: int) -> None:

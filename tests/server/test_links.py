@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from server.accounts import links
-from server.accounts import service as accounts
+from server.accounts import accounts, links
 from server.accounts.places import Place
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import InvalidInputError, NotFoundError, TooManyError, UnauthenticatedError
 from server.models import (
     AuditEntry,
@@ -87,7 +86,7 @@ def test_a_link_is_good_once(database, people):
     ask(database)
     token = newest(database)
     use(database, token)
-    with pytest.raises(NotFoundError, match="used already"):
+    with pytest.raises(NotFoundError, match="has been used"):
         use(database, token)
 
 
@@ -223,7 +222,7 @@ def test_the_pages_from_a_forgotten_password_to_a_new_one(database, people, site
     assert "alice@example.org" in page.text
     answer = form("/password", token=token, password=NEW, again="something else")
     assert answer.status_code == 422
-    assert "two different passwords" in answer.text
+    assert "two passwords differ" in answer.text
     assert NEW not in answer.text
     answer = form("/password", token=token, password="short", again="short")
     assert (answer.status_code, "at least 10" in answer.text) == (422, True)

@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import select, update
 
-from server.alerts import service as alerts
+from server import alerts
 from server.config import load_config
-from server.messages import outbox
-from server.messages import service as messages
+from server.messages import messages, outbox
 from server.messages.mail import UnsentError, written
 from server.messages.outbox import Outgoing
 from server.messages.sender import Sender
@@ -72,7 +71,7 @@ def test_a_mail_arrives_as_plain_text_with_its_link_and_a_way_out(database, peop
     text = mail.get_content().replace("\r\n", "\n")
     assert "Grades of “Größe” are out." in text
     assert "\nhttps://ladder.example/courses/gpu/grades\n" in text
-    assert "No more mail about published grades?" in text
+    assert "To stop mail about published grades:" in text
     assert (row.state, row.body, row.url, row.error) == (MailState.sent, "", "", "")
 
 

@@ -7,12 +7,12 @@ import threading
 import pytest
 from sqlalchemy import event, func, select
 
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.db import Database
 from server.errors import NotFoundError
-from server.messages import service as messages
+from server.messages import messages
 from server.messages.kinds import KINDS
-from server.messages.service import Wanted
+from server.messages.messages import Wanted
 from server.models import Enrolment, Mail, Notification, NotificationKind, User
 
 

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from server.accounting import service as accounting
-from server.alerts import service as alerts
+from server import alerts
 from server.app import create_app
 from server.config import REPOSITORY
 from server.http import metrics as http_metrics
 from server.models import AlertKind, Mode
 from server.operations.metrics import Figures, exposition, silence
+from server.reconciliation import runs as reconciliation
 from tests.doubles.world import World, passed, wrong
 from tests.server.conftest import served
 
@@ -87,12 +87,12 @@ def test_phases_are_measured_by_the_nodes_clock(world):
 
 def test_accounts_alerts_and_nodes_are_told(world):
     world.submit()
-    accounting.check_due(world.database)
+    reconciliation.check_due(world.database)
     with world.database.transaction() as session:
         alerts.raise_alert(session, AlertKind.queue_stuck, "lane:cpu", "…", world.now)
     found = scraped(world)
-    assert value(found, "ladder_accounts_received", course="gpu") == 1
-    assert value(found, "ladder_accounts_problems", course="gpu") == 0
+    assert value(found, "ladder_reconciliation_received", course="gpu") == 1
+    assert value(found, "ladder_reconciliation_problems", course="gpu") == 0
     assert value(found, "ladder_alerts_open", kind="queue_stuck") == 1
     assert value(found, "ladder_alerts_open", kind="disk_full") == 0
     assert value(found, "ladder_node_condition", node="anvil", condition="works") == 1
@@ -100,14 +100,14 @@ def test_accounts_alerts_and_nodes_are_told(world):
 
 def test_accounts_that_do_not_add_up_are_told(world):
     world.submit(source_hash="x")
-    accounting.check_due(world.database)
-    assert value(scraped(world), "ladder_accounts_problems", course="gpu") == 1
+    reconciliation.check_due(world.database)
+    assert value(scraped(world), "ladder_reconciliation_problems", course="gpu") == 1
 
 
 def test_every_metric_is_explained_in_the_book(world):
     world.grade(passed())
     world.submit(mode=Mode.run, number=1)
-    accounting.check_due(world.database)
+    reconciliation.check_due(world.database)
     with world.database.reading() as session:
         text = exposition(session) + http_metrics.exposition() + silence()
     names = {line.split()[2] for line in text.decode().splitlines() if line.startswith("# HELP")}

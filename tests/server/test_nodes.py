@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import dataclasses
 
-import httpx
 import pytest
 from sqlalchemy import select
 
-from autograder.assignment import content_hash
 from autograder.contract import Lane, NodeReport
-from server.errors import ConflictError, InvalidInputError, NotFoundError, UnauthenticatedError
-from server.models import Bundle, Node
-from server.nodes import service as nodes
+from server.errors import ConflictError, InvalidInputError, NotFoundError
+from server.models import Course, Node
+from server.nodes import nodes
+from server.nodes.nodes import Grant
+from tests.doubles.machines import make_node
 from tests.doubles.world import START
 
 REPORT = NodeReport((Lane.h200, Lane.cpu, Lane.cpu), 2, draining=False, facts={"python": "3.11"}, at=1e12)
@@ -19,38 +19,28 @@ REPORT = NodeReport((Lane.h200, Lane.cpu, Lane.cpu), 2, draining=False, facts={"
 @pytest.fixture
 def node(database):
     with database.transaction() as session:
-        row, token = nodes.create_node(session, name="anvil", now=START)
+        row, key = make_node(session, name="anvil", now=START)
         session.expunge(row)
-    return row, token
+    return row, key
 
 
-def test_a_token_is_shown_once_and_only_its_hash_is_kept(database, node):
-    row, token = node
+def test_nothing_is_kept_that_signs_or_lets_anybody_in(database, node):
+    row, key = node
     with database.reading() as session:
-        assert token not in str([item.__dict__ for item in session.scalars(select(Node))])
-        assert nodes.node_of_token(session, token).name == row.name
-        with pytest.raises(UnauthenticatedError):
-            nodes.node_of_token(session, token + "x")
-
-
-def test_a_rotated_token_replaces_the_old_one(database, node):
-    with database.transaction() as session:
-        _, new = nodes.rotate_token(session, name="anvil")
-    with database.reading() as session:
-        assert nodes.node_of_token(session, new).name == "anvil"
-        with pytest.raises(UnauthenticatedError):
-            nodes.node_of_token(session, node[1])
+        kept = str([item.__dict__ for item in session.scalars(select(Node))])
+    assert key.broker_password not in kept
+    assert row.public_key == key.identity.public_key
 
 
 @pytest.mark.parametrize("name", ["", "Anvil", "an vil", "-anvil", "a.b", "x" * 61, "../etc"])
 def test_a_name_that_cannot_be_part_of_a_queues_name_is_refused(database, name):
     with database.transaction() as session, pytest.raises(InvalidInputError):
-        nodes.create_node(session, name=name, now=START)
+        make_node(session, name=name, now=START)
 
 
 def test_two_nodes_cannot_have_one_name(database, node):
     with database.transaction() as session, pytest.raises(ConflictError):
-        nodes.create_node(session, name="anvil", now=START)
+        make_node(session, name="anvil", now=START)
 
 
 def test_a_report_is_bounded_and_heard_by_our_clock(database, node):
@@ -76,30 +66,41 @@ def test_only_lanes_of_nodes_that_take_work_are_in_service(database, node):
         assert lanes() == expected
 
 
-def test_an_unknown_node_or_bundle_is_not_found(database):
-    with database.reading() as session:
-        with pytest.raises(NotFoundError):
-            nodes.find_node(session, name="nobody")
-        with pytest.raises(NotFoundError):
-            nodes.bundle_bytes(session, "sha256:0")
-
-
-def test_a_node_and_nobody_else_gets_bundles(site, people, config, database, node):
-    _, token = node
-    with database.reading() as session:
-        name = session.scalars(select(Bundle.hash)).first()
-    url = f"{site.url}/api/v1/bundles/{name}"
-    answer = httpx.get(url, headers={"authorization": f"Bearer {token}"})
-    assert (answer.status_code, content_hash(answer.content)) == (200, name)
-    assert httpx.get(url).status_code == 401
-    assert httpx.get(url, headers={"authorization": "Bearer kn_guessed"}).status_code == 401
-    for client in (site.bearer(people.ines), site.bearer(people.admin), site.logged_in(people.admin, config)):
-        assert client.get(f"/api/v1/bundles/{name}").status_code == 401
+def test_a_report_narrows_what_staff_granted_and_never_widens_it(database):
     with database.transaction() as session:
-        nodes.set_disabled(session, name="anvil", disabled=True, now=START)
-    assert httpx.get(url, headers={"authorization": f"Bearer {token}"}).status_code == 401
+        row, _ = make_node(session, name="anvil", now=START, grant=Grant(frozenset({Lane.h100, Lane.cpu})))
+        nodes.apply_report(row, dataclasses.replace(REPORT, lanes=tuple(Lane)), now=START)
+        assert row.lanes == ["cpu", "h100"]
+        nodes.apply_report(row, dataclasses.replace(REPORT, lanes=(Lane.h100,)), now=START)
+        assert row.lanes == ["h100"]
+        # What is taken from it counts before it reports again.
+        nodes.set_grant(row, Grant(frozenset({Lane.cpu})))
+        assert row.lanes == []
+        nodes.apply_report(row, dataclasses.replace(REPORT, lanes=(Lane.b200,)), now=START)
+        assert row.lanes == []
 
 
-def test_a_bundle_that_does_not_exist_is_not_found(site, node):
-    answer = httpx.get(f"{site.url}/api/v1/bundles/sha256:0", headers={"authorization": f"Bearer {node[1]}"})
-    assert answer.status_code == 404
+def test_a_grant_names_lanes_and_courses_that_there_are(database, people):
+    with database.reading() as session:
+        assert nodes.make_grant(session, [Lane.cpu], None) == Grant(frozenset({Lane.cpu}))
+        found = nodes.make_grant(session, [Lane.cpu], ["gpu"])
+        assert found.courses == frozenset(session.scalars(select(Course.id).where(Course.slug == "gpu")))
+        for lanes, courses in (([], None), ([Lane.cpu], []), ([Lane.cpu], ["gpu", "none"])):
+            with pytest.raises(InvalidInputError):
+                nodes.make_grant(session, lanes, courses)
+
+
+def test_a_node_of_one_course_puts_no_others_lanes_in_service(database, people):
+    with database.transaction() as session:
+        course_id = session.scalars(select(Course.id)).first()
+        grant = Grant(frozenset({Lane.cpu}), frozenset({course_id}))
+        row, _ = make_node(session, name="anvil", now=START, grant=grant)
+        nodes.apply_report(row, dataclasses.replace(REPORT, lanes=(Lane.cpu,)), now=START)
+    with database.reading() as session:
+        assert nodes.lanes_in_service(session, now=START, course_id=course_id) == {Lane.cpu}
+        assert nodes.lanes_in_service(session, now=START, course_id=course_id + 1) == set()
+
+
+def test_an_unknown_node_is_not_found(database):
+    with database.reading() as session, pytest.raises(NotFoundError):
+        nodes.find_node(session, name="nobody")

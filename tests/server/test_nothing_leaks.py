@@ -31,23 +31,19 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
-from server import ids, models
-from server.accounts import links
-from server.accounts import service as accounts
+from server import alerts, announcements, audit, ids, models
+from server.accounts import accounts, links
 from server.accounts.places import Place
-from server.alerts import service as alerts
-from server.announcements import service as announcements
-from server.audit import service as audit
-from server.courses import service as courses
+from server.courses import courses
 from server.grading.artefacts import store_artefact
-from server.grading.service import Outcome
-from server.messages import service as messages
+from server.grading.interface import Outcome
+from server.messages import messages
 from server.models import AlertKind, NotificationKind
 from server.models.regrades import RegradeKind, RegradeState, RequestState
 from server.models.roster import RosterImport
 from server.models.staff import ComparisonState, Showing
 from server.models.student import Draft, WriteUp, WriteUpFormat
-from server.nodes import service as nodes
+from server.nodes import nodes
 from tests.doubles.world import World, case, measurement, passed, wrong
 
 """Each test fetches several hundred pages."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from contextlib import ExitStack
 
@@ -13,7 +14,7 @@ from sqlalchemy import select, update
 from server.accounts import oidc
 from server.accounts.providers import load_providers
 from server.app import create_app
-from server.models import LoginSession, OutsideIdentity, OutsideLogin
+from server.models import ApiToken, LoginSession, OutsideIdentity, OutsideLogin
 from tests.doubles import identity_provider
 from tests.doubles.identity_provider import CLIENT, SECRET
 from tests.server.conftest import NO_TLS, Site, served
@@ -67,7 +68,7 @@ def leave(client, path="/login/university", **params):
 
 
 def at_provider(address):
-    with httpx.Client(verify=NO_TLS) as browser:
+    with httpx.Client(verify=NO_TLS, timeout=60) as browser:
         return browser.get(address).headers["location"]
 
 
@@ -104,6 +105,28 @@ def test_who_is_linked_logs_in_and_goes_where_they_wanted_to(site, database, peo
     assert count(database, OutsideLogin) == 0
     with database.reading() as session:
         assert session.scalars(select(OutsideIdentity)).one().last_used_at is not None
+
+
+def test_staff_who_come_by_it_are_asked_for_no_code_of_ours(site, app, database, people, provider):
+    app.state.config = dataclasses.replace(app.state.config, staff_second_factor="required")
+    by_password = site.logged_in(people.tom, app.state.config)
+    assert by_password.get("/courses/gpu/gradebook").headers["location"] == "/account/second-factor"
+    assert "or log in with State University" in by_password.get("/account/second-factor").text
+    linked(database, people.tom, provider)
+    client = site.browser()
+    assert log_in(client).status_code == 303
+    assert client.get("/courses/gpu/gradebook").status_code == 200
+    made = client.post(
+        "/account/tokens",
+        data={"name": "x", "scope": ["staff"], "csrf_token": _form_token(client)},
+    )
+    assert made.status_code == 201
+    with database.reading() as session:
+        assert session.scalars(select(ApiToken.is_strong)).all() == [True]
+
+
+def _form_token(client):
+    return re.search(r'name="csrf_token" value="([^"]+)"', client.get("/account").text)[1]
 
 
 def test_it_is_the_subject_that_counts_not_the_address(site, database, people, provider):
@@ -209,7 +232,7 @@ def test_a_provider_that_is_away_is_said_and_keeps_nobody_from_a_password(site, 
     object.__setattr__(app.state.outside["university"].provider, "issuer", "http://127.0.0.1:1")
     answer = site.browser().get("/login/university")
     assert answer.status_code == 502
-    assert "State University did not answer" in answer.text
+    assert "State University did not give a valid answer" in answer.text
     assert 'name="password"' in answer.text
 
 

@@ -15,6 +15,8 @@ import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from requests import PreparedRequest
+from requests.auth import AuthBase
 from schemathesis import Case
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -22,15 +24,14 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from sqlalchemy import select
 
+from broker.identity import NodeKey, Sender
 from server.config import Config
 from server.db import Database
-from server.models import Bundle
-from server.nodes import service as nodes
+from tests.doubles.machines import make_node
 from tests.server.conftest import COURSE, RUNG, People, Site, Submit, a_token
 
-NOT_THEIRS = ("{public_id}", "{attempt}", "{bundle_hash}")
+NOT_THEIRS = ("{public_id}", "{attempt}")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 BOUNDED = settings(
     max_examples=12, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -38,22 +39,38 @@ BOUNDED = settings(
 
 
 @pytest.fixture
-def known(database: Database, people: People, submit: Submit) -> dict[str, Any]:
+def known(people: People, submit: Submit) -> dict[str, Any]:
     """Addresses that exist: Alice's submission and what is around it."""
     made = submit(people.alice)
-    with database.reading() as session:
-        bundle = session.scalars(select(Bundle.hash)).first()
-    return {"course": COURSE, "slug": RUNG, "public_id": made.public_id, "bundle_hash": bundle}
+    return {"course": COURSE, "slug": RUNG, "public_id": made.public_id}
 
 
 @pytest.fixture
 def tokens(database: Database, people: People) -> dict[str, str]:
-    """Of each role; a stranger has none."""
+    """Of each person's role; a stranger has none, and a node has a key."""
     persons = {"other": people.bob, "owner": people.alice, "ta": people.tom}
     with database.transaction() as session:
-        made = {role: a_token(session, user) for role, user in persons.items()}
-        made["node"] = nodes.create_node(session, name="anvil", now=people.alice.created_at)[1]
-    return made
+        return {role: a_token(session, user) for role, user in persons.items()}
+
+
+class Signed(AuthBase):
+    """Signs a request as the node does."""
+
+    def __init__(self, key: NodeKey) -> None:
+        self._sender = Sender("anvil", key)
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        body = request.body or b""
+        content = body.encode() if isinstance(body, str) else bytes(body)
+        said = self._sender.authorization(str(request.method), request.path_url, content)
+        request.headers["Authorization"] = said
+        return request
+
+
+@pytest.fixture
+def signed(database: Database, people: People) -> Signed:
+    with database.transaction() as session:
+        return Signed(make_node(session, name="anvil", now=people.alice.created_at)[1])
 
 
 def _operations(app: FastAPI) -> Iterator[Any]:
@@ -67,14 +84,17 @@ def _operations(app: FastAPI) -> Iterator[Any]:
 @pytest.mark.full("slow")
 @pytest.mark.parametrize("role", ["nobody", "other", "owner", "ta", "node"])
 def test_whatever_is_sent_is_answered_as_described(
-    app: FastAPI, site: Site, known: dict[str, Any], tokens: dict[str, str], role: str
+    *, app: FastAPI, site: Site, known: dict[str, Any], tokens: dict[str, str], signed: Signed, role: str
 ) -> None:
     headers = {"authorization": f"Bearer {tokens[role]}"} if role in tokens else {}
+    auth = signed if role == "node" else None
     for operation in _operations(app):
-        _try(operation, site.url, known, headers, guest=role in {"nobody", "other"})
+        _try(operation, site.url, known, headers, auth, guest=role in {"nobody", "other"})
 
 
-def _try(operation: Any, url: str, known: dict[str, Any], headers: dict[str, str], *, guest: bool) -> None:
+def _try(
+    operation: Any, url: str, known: dict[str, Any], headers: dict[str, str], auth: Signed | None, *, guest: bool
+) -> None:
     @BOUNDED
     @given(case=operation.as_strategy(), there=st.booleans())
     def answers(case: Case, there: bool) -> None:
@@ -83,7 +103,7 @@ def _try(operation: Any, url: str, known: dict[str, Any], headers: dict[str, str
             case.path_parameters = {**case.path_parameters, **{name: known[name] for name in names}}
         if case.path.endswith("/tokens/current"):
             return  # It would end what the others are made with.
-        response = case.call(base_url=url, headers=headers)
+        response = case.call(base_url=url, headers=headers, auth=auth, timeout=60)
         case.validate_response(response, checks=CHECKS)
         if guest and any(name in case.path for name in NOT_THEIRS):
             assert response.status_code >= 400

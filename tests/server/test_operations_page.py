@@ -7,12 +7,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select, update
 
-from server.accounting import service as accounting
-from server.alerts import service as alerts
-from server.courses import service as courses
-from server.models import AccountsCheck, Alert, AlertKind, AuditEntry, Course, Node, Rehearsal, Role, Submission, User
-from server.nodes import access
-from server.nodes import service as nodes
+from server import alerts
+from server.courses import courses
+from server.models import (
+    Alert,
+    AlertKind,
+    AuditEntry,
+    Course,
+    Node,
+    NodeInvite,
+    ReconciliationRun,
+    Rehearsal,
+    Role,
+    Submission,
+    User,
+)
+from server.nodes import access, nodes
+from server.reconciliation import runs as reconciliation
+from tests.doubles.machines import make_node
 
 
 @pytest.fixture
@@ -27,13 +39,13 @@ def told(database, people, submit):
     receipt = submit(people.alice).public_id
     with database.transaction() as session:
         for kind, subject in (
-            (AlertKind.accounts_wrong, "course:gpu"),
+            (AlertKind.reconciliation_failed, "course:gpu"),
             (AlertKind.submission_failed, f"submission:{receipt}"),
             (AlertKind.node_rests, "node:anvil"),
-            (AlertKind.accounts_wrong, "course:other"),
+            (AlertKind.reconciliation_failed, "course:other"),
         ):
             alerts.raise_alert(session, kind, subject, f"about {subject}", datetime.now(UTC))
-        nodes.create_node(session, name="anvil", now=datetime.now(UTC))
+        make_node(session, name="anvil", now=datetime.now(UTC))
     return receipt
 
 
@@ -45,7 +57,7 @@ def alert_id(database, subject):
 def test_the_sum_is_shown_to_staff_and_on_the_ladder_to_students(staffed, database, submit, people):
     for person in (people.alice, people.bob):
         submit(person)
-    assert accounting.check_due(database) == 2
+    assert reconciliation.check_due(database) == 2
     page = staffed["tom"].get("/operations").text
     assert "All 2 submissions accounted for" in page
     assert "Another course" not in page
@@ -57,13 +69,13 @@ def test_the_sum_is_shown_to_staff_and_on_the_ladder_to_students(staffed, databa
 
 def test_what_was_not_checked_lately_is_not_called_accounted_for(staffed, database, submit, people):
     submit(people.alice)
-    assert "were not checked lately" in staffed["tom"].get("/operations").text
+    assert "have not been checked recently" in staffed["tom"].get("/operations").text
     assert "accounted for" not in staffed["alice"].get("/courses/gpu").text
-    accounting.check_due(database)
+    reconciliation.check_due(database)
     long_ago = datetime.now(UTC) - timedelta(hours=2)
     with database.transaction() as session:
-        session.execute(update(AccountsCheck).values(checked_at=long_ago))
-    assert "were not checked lately" in staffed["tom"].get("/operations").text
+        session.execute(update(ReconciliationRun).values(checked_at=long_ago))
+    assert "have not been checked recently" in staffed["tom"].get("/operations").text
     assert "last accounted for 2 hours ago" in staffed["alice"].get("/courses/gpu").text
 
 
@@ -90,8 +102,8 @@ def test_staff_of_one_course_see_nothing_of_another_nor_of_the_machines(staffed,
 
 def test_leases_and_places_are_those_of_ones_courses(staffed, database, told):
     page = staffed["stranger"].get("/operations").text
-    assert "Nothing was submitted yet." in page
-    assert "No node works on anything." in page
+    assert "No submissions yet." in page
+    assert "No node is grading." in page
 
 
 def test_an_alert_is_resolved_by_its_own_staff_and_leaves_a_trail(staffed, database, told, people):
@@ -144,7 +156,7 @@ def test_a_node_that_an_admin_puts_back_is_let_in_at_the_broker_again(staffed, d
     assert let_in == []
     assert staffed["admin"].post("/operations/nodes/anvil/enable").status_code == 303
     with database.reading() as session:
-        key = nodes.find_node(session, name="anvil").key
+        key = nodes.find_node(session, name="anvil").broker_hash
     assert let_in == [(config.broker_url, [("anvil", key)])]
 
 
@@ -161,7 +173,7 @@ def test_the_last_rehearsal_is_shown_and_its_report_to_admins(staffed, database)
             report = {"lost": "<script>alert(1)</script>"}
             session.add(Rehearsal(at=at, passed=passed, machine=f"machine {day}", report=report))
     tom, admin = (staffed[name].get("/operations").text for name in ("tom", "admin"))
-    assert "Broke a promise" in tom
+    assert "Failed" in tom
     assert "machine 2" in tom
     assert "lost" not in tom.split("Last rehearsal")[1].split("</section>")[0]
     assert "lost" in admin
@@ -170,7 +182,7 @@ def test_the_last_rehearsal_is_shown_and_its_report_to_admins(staffed, database)
 
 def test_what_a_node_says_of_itself_cannot_rearrange_the_page(staffed, database):
     with database.transaction() as session:
-        node, _token = nodes.create_node(session, name="anvil", now=datetime.now(UTC))
+        node, _key = make_node(session, name="anvil", now=datetime.now(UTC))
         node.lanes = ["<b>cpu</b>"]
         alerts.raise_alert(session, AlertKind.forged_message, "<i>x</i>", "<script>1</script>\u202e", datetime.now(UTC))
     page = staffed["admin"].get("/operations").text
@@ -189,4 +201,44 @@ def test_an_admin_of_an_empty_installation_gets_a_page(site, database, config):
     with database.transaction() as session:
         course = courses.create_course(session, slug="new", title="New")
         courses.enrol(session, course=session.get_one(Course, course.id), user=user, role=Role.student)
-    assert "were not checked lately" in site.logged_in(user, config).get("/operations").text
+    assert "have not been checked recently" in site.logged_in(user, config).get("/operations").text
+
+
+def test_an_admin_makes_a_code_that_says_what_the_node_may_grade(staffed, database, told):
+    page = staffed["admin"].post(
+        "/operations/invites", data={"name": "gpu-1", "lanes": ["h100", "h200"], "courses": "gpu"}
+    )
+    assert page.status_code == 201
+    assert "ladder node join" in page.text
+    with database.reading() as session:
+        invite = session.scalars(select(NodeInvite)).one()
+        assert (invite.name, invite.lanes, len(invite.courses)) == ("gpu-1", ["h100", "h200"], 1)
+    assert "ladder node join" not in staffed["admin"].get("/operations").text
+    for wrong in ({"name": "gpu-1"}, {"name": "GPU", "lanes": "cpu"}, {"name": "a", "lanes": "cpu", "courses": "none"}):
+        assert staffed["admin"].post("/operations/invites", data=wrong).status_code == 422
+
+
+def test_an_admin_changes_what_a_node_may_grade_and_revokes_its_key(staffed, database, told):
+    assert staffed["admin"].post("/operations/grants/anvil", data={"lanes": ["cpu"]}).status_code == 303
+    assert "May grade cpu" in staffed["admin"].get("/operations").text
+    assert staffed["admin"].post("/operations/grants/anvil", data={}).status_code == 422
+    assert staffed["admin"].post("/operations/grants/none", data={"lanes": ["cpu"]}).status_code == 404
+    assert staffed["admin"].post("/operations/nodes/anvil/revoke").status_code == 303
+    with database.reading() as session:
+        node = nodes.find_node(session, name="anvil")
+        assert (node.granted_lanes, node.public_key) == (["cpu"], None)
+
+
+def test_the_api_does_the_same(site, people, database, told):
+    admin = site.bearer(people.admin)
+    made = admin.post("/api/v1/nodes/invites", json={"name": "gpu-1", "lanes": ["h100"], "courses": ["gpu"]})
+    assert made.status_code == 201
+    assert made.json()["code"] in made.json()["command"]
+    given = admin.put("/api/v1/nodes/anvil/grant", json={"lanes": ["cpu"], "courses": ["gpu"]})
+    assert (given.json()["granted_lanes"], given.json()["courses"]) == (["cpu"], ["gpu"])
+    for wrong in ({"lanes": []}, {"lanes": ["abacus"]}, {"lanes": ["cpu"], "courses": []}):
+        assert admin.put("/api/v1/nodes/anvil/grant", json=wrong).status_code == 422
+    revoked = admin.post("/api/v1/nodes/anvil/revoke", json={"since": "2026-11-01T00:00:00Z"})
+    assert revoked.json()["has_key"] is False
+    assert [node["name"] for node in admin.get("/api/v1/nodes").json()] == ["anvil"]
+    assert admin.post("/api/v1/nodes/none/revoke", json={}).status_code == 404

@@ -6,17 +6,36 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import httpx
 import pytest
-from sqlalchemy import select
+from fastapi import FastAPI
+from sqlalchemy import event, select
 
-from server.accounts import service as accounts
+from server import announcements
+from server.accounts import accounts
 from server.accounts.places import Place
+from server.announcements import Draft
 from server.config import Config
+from server.courses import courses
 from server.db import Database
-from server.models import LoginSession, State, Submission
+from server.models import (
+    Assignment,
+    Lane,
+    LoginSession,
+    RegradeRequest,
+    RequestState,
+    Review,
+    RubricSheet,
+    State,
+    Submission,
+    Verdict,
+    WriteUp,
+    WriteUpFormat,
+)
+from server.statistics.waiting import waiting
 from tests.server.conftest import COURSE, PASSWORD, RUNG, SECRET, People, Site, Submit
 
 BASE = f"/courses/{COURSE}/assignments/{RUNG}"
@@ -115,6 +134,114 @@ def test_one_course_is_the_front_page_and_none_says_so(
     assert "You are in no course yet." in carol.get("/").text
 
 
+def test_staff_begin_with_what_waits_for_them(
+    site: Site, people: People, config: Config, database: Database, submit: Submit
+) -> None:
+    tom = logged_in(site, people.tom, config)
+    home = f"/courses/{COURSE}/staff"
+    assert tom.get("/").headers["location"] == home
+    assert "Nothing is waiting for you." in tom.get(home).text
+    held, failed, asked = (submit(who) for who in (people.alice, people.bob, people.alice))
+    with database.transaction() as session:
+        session.get_one(Submission, held.id).review = Review.held
+        session.get_one(Submission, failed.id).state = State.failed
+        row = session.get_one(Assignment, asked.assignment_id)
+        row.due_at = datetime.now(UTC) + timedelta(days=2)
+        for person in (people.alice, people.bob):
+            about = {"course_id": row.course_id, "assignment_id": row.id, "user_id": person.id, "filename": "w.md"}
+            session.add_all(
+                WriteUp(
+                    public_id=f"{person.id:020}{number:06}", number=number, format=WriteUpFormat.markdown, data=b"x",
+                    size=1, sha256="0" * 64, trace="0" * 32, uploaded_at=datetime.now(UTC), **about,
+                )
+                for number in (1, 2)
+            )  # fmt: skip
+        session.add(
+            RubricSheet(
+                assignment_id=row.id, user_id=people.bob.id, graded_by_id=people.tom.id, graded_at=datetime.now(UTC)
+            )
+        )
+        session.add(
+            RegradeRequest(
+                course_id=row.course_id, assignment_id=row.id, submission_id=asked.id, user_id=people.alice.id,
+                state=RequestState.open, created_at=datetime.now(UTC),
+            )
+        )  # fmt: skip
+        announcements.write(
+            session, courses.membership(session, people.tom, COURSE), Draft("Room changed", "Now in B12.")
+        )
+    html = tom.get(home).text
+    assert "Nothing is waiting" not in html
+    found = dict(re.findall(r'<a class="panel todo__item" href="([^"]+)"><strong[^>]*>(\d+)</strong>', html))
+    course = f"/courses/{COURSE}"
+    assert found == {
+        f"{course}/review": "1",
+        f"{course}/regrade-requests": "1",
+        f"{course}/submissions?state=failed&amp;mode=submission": "1",
+    }
+    with database.transaction() as session:
+        dated = session.get_one(Assignment, asked.assignment_id)
+        dated.due_at, dated.late_until = dated.due_at - timedelta(days=3), dated.due_at
+    rubric = f"{course}/assignments/{RUNG}/rubric"
+    assert rubric not in tom.get(home).text, "it can still be changed"
+    with database.transaction() as session:
+        dated = session.get_one(Assignment, asked.assignment_id)
+        dated.due_at, dated.late_until = datetime.now(UTC) - timedelta(days=2), datetime.now(UTC) - timedelta(days=1)
+    assert re.search(rf'href="{rubric}"><strong[^>]*>1<', tom.get(home).text)
+    for url in found:
+        assert tom.get(unescape(url)).status_code == 200
+    assert "Add one" in html
+    assert "2 students ×" in html
+    assert "no node is in service" in html
+    assert "Room changed" in html
+
+
+def test_only_failures_that_nothing_made_good_wait_for_staff(
+    people: People, database: Database, submit: Submit
+) -> None:
+    def count() -> int:
+        with database.reading() as session:
+            return waiting(session, courses.membership(session, people.tom, COURSE)).failed
+
+    def becomes(row: Submission, state: State, verdict: Verdict | None = None, lane: Lane = Lane.cpu) -> None:
+        with database.transaction() as session:
+            found = session.get_one(Submission, row.id)
+            found.state, found.verdict, found.lane = state, verdict, lane
+
+    before, failed = submit(people.alice), submit(people.alice)
+    others, staffs, later = submit(people.bob), submit(people.tom), submit(people.alice)
+    becomes(before, State.done, Verdict.passed)
+    becomes(others, State.done, Verdict.passed)
+    for row in (failed, staffs):
+        becomes(row, State.failed)
+    assert count() == 1
+    becomes(later, State.done, Verdict.grader_error)
+    assert count() == 1
+    becomes(later, State.done, Verdict.passed, lane=Lane.h200)
+    assert count() == 1
+    becomes(later, State.done, Verdict.wrong_answer)
+    assert count() == 0
+    becomes(others, State.failed)
+    assert count() == 1
+    with database.transaction() as session:
+        courses.membership(session, people.bob, COURSE).enrolment.dropped_at = datetime.now(UTC)  # type: ignore[union-attr]
+    assert count() == 0
+
+
+def test_the_staffs_overview_asks_the_database_a_few_times(
+    site: Site, people: People, config: Config, database: Database, app: FastAPI
+) -> None:
+    tom = logged_in(site, people.tom, config)
+    home = f"/courses/{COURSE}/staff"
+    tom.get(home)
+    asked: list[str] = []
+    note = lambda _connection, _cursor, statement, *_more: asked.append(statement)  # noqa: E731
+    event.listen(app.state.database.engine, "before_cursor_execute", note)
+    assert tom.get(home).status_code == 200
+    event.remove(app.state.database.engine, "before_cursor_execute", note)
+    assert len(asked) <= 20, asked
+
+
 # --- handing in ------------------------------------------------------------------------------------------------------
 
 
@@ -171,9 +298,9 @@ def test_a_file_is_stored_as_it_was_sent(alice: httpx.Client, database: Database
         ({"source": " \n "}, 422, "The source is empty."),
         ({"source": "x\0y"}, 422, "looks like a binary file"),
         ({"source": "#" * 2**20 + "\n"}, 413, "at most 1,048,576 are accepted"),
-        ({"lane": "moon"}, 422, "lane is none of cpu"),
-        ({"language": "cuda"}, 422, "is not taken in cuda"),
-        ({"mode": "try"}, 422, "mode is none of run, submission"),
+        ({"lane": "moon"}, 422, "lane is not one of cpu"),
+        ({"language": "cuda"}, 422, "does not accept cuda"),
+        ({"mode": "try"}, 422, "mode is not one of run, submission"),
     ],
 )
 def test_what_cannot_be_taken_comes_back_with_the_reason_and_the_text(
@@ -323,6 +450,25 @@ def test_bundled_files_are_kept_for_good_and_others_for_a_while(alice: httpx.Cli
     name = json.loads(manifest.read_text())["app.css"]
     assert "immutable" in alice.get(f"/static/{name}").headers["cache-control"]
     assert alice.get("/static/../app.py").status_code == 404
+
+
+def test_type_faces_are_served_from_here_with_their_licences(alice: httpx.Client, config: Config) -> None:
+    manifest = config.web / "static" / "dist" / "manifest.json"
+    if not manifest.is_file():
+        pytest.skip("the pages are not built: run scripts/build_pages.sh")
+    names = json.loads(manifest.read_text())
+    for font in ("inter", "jetbrains-mono"):
+        answer = alice.get(f"/static/{names[f'{font}-latin-wght-normal.woff2']}")
+        assert answer.content.startswith(b"wOF2")
+        assert "immutable" in answer.headers["cache-control"]
+        assert "SIL Open Font License" in alice.get(f"/static/dist/{font}-LICENSE.txt").text
+    assert f'/static/{names["inter-latin-wght-normal.woff2"]}" as="font"' in alice.get("/account").text
+    assert "url(http" not in alice.get(f"/static/{names['app.css']}").text
+
+
+def test_only_staff_are_led_to_the_design_page(site: Site, people: People, config: Config) -> None:
+    seen = [logged_in(site, user, config).get(f"/courses/{COURSE}").text for user in (people.alice, people.tom)]
+    assert ['href="/components"' in text for text in seen] == [False, True]
 
 
 # --- live ------------------------------------------------------------------------------------------------------------

@@ -8,14 +8,12 @@ import pytest
 from sqlalchemy import select, update
 
 from autograder.contract import Language
-from server import db
+from server import db, drafts, previews
 from server.accounts.places import Place
-from server.courses import service as courses
-from server.drafts import service as drafts
+from server.courses import courses
 from server.errors import ForbiddenError, NotFoundError
 from server.gradebook import extensions
 from server.models import Assignment, AuditEntry, Enrolment, LoginSession, Preview, Role, User
-from server.previews import service as previews
 
 COURSE, RUNG, SECRET = "gpu", "add_one", "SECRET-OF-THE-STAFF"
 HOME, PATH = f"/courses/{COURSE}", f"/courses/{COURSE}/preview"
@@ -39,7 +37,7 @@ def look(site, people, config):
 
     def call(student=people.alice, at="", user=people.tom):
         browser = site.logged_in(user, config)
-        started = browser.post(PATH, data={"student": student.id, "at": at})
+        started = browser.post(PATH, data={"student": student.email, "at": at})
         assert (started.status_code, started.headers["location"]) == (303, HOME)
         page = browser.get(HOME)
         assert page.status_code == 200
@@ -51,7 +49,7 @@ def look(site, people, config):
 def test_every_page_is_the_students_and_says_so(look, people, submit):
     mine, others = submit(people.alice), submit(people.bob)
     browser, page = look()
-    assert "You see this course as <strong>Alice</strong>" in page
+    assert "You are viewing this course as <strong>Alice</strong>" in page
     assert "Gradebook" not in page
     assert browser.get(f"/submissions/{mine.public_id}").status_code == 200
     assert browser.get(f"/submissions/{others.public_id}").status_code == 404
@@ -128,6 +126,7 @@ def test_it_opens_this_course_and_nothing_else_of_the_student(look, database, pe
         refused = browser.get(path)
         assert (path, refused.status_code) == (path, 403)
     assert browser.get("/submissions/01ARZ3NDEKTSV4RRFFQ69G5FAV").status_code == 403
+    assert browser.get("/help").status_code == 200
 
 
 def test_what_the_student_has_not_handed_in_is_not_shown(look, people, database, site, config):
@@ -152,7 +151,7 @@ def test_leaving_it_is_one_click_and_its_forms_do_nothing_afterwards(look, peopl
     assert (left.status_code, left.headers["location"]) == (303, PATH)
     page = browser.get(PATH)
     assert page.status_code == 200
-    assert "You see this course as" not in page.text
+    assert "You are viewing this course as" not in page.text
     # A page that was still open: its form is the student's, and the browser is the TA's again.
     stale = browser.post(f"{RUNG_PATH}/quiz/waves", data={"value": "7", "csrf_token": token})
     assert stale.status_code == 403
@@ -161,7 +160,7 @@ def test_leaving_it_is_one_click_and_its_forms_do_nothing_afterwards(look, peopl
 @pytest.fixture
 def started(database, people, config):
     """A look of Tom's at Alice's, with its login and token."""
-    from server.accounts import service as accounts  # noqa: PLC0415  # beside what it is for
+    from server.accounts import accounts  # noqa: PLC0415  # beside what it is for
 
     now = datetime.now(UTC)
     with database.transaction() as session:
@@ -183,7 +182,7 @@ def _opened(database, started, after=timedelta(), login_id=None):
 def test_it_ends_by_itself_and_belongs_to_its_login(database, started, people, config):
     assert _opened(database, started)
     assert not _opened(database, started, previews.LASTS)
-    from server.accounts import service as accounts  # noqa: PLC0415  # beside what it is for
+    from server.accounts import accounts  # noqa: PLC0415  # beside what it is for
 
     with database.transaction() as session:
         bob = session.get_one(User, people.bob.id)
@@ -201,13 +200,13 @@ def test_it_is_over_when_either_of_the_two_leaves_the_course(database, started, 
 
 def test_only_staff_look_and_only_as_students(database, people, config, site):
     browser = site.logged_in(people.tom, config)
-    for student in (people.ines.id, people.carol.id, people.stranger.id, 10**8):
-        assert browser.post(PATH, data={"student": student}).status_code == 404
+    for student in (people.ines.email, people.carol.email, people.stranger.email, people.alice.id):
+        assert browser.post(PATH, data={"student": student}).status_code == 422
     empty = browser.post(PATH, data={"student": "", "at": ""})
     assert (empty.status_code, "Choose a student." in empty.text) == (422, True)
-    bad = browser.post(PATH, data={"student": people.alice.id, "at": "<b>soon"})
+    bad = browser.post(PATH, data={"student": people.alice.name, "at": "<b>soon"})
     assert (bad.status_code, "&lt;b&gt;soon" in bad.text) == (422, True)
-    assert site.logged_in(people.alice, config).post(PATH, data={"student": people.bob.id}).status_code == 403
+    assert site.logged_in(people.alice, config).post(PATH, data={"student": people.bob.email}).status_code == 403
     for user, student, kind in ((people.alice, people.bob, ForbiddenError), (people.tom, people.ines, NotFoundError)):
         with database.transaction() as session:
             member = courses.membership(session, user, COURSE)

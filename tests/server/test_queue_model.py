@@ -31,14 +31,13 @@ from hypothesis.stateful import (
 from sqlalchemy import delete, event, false, select, update
 from sqlalchemy.exc import IntegrityError
 
-from autograder import codec, contract
+from autograder import contract
 from autograder.assignment import LanePolicy
 from autograder.contract import (
     AttemptEvent,
     AttemptFailure,
     AttemptResult,
     Claim,
-    Envelope,
     Event,
     GradeResult,
     GradeTask,
@@ -51,19 +50,20 @@ from autograder.contract import (
     Verdict,
     Work,
 )
-from broker.envelope import Message, seal
-from server.accounting.checks import broken_rules
-from server.courses import service as courses
+from broker.envelope import Message
+from broker.identity import NodeKey
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, LadderError, NotFoundError
 from server.gradebook.deadlines import days_late
 from server.grading import record as recording
 from server.grading import states, supersede, sweep
-from server.grading.looks import look_at, look_at_all
+from server.grading.interface import FINAL, LIVE, WAITING, Outcome, fill_slots, requeue
 from server.grading.policy import LINES, Queue, Slot
-from server.grading.service import FINAL, LIVE, WAITING, Outcome, fill_slots, requeue
+from server.grading.queue_snapshot import look_at, look_at_all
 from server.models import Assignment, Attempt, AttemptState, Base, Line, Node, Result, State, Submission, Tick, User
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.reconciliation.checks import broken_rules
+from server.submissions import submissions
 from tests.doubles.world import SOURCE, START, World, case, manifest, passed, wrong
 
 PEOPLE = ("Alice", "Bob")
@@ -71,7 +71,7 @@ SOURCES = (SOURCE, SOURCE + b"# again\n", b"def vector_add(:")
 LANES = (Lane.cpu, Lane.h200)
 NODES = {"anvil": ((Lane.cpu,), 2), "bellows": ((Lane.cpu, Lane.h200), 1), "crucible": ((Lane.h200,), 1)}
 DUE_AT = START + timedelta(minutes=2)
-KEPT = ("users", "courses", "enrolments", "bundles", "assignments", "assignment_versions", "nodes")
+KEPT = ("users", "courses", "enrolments", "bundles", "assignments", "assignment_versions", "nodes", "node_stamps")
 HANDED_IN = st.tuples(st.sampled_from(PEOPLE), st.sampled_from(LANES), st.sampled_from(SOURCES), st.integers(0, 4))
 """Who, where, what, and whether it is a practice run: one in five."""
 MOST = 7
@@ -80,6 +80,7 @@ NIGHT = 120
 """Rounds of a quiet night; each gives every node what it takes."""
 
 _TIMED = (case("large", ranked=True),)
+STRANGER = NodeKey.generate()
 FOUND = {
     Work.all: (passed(), wrong(), passed(2.0, held=True), GradeResult(Verdict.compile_error, "It does not load.", ())),
     Work.check: (passed(), wrong(), passed(), GradeResult(Verdict.compile_error, "It does not load.", ())),
@@ -300,9 +301,9 @@ class Model(RuleBasedStateMachine):
         taken = _pick(self.taken, which)
         said = AttemptResult(taken.task.attempt, taken.task.fence + off, FOUND[taken.task.request.work][0])
         if off or node != taken.node:
-            before = self._rows()
+            before = self._rows("node_stamps")
             assert self._send(node, Kind.result, said) is Outcome.foreign
-            assert self._rows() == before
+            assert self._rows("node_stamps") == before
 
     @precondition(lambda self: self.taken)
     @rule(which=st.integers(0, 30), node=st.sampled_from(list(NODES)))
@@ -310,24 +311,22 @@ class Model(RuleBasedStateMachine):
         """Signed with another key: all that it leaves is an alert."""
         taken, before = _pick(self.taken, which), self._rows("alerts")
         said = AttemptResult(taken.task.attempt, taken.task.fence, FOUND[taken.task.request.work][0])
-        assert self._send(node, Kind.result, said, token="kn_" + "x" * 43) is Outcome.refused
+        assert self._send(node, Kind.result, said, key=STRANGER) is Outcome.refused
         assert self._rows("alerts") == before
 
     def _say(self, node: str, taken: Taken, kind: Kind, message: Message) -> None:
         """What an attempt's own node says counts while the attempt lives; else it changes not one value in any row."""
-        attempt, before = self._attempt(taken), self._rows()
+        # That the message came is noted in any case.
+        attempt, before = self._attempt(taken), self._rows("node_stamps")
         is_news = not isinstance(message, AttemptEvent) or message.sequence > attempt.sequence
         counts = attempt.state in LIVE and is_news
         outcome = self._send(node, kind, message)
         assert outcome is (Outcome.applied if counts else Outcome.late)
         if not counts:
-            assert self._rows() == before
+            assert self._rows("node_stamps") == before
 
-    def _send(self, node: str, kind: Kind, message: Message, token: str | None = None) -> Outcome:
-        sealed = seal(node, nodes.key_of(token or self.world.tokens[node]), kind, message)
-        with self.world.database.transaction() as session:
-            envelope = codec.loads(Envelope, sealed)
-            return recording.record(session, envelope, now=self.world.now, config=self.world.config)
+    def _send(self, node: str, kind: Kind, message: Message, key: NodeKey | None = None) -> Outcome:
+        return self.world.record(self.world.sealed(kind, message, node, key))
 
     def _attempt(self, taken: Taken) -> Attempt:
         with self.world.database.reading() as session:

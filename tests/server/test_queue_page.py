@@ -11,15 +11,16 @@ from sqlalchemy import select
 
 from autograder.contract import Lane, NodeReport
 from server.config import Config
-from server.courses import service as courses
+from server.courses import courses
 from server.db import Database
 from server.grading.forecast import Wait
 from server.grading.history import HOURS, waits_by_hour
 from server.models import Attempt, AttemptState, Line, Result, State, Submission, User, Verdict, Work
-from server.nodes import service as nodes
-from server.pages.pictures import hour_chart
+from server.nodes import nodes
 from server.pages.queue import estimates_text
-from server.pages.waiting import place_note, place_text
+from server.pages.queue_text import place_note, place_text
+from server.pages.svg_geometry import hour_chart
+from tests.doubles.machines import make_node
 from tests.server.conftest import People, Site, Submit
 
 QUEUE = "/courses/gpu/queue"
@@ -44,7 +45,7 @@ def node(database: Database) -> int:
     """A node with two slots that has just reported."""
     now = datetime.now(UTC)
     with database.transaction() as session:
-        made, _token = nodes.create_node(session, name="anvil", now=now)
+        made, _key = make_node(session, name="anvil", now=now)
         nodes.apply_report(made, NodeReport((Lane.cpu,), 2, draining=False, facts={}, at=now.timestamp()), now=now)
         return made.id
 
@@ -124,8 +125,8 @@ def test_strangers_and_those_who_left_see_no_queue(visit: Visit, people: People)
 def test_without_a_node_it_says_so(visit: Visit, people: People, submit: Submit) -> None:
     submit(people.alice)
     page = visit(people.alice).get(QUEUE).text
-    assert "No node grades this lane right now. What waits is stored and keeps its place." in page
-    assert "nobody can say when" in page
+    assert "No node grades this lane right now. Waiting submissions are stored and keep their place." in page
+    assert "the wait is unknown" in page
 
 
 def test_a_waiting_submission_can_be_cancelled_by_its_student_only(
@@ -174,7 +175,7 @@ def test_a_wait_says_the_place_and_an_interval() -> None:
 
 def test_without_a_node_there_is_an_honest_sentence_and_no_time() -> None:
     text = place_text(wait(has_node=False, low_s=None, likely_s=None, high_s=None), Lane.h200)
-    assert text == "12 before you. No node grades the H200 lane right now, so nobody can say when."
+    assert text == "12 before you. No node grades the H200 lane right now, so the wait is unknown."
 
 
 def test_what_is_less_sure_is_said() -> None:

@@ -34,7 +34,7 @@ from autograder.receipts import Copy, Receipt, issue, read, recompute
 from autograder.scores import FORMULA_VERSION, Speed
 from autograder.signing import SignatureError, SigningKey
 from client.main import main
-from server.accounts import service as accounts
+from server.accounts import accounts
 from server.app import create_app
 from server.errors import ConflictError
 from server.grading import receipt_keys
@@ -333,7 +333,7 @@ def test_the_command_works_the_score_out_again(signed):
     status, output = verify(path, "--key", key.public)
     assert status == 0
     assert "OK" in output
-    assert "worked out again from 3 pairs of 1 attempts" in output
+    assert "computed again from 3 pairs of 1 attempts" in output
     status, output = verify(path, "--key", key.public, "--json")
     assert json.loads(output)["ratio"] == pytest.approx(2.0)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -9,10 +10,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from autograder.contract import AttemptResult, Kind, NodeReport
-from broker.envelope import key_of, seal
+from broker.envelope import seal
+from broker.identity import Sender
 from server import recorder as module
 from server.db import Database
-from server.grading.service import Outcome
+from server.grading.interface import Outcome
 from server.models import Node, State
 from server.recorder import Recorder, make_recorder
 from tests.doubles.world import World, passed
@@ -31,7 +33,7 @@ def recorder(world):
 
 
 def sealed(world, kind, message, node="anvil"):
-    return seal(node, key_of(world.tokens[node]), kind, message)
+    return seal(Sender(node, world.keys[node]), kind, message)
 
 
 def test_a_signed_result_is_applied(world, recorder):
@@ -39,7 +41,9 @@ def test_a_signed_result_is_applied(world, recorder):
     task = world.take()
     envelope = sealed(world, Kind.result, AttemptResult(task.attempt, task.fence, passed()))
     assert recorder.apply(envelope) is Outcome.applied
-    assert recorder.apply(envelope) is Outcome.late
+    assert recorder.apply(envelope) is Outcome.repeated
+    again = sealed(world, Kind.result, AttemptResult(task.attempt, task.fence, passed()))
+    assert recorder.apply(again) is Outcome.late
     assert world.state_of(submission) is State.done
 
 
@@ -53,18 +57,19 @@ def test_a_signed_result_is_applied(world, recorder):
         "\x00",
         '{"node": "anvil"}',
         "[" * 100_000,
-        '{"node":"anvil","kind":"dance","body":"{}","signature":""}',
-        '{"node":"anvil","kind":"result","body":"{}","signature":"é"}',
-        '{"node":"anvil","kind":"result","body":"{}","signature":"00","version":99}',
-        '{"node":"nobody","kind":"result","body":"{}","signature":"00"}',
-        '{"node":"' + "x" * 100_000 + '","kind":"result","body":"{}","signature":"00"}',
-        '{"node":"a\\u0000b","kind":"result","body":"{}","signature":"00"}',
-        '{"node":"\\ud800","kind":"result","body":"{}","signature":"00"}',
+        '{"node":"anvil","kind":"dance",STAMP,"body":"{}","signature":""}',
+        '{"node":"anvil","kind":"result",STAMP,"body":"{}","signature":"é"}',
+        '{"node":"anvil","kind":"result",STAMP,"body":"{}","signature":"00","version":99}',
+        '{"node":"nobody","kind":"result",STAMP,"body":"{}","signature":"00"}',
+        '{"node":"' + "x" * 100_000 + '","kind":"result",STAMP,"body":"{}","signature":"00"}',
+        '{"node":"a\\u0000b","kind":"result",STAMP,"body":"{}","signature":"00"}',
+        '{"node":"\\ud800","kind":"result",STAMP,"body":"{}","signature":"00"}',
         "x" * 5_000_000,
     ],
 )
 def test_poison_is_dropped(recorder, poison):
-    assert recorder.apply(poison) is Outcome.refused
+    stamp = f'"stamp":{{"session":1,"number":1,"at":{time.time()}}}'
+    assert recorder.apply(poison.replace("STAMP", stamp) if isinstance(poison, str) else poison) is Outcome.refused
 
 
 def test_a_signed_body_that_does_not_fit_its_kind_is_dropped(world, recorder):
@@ -77,7 +82,8 @@ def test_a_signed_body_that_does_not_fit_its_kind_is_dropped(world, recorder):
 
 
 def test_a_signature_is_checked_before_the_body_is_read(world, recorder, caplog):
-    envelope = {"node": "anvil", "kind": "result", "body": "{", "signature": "00"}
+    stamp = {"session": 1, "number": 1, "at": time.time()}
+    envelope = {"node": "anvil", "kind": "result", "stamp": stamp, "body": "{", "signature": "00"}
     assert recorder.apply(json.dumps(envelope)) is Outcome.refused
     assert "the signature is not this node's" in caplog.text
 
@@ -93,10 +99,11 @@ def test_a_message_waits_while_the_database_does_not_answer(world, monkeypatch):
     monkeypatch.setattr(module, "DATABASE_PAUSE_S", 0.0)
     away = Database("postgresql://nobody@127.0.0.1:1/nothing")
     task = make_recorder(world.config, away).tasks["record"]
+    said = sealed(world, Kind.node, NodeReport((), 1, draining=False, facts={}, at=0.0))
     with pytest.raises(OperationalError):
-        Recorder(away, world.config).apply('{"node":"anvil","kind":"node","body":"{}","signature":"00"}')
+        Recorder(away, world.config).apply(said)
     with pytest.raises(Reject) as rejected:
-        task.run('{"node":"anvil","kind":"node","body":"{}","signature":"00"}')
+        task.run(said)
     assert rejected.value.requeue
     away.dispose()
 

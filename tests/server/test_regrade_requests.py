@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import select, update
 
 from autograder.contract import AttemptFailure, GpuFacts, Kind, Lane, Mode, Review, Verdict
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from server.grading.retimes import retime_of
+from server.grading.remeasure_requests import retime_of
 from server.models import (
     Assignment,
     AuditEntry,
@@ -132,7 +132,7 @@ def test_a_re_time_that_fails_on_our_side_leaves_the_request_to_a_person(world):
     row, found = world.submission(name), read(world, request)
     assert (row.state, row.points, row.result_id) == (State.done, before.points, before.result_id)
     assert (found.state, found.retiming) == (RequestState.open, False)
-    assert "ours" in retime_of(found).why_not
+    assert "our fault" in retime_of(found).why_not
 
 
 def test_a_re_time_that_only_a_node_in_trouble_ends_leaves_the_grade_and_the_request_to_a_person(world):
@@ -146,7 +146,7 @@ def test_a_re_time_that_only_a_node_in_trouble_ends_leaves_the_grade_and_the_req
     row, found = world.submission(name), read(world, request)
     assert (row.state, row.points, row.result_id) == (State.done, before.points, before.result_id)
     assert (found.state, found.retiming) == (RequestState.open, False)
-    assert "ours" in retime_of(found).why_not
+    assert "our fault" in retime_of(found).why_not
 
 
 @pytest.mark.parametrize(("result", "lane"), [(wrong(), Lane.h200), (passed(), Lane.cpu)])
@@ -186,7 +186,7 @@ def test_a_request_needs_a_reason_and_is_made_once(world):
     ("changes", "name", "why"),
     [
         ({"mode": Mode.run, "line": Line.run}, "Alice", "practice"),
-        ({}, "Bob", "handed it in"),
+        ({}, "Bob", "submitted it"),
     ],
 )
 def test_who_may_not_ask(world, changes, name, why):
@@ -222,12 +222,12 @@ def test_the_quota_counts_what_was_not_granted(world):
     names = [world.grade(wrong(), **GPU) for _ in range(4)]
     set_rules(world, per_assignment=1)
     first = ask(world, names[0])
-    with pytest.raises(ConflictError, match="used up"):
+    with pytest.raises(ConflictError, match="used all"):
         ask(world, names[1])
     answer(world, first, RequestState.accepted, regrade=False)
     second = ask(world, names[1])
     answer(world, second, RequestState.declined)
-    with pytest.raises(ConflictError, match="used up"):
+    with pytest.raises(ConflictError, match="used all"):
         ask(world, names[2])
 
 

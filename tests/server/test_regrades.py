@@ -10,12 +10,12 @@ from sqlalchemy import func, select
 
 from autograder.assignment import Case, LanePolicy, Points
 from autograder.contract import AttemptFailure, Kind, Lane, Mode, Review, Verdict, Work
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.grading.confirm import _confirm, confirm_due
-from server.grading.pools import refresh_pools
 from server.grading.requeue import requeue
 from server.grading.review import decide as decide_review
+from server.grading.sample_sets import refresh_pools
 from server.models import (
     Assignment,
     AssignmentVersion,
@@ -40,9 +40,9 @@ from server.models import (
     User,
     Why,
 )
-from server.regrades import proposing, service, views, work
+from server.regrades import lifecycle, proposing, runner, views
 from server.regrades.selection import Selection, Which
-from server.submissions import service as submissions
+from server.submissions import submissions
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
 STRICTER = (*manifest().cases, Case("odd", {"n": 7}, "float32"))
@@ -91,14 +91,14 @@ class Staff:
     def work(self) -> None:
         """Until there is nothing to do."""
         with self.world.database.reading() as session:
-            ids = work.active_ids(session)
+            ids = runner.active_ids(session)
         for regrade in ids:
             while self.step(regrade):
                 pass
 
     def step(self, regrade: int) -> int:
         with self.world.database.transaction() as session:
-            return work.step_one(session, regrade, now=self.world.now)
+            return runner.step_one(session, regrade, now=self.world.now)
 
     def grade(self, result=None, node: str = "anvil") -> None:
         """One attempt of the next that waits."""
@@ -107,7 +107,7 @@ class Staff:
 
     def run(self, regrade: int, *results, node: str = "anvil") -> None:
         """Start it, and grade its submissions with these results."""
-        self.do(service.start, regrade)
+        self.do(lifecycle.start, regrade)
         for result in results:
             self.grade(result, node)
 
@@ -219,7 +219,7 @@ def test_applying_moves_result_version_points_and_leaves_a_trail(world, staff):
     staff.publish(cases=STRICTER)
     regrade = staff.propose()
     staff.run(regrade, strict(1.25), node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     row = world.submission(name)
     assert (row.points, row.result_id) == (pytest.approx(100), world.results(name)[-1].id)
     assert staff.version_of(name) == 2
@@ -240,11 +240,11 @@ def test_a_roll_back_is_exact(world, staff):
     staff.publish(cases=STRICTER)
     regrade = staff.propose(may_lower=True)
     staff.run(regrade, strict_wrong(), strict(1.25), node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert [world.submission(name).points for name in names] != [one["points"] for one in before]
     with pytest.raises(InvalidInputError):
-        staff.do(service.roll_back, regrade, reason=" ")
-    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+        staff.do(lifecycle.roll_back, regrade, reason=" ")
+    staff.do(lifecycle.roll_back, regrade, reason="The new case was wrong itself.")
     assert [stands(world, name) for name in names] == before
     assert staff.changes(names[0])[-1] is ChangeReason.rolled_back
     assert staff.regrade(regrade).state is RegradeState.rolled_back
@@ -259,12 +259,12 @@ def test_a_roll_back_takes_its_samples_from_all_who_had_them(world, staff):
     staff.publish(cases=STRICTER)
     regrade = staff.propose()
     staff.run(regrade, strict(1.25), node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     later = world.grade(strict(2.0), **same)
     together = world.submission(later).points
     assert world.results(later)[-1].pooled_attempts == 2
     world.wait(7200)
-    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    staff.do(lifecycle.roll_back, regrade, reason="The new case was wrong itself.")
     (row,) = world.results(later)
     assert (row.pooled_attempts, row.ratio) == (1, pytest.approx(2.0))
     assert world.submission(later).points < together
@@ -282,7 +282,7 @@ def test_what_is_graded_again_in_the_same_way_keeps_its_pool_though_a_group_was_
         session.add(GroupMember(group_id=group.id, assignment_id=rung.id, user_id=alice.id, joined_at=world.now))
     regrade = staff.propose(may_lower=True)
     staff.run(regrade, passed(1.5), node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert world.submission(name).pool == before
     assert world.results(name)[-1].pooled_attempts == 2
 
@@ -299,17 +299,17 @@ def test_a_rejected_one_lends_nobody_its_samples_through_a_regrade_and_its_roll_
     if when == "before it is applied":
         review(world, forged, Review.rejected)
     staff.grade(strict(1.0), "forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     if when == "before it is applied":
         # The points of the clean one changed by that, which staff are told first.
-        staff.do(service.recheck, regrade)
-        staff.do(service.apply, regrade)
+        staff.do(lifecycle.recheck, regrade)
+        staff.do(lifecycle.apply, regrade)
     if when == "after it is applied":
         review(world, forged, Review.rejected)
     assert [staff.item(regrade, name).state for name in (clean, forged)] == [RegradeItemState.applied] * 2
     assert [staff.version_of(name) for name in (clean, forged)] == [2, 2]
     assert [counting(world, name).ratio for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
-    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    staff.do(lifecycle.roll_back, regrade, reason="The new case was wrong itself.")
     assert [counting(world, name).pooled_attempts for name in (clean, forged)] == [1, 1]
     assert [counting(world, name).ratio for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
     review(world, forged, Review.cleared)
@@ -324,9 +324,9 @@ def test_a_roll_back_of_one_kernel_gives_nobody_points_that_never_counted(world,
     staff.publish(cases=STRICTER)
     regrade = staff.propose()
     staff.run(regrade, strict(1.5), strict(1.7), strict(1.9), node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     since = [len(staff.changes(name)) for name in names]
-    staff.do(service.roll_back, regrade, reason="The new case was wrong itself.")
+    staff.do(lifecycle.roll_back, regrade, reason="The new case was wrong itself.")
     assert [world.submission(name).points for name in names] == before
     assert [staff.changes(name)[count:] for name, count in zip(names, since, strict=True)] == [
         [ChangeReason.rolled_back]
@@ -344,10 +344,10 @@ def test_what_had_failed_gets_its_first_result_and_can_be_rolled_back_to_none(wo
     staff.run(regrade, passed(1.25), node="forge")
     assert stands(world, name) == before
     assert staff.item(regrade, name).why is Why.first_result
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     row = world.submission(name)
     assert (row.state, row.verdict, row.points) == (State.done, Verdict.passed, pytest.approx(100))
-    staff.do(service.roll_back, regrade, reason="x")
+    staff.do(lifecycle.roll_back, regrade, reason="x")
     after = stands(world, name)
     assert {**after, "finished_at": None} == {**before, "finished_at": None}
 
@@ -363,7 +363,7 @@ def test_noise_lowers_nothing_though_the_result_is_of_the_new_version(world, sta
     staff.run(regrade, strict(2.03), node="forge")
     item = staff.item(regrade, name)
     assert (item.why, item.moves, item.new_points) == (Why.within_noise, True, pytest.approx(before))
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     row = world.submission(name)
     assert (row.points, staff.version_of(name)) == (pytest.approx(before), 2)
     result = world.results(name)[-1]
@@ -379,7 +379,7 @@ def test_the_same_version_again_adds_samples_and_keeps_what_is_no_better(world, 
     item = staff.item(regrade, name)
     assert (item.why, item.moves) == (Why.within_noise, False)
     assert world.results(name)[-1].pooled_attempts == 2
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert stands(world, name) == before
     assert staff.item(regrade, name).state is RegradeItemState.kept
 
@@ -395,7 +395,7 @@ def test_a_lower_grade_needs_a_declared_correction(world, staff):
         assert (item.why, item.moves) == (Why.tests_changed, moves)
         assert (item.new_points < before["points"]) is moves
         if not may_lower:
-            staff.do(service.apply, regrade)
+            staff.do(lifecycle.apply, regrade)
             assert stands(world, name) == before
 
 
@@ -407,7 +407,7 @@ def test_slower_beyond_noise_keeps_its_points_and_stands_by_the_new_tests(world,
     staff.run(regrade, strict(4.0), node="forge")
     item = staff.item(regrade, name)
     assert (item.why, item.moves, item.new_points) == (Why.tests_changed, True, pytest.approx(before))
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert world.submission(name).points == pytest.approx(before)
     # What is graded once more later goes on to keep them.
     with world.database.transaction() as session:
@@ -424,7 +424,7 @@ def test_what_is_held_by_its_judge_does_not_move(world, staff):
     item = staff.item(regrade, name)
     assert not item.moves
     assert "person" in item.note
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert stands(world, name) == before
 
 
@@ -437,7 +437,7 @@ def test_a_rejected_submission_gets_no_speed_points_by_a_regrade(world, staff):
     regrade = staff.propose()
     staff.run(regrade, strict(1.25), node="forge")
     assert staff.item(regrade, name).new_points == pytest.approx(60)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert (world.submission(name).points, world.submission(name).review) == (pytest.approx(60), Review.rejected)
 
 
@@ -449,7 +449,7 @@ def test_identical_sources_of_one_proposal_share_their_samples(world, staff):
     staff.run(regrade, strict(1.5), strict(1.7), node="forge")
     items = [staff.item(regrade, name) for name in names]
     assert len({item.new_ratio for item in items}) == 1
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     rows = [world.results(name)[-1] for name in names]
     assert {row.pooled_attempts for row in rows} == {2}
     assert [world.submission(name).points for name in names] == [pytest.approx(item.new_points) for item in items]
@@ -468,7 +468,7 @@ def test_a_trial_in_two_halves_and_a_later_confirmation_do_not_mix(world, staff)
     before = stands(world, name)
     staff.publish(cases=STRICTER, **apart)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     staff.grade(strict(measurements=()), "forge")
     row = world.submission(name)
     assert (row.state, row.work, row.points, row.result_id) == (
@@ -498,10 +498,10 @@ def test_a_rescore_is_a_proposal_that_needs_no_node(world, staff):
     assert (item.why, item.moves) == (Why.points_changed, True)
     assert item.new_points == pytest.approx(60 + 2 * numbers.speed_points)
     assert stands(world, name) == before
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert world.submission(name).points == pytest.approx(60 + 2 * numbers.speed_points)
     assert staff.changes(name)[-1] is ChangeReason.rescored
-    staff.do(service.roll_back, regrade, reason="x")
+    staff.do(lifecycle.roll_back, regrade, reason="x")
     assert stands(world, name) == before
     again = world.results(name)[0]
     assert (again.speed_points, again.scored_version_id) == (numbers.speed_points, None)
@@ -514,7 +514,7 @@ def test_a_rescore_lowers_only_where_that_is_declared(world, staff, may_lower):
     staff.publish(points=Points(correctness=60, speed=20))
     regrade = staff.propose(kind=RegradeKind.rescore, may_lower=may_lower)
     staff.run(regrade)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert (world.submission(name).points < before) is may_lower
 
 
@@ -570,9 +570,9 @@ def test_a_student_proposes_nothing_and_finds_nothing(world, staff):
                 session, alice, assignment, kind=RegradeKind.rerun, selection=Selection(), reason="x", now=world.now
             )
         with pytest.raises(NotFoundError):
-            service.find(session, alice, regrade)
+            lifecycle.find(session, alice, regrade)
         with pytest.raises(ForbiddenError):
-            service.apply(session, alice, regrade, revision=1, now=world.now)
+            lifecycle.apply(session, alice, regrade, revision=1, now=world.now)
 
 
 # --- in the queue ----------------------------------------------------------------------------------------------------
@@ -582,9 +582,9 @@ def test_students_do_not_wait_behind_a_regrade(world, staff):
     world.add_node("wide", slots=1)
     for _ in range(30):
         world.grade(passed())
-    staff.do(service.start, staff.propose())
+    staff.do(lifecycle.start, staff.propose())
     with world.database.reading() as session:
-        assert session.scalars(select(func.count()).where(Submission.state == State.queued)).one() == work.FEED
+        assert session.scalars(select(func.count()).where(Submission.state == State.queued)).one() == runner.FEED
     for _ in range(12):
         world.wait(1)
         world.submit("Bob")
@@ -606,21 +606,21 @@ def test_a_student_who_submits_meanwhile_is_graded_as_always(world, staff):
     old = world.grade(passed(2.0), **GPU)
     staff.publish(cases=STRICTER)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     new = world.submit(lane=Lane.h200)
     task = world.take("forge")
     assert _name_of(world, task) == new
     world.finish(task, strict(1.3), "forge")
     assert (staff.version_of(new), world.submission(new).state) == (2, State.done)
     staff.grade(strict(1.25), "forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert staff.item(regrade, old).state is RegradeItemState.applied
 
 
 def test_what_waits_for_its_first_verdict_is_regraded_after_it(world, staff):
     name = world.submit(lane=Lane.h200)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     assert world.submission(name).line is Line.submission
     staff.grade(passed(2.0), "forge")
     assert staff.item(regrade, name).state is RegradeItemState.queued
@@ -632,7 +632,7 @@ def test_a_node_that_dies_costs_time_only(world, staff):
     name = world.grade(passed(2.0), **GPU)
     before = stands(world, name)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     world.claimed(world.take("forge"), "forge")
     world.wait(world.config.lease_s + 1, nodes_live=False)
     assert world.sweep() == 1
@@ -647,7 +647,7 @@ def test_what_fails_on_our_side_is_told_touches_nothing_and_can_be_tried_again(w
     name = world.grade(passed(2.0), **GPU)
     before = stands(world, name)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     for _ in range(world.config.max_attempts):
         task = world.take("forge")
         world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "broken"), "forge")
@@ -655,11 +655,11 @@ def test_what_fails_on_our_side_is_told_touches_nothing_and_can_be_tried_again(w
     item = staff.item(regrade, name)
     assert (item.state, item.note) == (RegradeItemState.failed, "broken")
     assert stands(world, name) == before
-    staff.do(service.retry_failed, regrade)
+    staff.do(lifecycle.retry_failed, regrade)
     staff.grade(passed(1.25), "forge")
     assert staff.item(regrade, name).state is RegradeItemState.found
     with pytest.raises(ConflictError):
-        staff.do(service.retry_failed, regrade)
+        staff.do(lifecycle.retry_failed, regrade)
 
 
 def cancel(world, name):
@@ -673,13 +673,13 @@ def test_a_student_does_not_cancel_what_is_graded_again_for_a_proposal(world, st
     names = [world.submit(**failed) for _ in range(2)]
     before = stands(world, names[1])
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     for name in names:
         with pytest.raises(ConflictError, match="Staff are having this submission graded again"):
             cancel(world, name)
     assert states(staff, regrade, names) == [RegradeItemState.queued] * 2
     staff.grade(passed(1.25), "forge")
-    staff.do(service.withdraw_rest, regrade)
+    staff.do(lifecycle.withdraw_rest, regrade)
     assert staff.regrade(regrade).state is RegradeState.ready
     assert states(staff, regrade, names) == [RegradeItemState.found, RegradeItemState.withdrawn]
     assert stands(world, names[1]) == before
@@ -701,15 +701,15 @@ def test_a_pause_takes_out_of_the_queue_what_has_not_begun(world, staff):
     names = [world.grade(passed(2.0), **GPU) for _ in range(3)]
     before = [stands(world, name) for name in names]
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     task = world.take("forge")
-    staff.do(service.pause, regrade)
+    staff.do(lifecycle.pause, regrade)
     assert [stands(world, name) for name in names[1:]] == before[1:]
     assert world.submission(names[0]).state is State.running
     world.finish(task, passed(1.25), "forge")
     assert staff.step(regrade) == 0
     assert world.claim("forge") is None
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     staff.grade(passed(1.25), "forge")
     staff.grade(passed(1.25), "forge")
     assert staff.regrade(regrade).state is RegradeState.ready
@@ -720,9 +720,9 @@ def test_the_rest_can_be_withdrawn_and_what_is_known_applied(world, staff):
     names = [world.grade(passed(2.0), **GPU) for _ in range(3)]
     regrade = staff.propose()
     staff.run(regrade, passed(1.25), node="forge")
-    staff.do(service.withdraw_rest, regrade)
+    staff.do(lifecycle.withdraw_rest, regrade)
     assert staff.regrade(regrade).state is RegradeState.ready
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     states = [staff.item(regrade, name).state for name in names]
     assert states == [RegradeItemState.applied, RegradeItemState.withdrawn, RegradeItemState.withdrawn]
 
@@ -731,14 +731,14 @@ def test_discarding_while_it_runs_changes_nothing(world, staff):
     names = [world.grade(passed(2.0), **GPU) for _ in range(2)]
     before = [stands(world, name) for name in names]
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     task = world.take("forge")
-    staff.do(service.discard, regrade)
+    staff.do(lifecycle.discard, regrade)
     world.finish(task, passed(1.25), "forge")
     staff.work()
     assert [stands(world, name) for name in names] == before
     assert world.claim("forge") is None
-    for act in (service.apply, service.start, service.discard):
+    for act in (lifecycle.apply, lifecycle.start, lifecycle.discard):
         with pytest.raises(ConflictError):
             staff.do(act, regrade)
 
@@ -747,9 +747,9 @@ def test_a_lost_attempt_of_a_discarded_proposal_is_not_tried_again(world, staff)
     name = world.grade(passed(2.0), **GPU)
     before = stands(world, name)
     regrade = staff.propose()
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     task = world.take("forge")
-    staff.do(service.discard, regrade)
+    staff.do(lifecycle.discard, regrade)
     world.send(Kind.failure, AttemptFailure(task.attempt, task.fence, "broken"), "forge")
     assert stands(world, name) == before
 
@@ -771,7 +771,7 @@ def applied_in_part(world, staff):
     broken(world, staff)
     staff.grade(passed(1.25), "forge")
     review(world, names[2], Review.held)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     ended = staff.regrade(regrade).ended_at
     world.wait(3600)
     return regrade, names, before, ended
@@ -785,11 +785,11 @@ def states(staff, regrade, names):
 def test_what_failed_is_graded_again_and_left_out_and_what_was_applied_stays_applied(world, staff, paused):
     regrade, names, before, ended = applied_in_part(world, staff)
     after = [stands(world, name) for name in names]
-    staff.do(service.retry_failed, regrade)
+    staff.do(lifecycle.retry_failed, regrade)
     assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.running, None)
     if paused:
-        staff.do(service.pause, regrade)
-    staff.do(service.discard, regrade)
+        staff.do(lifecycle.pause, regrade)
+    staff.do(lifecycle.discard, regrade)
     row = staff.regrade(regrade)
     assert (row.state, row.ended_at) == (RegradeState.applied, ended)
     found = [RegradeItemState.applied, RegradeItemState.withdrawn, RegradeItemState.conflict]
@@ -798,15 +798,15 @@ def test_what_failed_is_graded_again_and_left_out_and_what_was_applied_stays_app
     assert world.claim("forge") is None
     entry = staff.one(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(1))
     assert (entry.action, entry.detail) == ("regrade.left_as_applied", {"regrade": regrade, "submissions": 1})
-    staff.do(service.roll_back, regrade, reason="x")
+    staff.do(lifecycle.roll_back, regrade, reason="x")
     assert stands(world, names[0]) == before
 
 
 def test_what_changed_since_is_compared_and_left_out_and_what_was_applied_stays_applied(world, staff):
     regrade, names, before, ended = applied_in_part(world, staff)
-    staff.do(service.recheck, regrade)
+    staff.do(lifecycle.recheck, regrade)
     assert staff.item(regrade, names[2]).state is RegradeItemState.found
-    staff.do(service.discard, regrade)
+    staff.do(lifecycle.discard, regrade)
     row = staff.regrade(regrade)
     assert (row.state, row.ended_at) == (RegradeState.applied, ended)
     found = [RegradeItemState.applied, RegradeItemState.failed, RegradeItemState.withdrawn]
@@ -814,7 +814,7 @@ def test_what_changed_since_is_compared_and_left_out_and_what_was_applied_stays_
     with world.database.reading() as session:
         counts = views.one(session, session.get_one(Regrade, regrade)).counts
     assert (counts.applied, counts.by_show[views.Show.raised]) == (1, 1)
-    staff.do(service.roll_back, regrade, reason="x")
+    staff.do(lifecycle.roll_back, regrade, reason="x")
     assert stands(world, names[0]) == before
 
 
@@ -824,12 +824,12 @@ def test_a_rescore_that_is_compared_again_is_left_as_applied(world, staff):
     regrade = staff.propose(kind=RegradeKind.rescore)
     staff.run(regrade)
     review(world, names[1], Review.held)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     ended = staff.regrade(regrade).ended_at
     world.wait(3600)
-    staff.do(service.recheck, regrade)
+    staff.do(lifecycle.recheck, regrade)
     assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.ready, None)
-    staff.do(service.discard, regrade)
+    staff.do(lifecycle.discard, regrade)
     assert (staff.regrade(regrade).state, staff.regrade(regrade).ended_at) == (RegradeState.applied, ended)
     assert states(staff, regrade, names) == [RegradeItemState.applied, RegradeItemState.withdrawn]
 
@@ -837,13 +837,13 @@ def test_a_rescore_that_is_compared_again_is_left_as_applied(world, staff):
 def test_what_ran_when_the_rest_was_left_out_is_not_applied_later(world, staff):
     regrade, names, _before, _ended = applied_in_part(world, staff)
     after = stands(world, names[1])
-    staff.do(service.retry_failed, regrade)
+    staff.do(lifecycle.retry_failed, regrade)
     task = world.take("forge")
-    staff.do(service.discard, regrade)
+    staff.do(lifecycle.discard, regrade)
     assert staff.regrade(regrade).state is RegradeState.applied
     world.finish(task, passed(1.25), "forge")
-    staff.do(service.recheck, regrade)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.recheck, regrade)
+    staff.do(lifecycle.apply, regrade)
     found = [RegradeItemState.applied, RegradeItemState.withdrawn, RegradeItemState.applied]
     assert states(staff, regrade, names) == found
     assert stands(world, names[1]) == after
@@ -859,14 +859,14 @@ def test_what_changed_since_is_told_and_passed_over_unless_it_is_looked_at_again
     with world.database.transaction() as session:
         row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
         decide_review(session, row, Review.held, actor=None, reason="x", now=world.now)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert staff.item(regrade, other).state is RegradeItemState.applied
     item = staff.item(regrade, name)
     assert (item.state, "review" in item.note) == (RegradeItemState.conflict, True)
     assert world.submission(name).points == pytest.approx(60)
-    staff.do(service.recheck, regrade)
+    staff.do(lifecycle.recheck, regrade)
     assert staff.item(regrade, name).state is RegradeItemState.found
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert staff.item(regrade, name).state is RegradeItemState.applied
     assert world.submission(name).points == pytest.approx(60)
 
@@ -876,9 +876,9 @@ def test_two_proposals_about_one_submission_the_second_is_told(world, staff):
     first, second = staff.propose(), staff.propose()
     staff.run(first, passed(1.25), node="forge")
     staff.run(second, passed(1.25), node="forge")
-    staff.do(service.apply, first)
+    staff.do(lifecycle.apply, first)
     applied = stands(world, name)
-    staff.do(service.apply, second)
+    staff.do(lifecycle.apply, second)
     assert staff.item(second, name).state is RegradeItemState.conflict
     assert stands(world, name) == applied
 
@@ -889,7 +889,7 @@ def test_one_that_is_graded_again_meanwhile_is_a_conflict(world, staff):
     staff.run(regrade, passed(1.25), node="forge")
     with world.database.transaction() as session:
         requeue(session, session.scalars(select(Submission)).one(), now=world.now)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     assert staff.item(regrade, name).state is RegradeItemState.conflict
 
 
@@ -897,13 +897,13 @@ def test_a_roll_back_passes_over_what_was_regraded_since(world, staff):
     name = world.grade(passed(4.0), **GPU)
     first = staff.propose()
     staff.run(first, passed(2.0), node="forge")
-    staff.do(service.apply, first)
+    staff.do(lifecycle.apply, first)
     staff.publish(cases=STRICTER)
     second = staff.propose()
     staff.run(second, strict(1.25), node="forge")
-    staff.do(service.apply, second)
+    staff.do(lifecycle.apply, second)
     after = stands(world, name)
-    staff.do(service.roll_back, first, reason="x")
+    staff.do(lifecycle.roll_back, first, reason="x")
     assert staff.item(first, name).state is RegradeItemState.conflict
     assert stands(world, name) == after
 
@@ -913,7 +913,7 @@ def rescored(staff, speed):
     staff.publish(points=Points(correctness=60, speed=speed))
     regrade = staff.propose(kind=RegradeKind.rescore)
     staff.run(regrade)
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     return regrade
 
 
@@ -921,7 +921,7 @@ def rerun(staff, result):
     """A rerun that found this, applied."""
     regrade = staff.propose()
     staff.run(regrade, result, node="forge")
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     return regrade
 
 
@@ -948,11 +948,11 @@ def test_an_older_regrade_is_not_rolled_back_under_a_newer_one(world, staff, one
     second = other(staff)
     after = counts(world, name)
     assert after != between
-    staff.do(service.roll_back, first, reason="x")
+    staff.do(lifecycle.roll_back, first, reason="x")
     item = staff.item(first, name)
     assert (item.state, item.note) == (RegradeItemState.conflict, f"Regrade {second} was applied to it since.")
     assert counts(world, name) == after
-    staff.do(service.roll_back, second, reason="x")
+    staff.do(lifecycle.roll_back, second, reason="x")
     assert staff.item(second, name).state is RegradeItemState.rolled_back
     assert counts(world, name) == between
 
@@ -964,7 +964,7 @@ def test_two_regrades_are_rolled_back_the_newest_first(world, staff, one, other)
     before = counts(world, name)
     regrades = (one(staff), other(staff))
     for regrade in reversed(regrades):
-        staff.do(service.roll_back, regrade, reason="x")
+        staff.do(lifecycle.roll_back, regrade, reason="x")
         assert staff.item(regrade, name).state is RegradeItemState.rolled_back
     assert counts(world, name) == before
 
@@ -976,7 +976,7 @@ def test_a_rescore_is_not_rolled_back_under_a_rerun_that_was_confirmed(world, st
         assert _confirm(session, world.submission(name).id, world.now, check_too=True)
     world.finish(world.take("forge"), passed(1.25), "forge")
     after = counts(world, name)
-    staff.do(service.roll_back, first, reason="x")
+    staff.do(lifecycle.roll_back, first, reason="x")
     assert staff.item(first, name).note == f"Regrade {second} was applied to it since."
     assert counts(world, name) == after
 
@@ -988,17 +988,17 @@ def test_the_newest_is_the_one_applied_last_at_whatever_time_and_under_whatever_
     staff.run(first)
     second = rescored(staff, 80)
     between = counts(world, name)
-    staff.do(service.apply, first)
+    staff.do(lifecycle.apply, first)
     assert staff.item(first, name).state is RegradeItemState.conflict
-    staff.do(service.recheck, first)
-    staff.do(service.apply, first)
+    staff.do(lifecycle.recheck, first)
+    staff.do(lifecycle.apply, first)
     after = counts(world, name)
     assert staff.item(first, name).applied_at == staff.item(second, name).applied_at
     assert after != between
-    staff.do(service.roll_back, second, reason="x")
+    staff.do(lifecycle.roll_back, second, reason="x")
     assert staff.item(second, name).note == f"Regrade {first} was applied to it since."
     assert counts(world, name) == after
-    staff.do(service.roll_back, first, reason="x")
+    staff.do(lifecycle.roll_back, first, reason="x")
     assert counts(world, name) == between
 
 
@@ -1009,13 +1009,13 @@ def test_what_a_roll_back_passed_over_still_stands_in_the_way_of_older_ones(worl
     between = counts(world, name)
     third = rescored(staff, 90)
     for regrade in (second, third):
-        staff.do(service.roll_back, regrade, reason="x")
+        staff.do(lifecycle.roll_back, regrade, reason="x")
     assert counts(world, name) == between
-    staff.do(service.roll_back, first, reason="x")
+    staff.do(lifecycle.roll_back, first, reason="x")
     assert staff.item(first, name).note == f"Regrade {second} was applied to it since."
     assert counts(world, name) == between
     for regrade in (second, first):
-        staff.do(service.roll_back_again, regrade)
+        staff.do(lifecycle.roll_back_again, regrade)
     assert counts(world, name) == before
 
 
@@ -1033,32 +1033,32 @@ def test_what_a_roll_back_passed_over_is_rolled_back_once_the_newer_one_is(world
     first, second = one(staff), other(staff)
     after = counts(world, name)
     assert passed_over(staff, first) == 0
-    for act, given in ((service.roll_back, {"reason": "x"}), (service.roll_back_again, {})):
+    for act, given in ((lifecycle.roll_back, {"reason": "x"}), (lifecycle.roll_back_again, {})):
         staff.do(act, first, **given)
         item = staff.item(first, name)
         assert (item.state, item.note) == (RegradeItemState.conflict, f"Regrade {second} was applied to it since.")
         assert (staff.regrade(first).state, passed_over(staff, first)) == (RegradeState.rolled_back, 1)
         assert counts(world, name) == after
-    staff.do(service.roll_back, second, reason="x")
-    staff.do(service.roll_back_again, first)
+    staff.do(lifecycle.roll_back, second, reason="x")
+    staff.do(lifecycle.roll_back_again, first)
     item = staff.item(first, name)
     assert (item.state, item.note, passed_over(staff, first)) == (RegradeItemState.rolled_back, "", 0)
     assert counts(world, name) == before
     entry = staff.one(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(1))
     assert (entry.action, entry.detail) == ("regrade.rolled_back_again", {"regrade": first, "submissions": 1})
-    with pytest.raises(ConflictError, match="passed over none"):
-        staff.do(service.roll_back_again, first)
+    with pytest.raises(ConflictError, match="skipped none"):
+        staff.do(lifecycle.roll_back_again, first)
 
 
 def test_what_was_never_applied_is_not_rolled_back_again(world, staff):
     regrade, names, _before, _ended = applied_in_part(world, staff)
     with pytest.raises(ConflictError, match="is applied by now"):
-        staff.do(service.roll_back_again, regrade)
-    staff.do(service.roll_back, regrade, reason="x")
+        staff.do(lifecycle.roll_back_again, regrade)
+    staff.do(lifecycle.roll_back, regrade, reason="x")
     after = states(staff, regrade, names)
     assert (after[2], passed_over(staff, regrade)) == (RegradeItemState.conflict, 0)
-    with pytest.raises(ConflictError, match="passed over none"):
-        staff.do(service.roll_back_again, regrade)
+    with pytest.raises(ConflictError, match="skipped none"):
+        staff.do(lifecycle.roll_back_again, regrade)
     assert states(staff, regrade, names) == after
 
 
@@ -1068,15 +1068,15 @@ def test_a_roll_back_again_is_by_who_saw_it_as_it_is_and_goes_on_bit_by_bit(worl
     before = [counts(world, name) for name in names]
     first, second = rescored(staff, 60), rescored(staff, 80)
     for regrade in (first, second):
-        staff.do(service.roll_back, regrade, reason="x")
+        staff.do(lifecycle.roll_back, regrade, reason="x")
     told = len(_told(world))
-    monkeypatch.setattr(work, "BATCH", 2)
+    monkeypatch.setattr(runner, "BATCH", 2)
     with pytest.raises(ConflictError, match="Somebody else"):
-        staff.do(service.roll_back_again, first, revision=1)
-    staff.do(service.roll_back_again, first)
+        staff.do(lifecycle.roll_back_again, first, revision=1)
+    staff.do(lifecycle.roll_back_again, first)
     assert staff.regrade(first).state is RegradeState.rolling_back
     with pytest.raises(ConflictError, match="rolling back by now"):
-        staff.do(service.roll_back_again, first)
+        staff.do(lifecycle.roll_back_again, first)
     staff.work()
     assert staff.regrade(first).state is RegradeState.rolled_back
     assert [counts(world, name) for name in names] == before
@@ -1093,7 +1093,7 @@ def test_who_saw_an_older_revision_is_told(world, staff):
     regrade = staff.propose()
     staff.run(regrade, passed(1.25), node="forge")
     with pytest.raises(ConflictError, match="Somebody else"):
-        staff.do(service.apply, regrade, revision=1)
+        staff.do(lifecycle.apply, regrade, revision=1)
 
 
 def test_two_who_apply_at_once_apply_once(world, staff):
@@ -1106,7 +1106,7 @@ def test_two_who_apply_at_once_apply_once(world, staff):
     def apply() -> None:
         barrier.wait()
         try:
-            staff.do(service.apply, regrade, revision=revision)
+            staff.do(lifecycle.apply, regrade, revision=revision)
         except ConflictError as error:
             told.append(error.message)
 
@@ -1131,7 +1131,7 @@ def test_applying_while_its_student_resubmits_the_same_source_and_that_is_graded
 
         def apply(barrier=barrier, regrade=regrade) -> None:
             barrier.wait()
-            staff.do(service.apply, regrade)
+            staff.do(lifecycle.apply, regrade)
 
         def finish(barrier=barrier, task=task) -> None:
             barrier.wait()
@@ -1156,17 +1156,17 @@ def _both(*acts) -> None:
 
 
 def test_a_large_proposal_is_applied_bit_by_bit_and_goes_on_where_it_was(world, staff, monkeypatch):
-    monkeypatch.setattr(work, "BATCH", 2)
+    monkeypatch.setattr(runner, "BATCH", 2)
     names = [world.grade(passed(2.0), **GPU) for _ in range(5)]
     staff.publish(points=Points(correctness=60, speed=80))
     regrade = staff.propose(kind=RegradeKind.rescore)
-    staff.do(service.start, regrade)
+    staff.do(lifecycle.start, regrade)
     staff.work()
-    staff.do(service.apply, regrade)
+    staff.do(lifecycle.apply, regrade)
     states = [staff.item(regrade, name).state for name in names]
     assert (states.count(RegradeItemState.applied), staff.regrade(regrade).state) == (2, RegradeState.applying)
     with pytest.raises(ConflictError):
-        staff.do(service.apply, regrade)
+        staff.do(lifecycle.apply, regrade)
     staff.work()
     assert staff.regrade(regrade).state is RegradeState.applied
     assert {staff.item(regrade, name).state for name in names} == {RegradeItemState.applied}

@@ -10,16 +10,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from sqlalchemy import func, select, update
 
-from server.accounts import links
-from server.accounts import service as accounts
-from server.courses import service as courses
+from server.accounts import accounts, links
+from server.courses import courses
 from server.db import now as clock_now
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, TooManyError
 from server.models import AuditEntry, CourseInvite, Enrolment, LinkRequest, Mail, PasswordLink, Role, RosterImport, User
-from server.roster import imports, invites, people
-from server.roster import service as roster
+from server.roster import imports, invites, people, roster
+from server.roster.people import STAFF_ONLY_BY_INSTRUCTORS
 from server.roster.plan import Step
-from server.roster.service import Filter, Wanted
+from server.roster.roster import Filter, Wanted
 
 COURSE = "gpu"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -47,14 +46,14 @@ def test_each_line_that_cannot_be_meant_is_named_and_the_others_are_read():
     assert [person.email for person in found.lines] == ["dora@example.org"]
     troubles = _troubles(table)
     assert set(troubles) == {3, 4, 5, 6, 7, 8, 9}
-    assert "no role" in troubles[4]
-    assert "stands in line 2 already" in troubles[5]
+    assert "not a role" in troubles[4]
+    assert "is in line 2 already" in troubles[5]
     assert "has the student id 1 already" in troubles[6]
 
 
 def test_a_person_in_two_sections_is_an_error_of_its_line():
     table = HEADER + "dora@example.org,Dora,A,,\ndora@example.org,Dora,B,,\n"
-    assert "in section “A”: a person is in one section" in _troubles(table)[3]
+    assert "in section “A”. A person has one section" in _troubles(table)[3]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -71,7 +70,7 @@ def test_what_spreadsheets_write_is_read(encoding):
         (b"name,section\nDora,A\n", "no column “email”"),
         (b"", "empty"),
         (b"email,email\na@b.c,d@e.f\n", "twice"),
-        (b"PK\x03\x04\x00\x00", "binary zeros"),
+        (b"PK\x03\x04\x00\x00", "zero bytes"),
         (b'email\n"a@b.c', "cannot be read as CSV"),
         (b"email\n" + b"a@example.org\n" * 2001, "2,001 people"),
         (b"x" * (3 * 2**20), "3.0 MiB"),
@@ -122,7 +121,7 @@ def test_a_table_says_what_it_would_do_and_does_just_that(load, do, database):
     public_id, plan = load(TABLE)
     steps = {line.person.email.split("@")[0]: line.step for line in plan.lines}
     assert steps == {
-        "dora": Step.new_account, "stranger": Step.enrolled, "carol": Step.returns, "alice": Step.changed,
+        "dora": Step.added, "stranger": Step.added, "carol": Step.returns, "alice": Step.changed,
         "bob": Step.unchanged, "nameless": Step.refused,
     }  # fmt: skip
     assert plan.missing == ()
@@ -136,10 +135,10 @@ def test_a_table_says_what_it_would_do_and_does_just_that(load, do, database):
         assert (found["carol"].section, found["carol"].dropped_at) == ("B", None)
         assert (found["alice"].section, found["alice"].student_number) == ("B", "3")
         assert "nameless" not in found
-        # She alone gets a mail: the others have accounts.
-        assert session.scalars(select(Mail.to)).all() == ["dora@example.org"]
+        # Who is new to the course gets a mail, with an account or without.
+        assert session.scalars(select(Mail.to)).all() == ["dora@example.org", "stranger@example.org"]
         entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "roster.imported")).one()
-        assert entry.detail["new_account"] == 1
+        assert entry.detail["added"] == 2
         assert session.scalars(select(RosterImport)).one().people == []
 
 
@@ -152,7 +151,7 @@ def test_a_table_is_applied_once_and_only_as_it_was_shown(load, do, people):
         do(lambda session, _member: accounts.user_by_email(session, "dora@example.org"))
     digest = do(lambda session, member: imports.look(session, member, public_id).plan.digest)
     do(lambda session, member: imports.apply(session, member, public_id, digest=digest, now=NOW))
-    with pytest.raises(ConflictError, match="applied already"):
+    with pytest.raises(ConflictError, match="imported already"):
         do(lambda session, member: imports.apply(session, member, public_id, digest=digest, now=NOW))
 
 
@@ -160,7 +159,7 @@ def test_the_same_table_again_changes_nothing(load, do):
     public_id, plan = load(HEADER + "dora@example.org,Dora,A,ta,1\n")
     do(lambda session, member: imports.apply(session, member, public_id, digest=plan.digest, now=NOW))
     _public_id, again = load(HEADER + "dora@example.org,Dora,A,ta,1\n")
-    assert not again.does_something
+    assert not again.changed
 
 
 def test_a_student_id_is_one_persons(load, do):
@@ -176,12 +175,20 @@ def test_a_ta_decides_about_students_alone(load, do, people):
         HEADER + "dora@example.org,Dora,,ta,\nines@example.org,,B,,\nalice@example.org,,B,,\n", people.tom
     )
     assert [line.step for line in plan.lines] == [Step.refused, Step.refused, Step.changed]
+    assert {line.why for line in plan.lines[:2]} == {STAFF_ONLY_BY_INSTRUCTORS}
     with pytest.raises(ForbiddenError):
         load(TABLE, people.alice)
     for act in (_to(Role.ta), _drop):
-        with pytest.raises(ForbiddenError, match="Only an instructor"):
+        with pytest.raises(ForbiddenError, match=STAFF_ONLY_BY_INSTRUCTORS):
             do(lambda session, member, act=act: act(session, member, people.tom if act is _drop else people.alice),
                people.tom if act is not _drop else _another_ta(do, people))  # fmt: skip
+
+
+def test_a_tas_page_of_staff_says_what_a_refusal_says(do, site, people, config):
+    with pytest.raises(ForbiddenError, match="Only an instructor can add, change or remove staff"):
+        do(lambda session, member: _to(Role.instructor, "B")(session, member, people.ines), people.tom)
+    shown = site.logged_in(people.tom, config).get(f"{PATH}/people/{people.ines.id}").text
+    assert STAFF_ONLY_BY_INSTRUCTORS in shown
 
 
 def _another_ta(do, people):
@@ -207,7 +214,7 @@ def _add(session, member, user):
 
 
 def test_a_course_keeps_an_instructor(do, people):
-    with pytest.raises(ConflictError, match="last one"):
+    with pytest.raises(ConflictError, match="only one left"):
         do(lambda session, member: _drop(session, member, people.ines), people.admin)
     with pytest.raises(ForbiddenError, match="your own role"):
         do(lambda session, member: _to(Role.ta)(session, member, people.ines))
@@ -290,10 +297,10 @@ def test_a_link_lets_people_in_until_it_is_used_up_over_or_taken_back(invite, da
     token = invite()
     assert _accept(database, people.stranger, token) is Role.student
     # Who is in the course already uses nothing up; but this one is used up.
-    with pytest.raises(NotFoundError, match="is over"):
+    with pytest.raises(NotFoundError, match="no longer valid"):
         _accept(database, people.admin, token)
     old = invite()
-    with pytest.raises(NotFoundError, match="is over"):
+    with pytest.raises(NotFoundError, match="no longer valid"):
         _accept(database, people.admin, old, NOW + timedelta(days=7))
     with database.reading() as session:
         last = session.scalars(select(func.max(CourseInvite.id))).one()
@@ -307,7 +314,7 @@ def test_a_link_lets_people_in_until_it_is_used_up_over_or_taken_back(invite, da
 
 def test_a_link_does_not_bring_back_who_was_taken_out_nor_change_who_is_in(invite, database, people):
     token = invite(role=Role.ta, most_uses=None)
-    with pytest.raises(ForbiddenError, match="dropped it"):
+    with pytest.raises(ForbiddenError, match="left this course"):
         _accept(database, people.carol, token)
     _accept(database, people.alice, token)
     with database.reading() as session:
@@ -403,17 +410,20 @@ def test_the_pages_take_a_table_show_it_and_do_it(site, people, config, database
     shown = browser.get(stored.headers["location"]).text
     assert "&lt;b&gt;Dora&lt;/b&gt;" in shown
     assert "<strong>1 line will be left out.</strong>" in shown
-    assert "Import and send" in shown
+    assert "Import 4 people and send" in shown
     assert "will be sent at once" in shown
     broken = browser.get(f"{stored.headers['location']}/left-out.csv").text.splitlines()
     assert broken[0].endswith("line,why it was left out")
     assert len(broken) == 2
     digest = shown.split('name="digest" value="', 1)[1].split('"', 1)[0]
     done = browser.post(stored.headers["location"], data={"digest": digest})
-    assert "Lines that changed something: 4." in browser.get(done.headers["location"]).text
+    result = browser.get(done.headers["location"]).text
+    assert "Import result" in result
+    assert "Skipped: 1" in result
+    assert "left-out.csv" in result
     assert browser.get(f"{stored.headers['location']}/left-out.csv").text.splitlines() == broken
     again = browser.post(stored.headers["location"], data={"digest": digest})
-    assert (again.status_code, "applied already" in again.text) == (409, True)
+    assert (again.status_code, "imported already" in again.text) == (409, True)
     table = browser.get(f"{PATH}.csv").text
     assert "'=HYPERLINK" in table
     assert "stranger@example.org" in table
@@ -527,3 +537,18 @@ def test_a_course_is_not_left_by_both_of_its_instructors_at_once(do, people, dat
     with database.reading() as session:
         query = select(func.count()).where(Enrolment.role == Role.instructor, Enrolment.dropped_at.is_(None))
         assert session.scalars(query.where(Enrolment.course_id == people.course.id)).one() == 1
+
+
+def test_an_answer_does_not_say_who_has_an_account(site, people, config, database):
+    """What a TA reads is the same for an address that nobody has and for an admin's; its owner is told by mail."""
+    browser = site.logged_in(people.tom, config)
+    said = []
+    for email in ("nobody@example.org", people.admin.email):
+        nameless = browser.post(f"/courses/{COURSE}/roster/add", data={"email": email})
+        added = browser.post(f"/courses/{COURSE}/roster/add", data={"email": email, "name": "Some Body"})
+        said.append((nameless.status_code, "needs a name" in nameless.text, added.headers["location"]))
+    assert said[0] == said[1]
+    assert said[0][:2] == (422, True)
+    with database.reading() as session:
+        mails = session.scalars(select(Mail)).all()
+        assert {mail.to for mail in mails} == {"nobody@example.org", people.admin.email}

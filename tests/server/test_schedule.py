@@ -9,13 +9,11 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import select
 
-from server.courses import clock, quotas
-from server.courses import service as courses
+from server.courses import clock, courses, quotas
 from server.errors import ForbiddenError, InvalidInputError, NotFoundError, TooManyError
 from server.models import Assignment, AuditEntry, Lane, Mode, State, Submission, Verdict
-from server.schedule import service as schedule
-from server.schedule import typed
-from server.schedule.service import Edit, ScheduleRefusedError
+from server.schedule import schedule, typed
+from server.schedule.schedule import Edit, ScheduleRefusedError
 
 COURSE, RUNG, BERLIN = "gpu", "add_one", "Europe/Berlin"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -84,10 +82,10 @@ def test_times_are_on_the_courses_clock(change, zone, database):
     [
         ("2027-03-28T02:30", "skipped"),
         ("2027-10-31T02:30", "twice"),
-        ("29.11.2026", "no date and time"),
+        ("29.11.2026", "not a date and time"),
         ("0026-11-29T23:59", "between 2000 and 2100"),
-        ("2026-02-30T10:00", "no date and time"),
-        ("2026-11-29T25:00", "no date and time"),
+        ("2026-02-30T10:00", "not a date and time"),
+        ("2026-11-29T25:00", "not a date and time"),
     ],
 )
 def test_a_time_that_is_not_there_is_refused(typed_text, why):
@@ -219,7 +217,7 @@ def test_a_day_has_so_many_submissions_and_begins_anew_at_midnight(quota, people
     left = quota.left(evening + timedelta(minutes=5))
     assert (left.submissions, left.submissions_per_day) == (0, 2)
     assert left.resets_at == datetime(2026, 11, 21, 23, tzinfo=UTC)
-    with pytest.raises(TooManyError, match="All 2 submissions of today") as caught:
+    with pytest.raises(TooManyError, match="You have used all 2 submissions of today") as caught:
         quota.hand_in(evening + timedelta(minutes=5))
     assert caught.value.retry_after_s == 300
     assert quota.hand_in(evening + timedelta(minutes=5), mode=Mode.run).number == 1
@@ -309,14 +307,61 @@ def test_the_page_saves_by_one_form_and_shows_a_refusal_where_it_was_typed(site,
     assert saved.status_code == 303
     assert _row(database).due_at == datetime(2026, 11, 29, 23, 59, tzinfo=UTC)
     page = browser.get(saved.headers["location"]).text
-    assert "Saved. Rungs that changed: 1." in page
+    assert "Saved. Assignments changed: 1." in page
     assert "students ×" in page
     stale = browser.post(PATH, data=again)
     assert stale.status_code == 422
-    assert "Somebody else changed this rung" in stale.text
+    assert "Somebody else changed this assignment" in stale.text
+
+
+def test_all_dates_move_by_days_once_they_are_saved(site, people, config, database, zone):
+    """Over the change to winter time the hour on the course's clock stays."""
+    at = datetime(2090, 10, 27, 21, 59, tzinfo=UTC)
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment).where(Assignment.slug == RUNG)).one()
+        row.open_at, row.due_at = datetime(2020, 1, 1, tzinfo=UTC), at
+    browser = site.logged_in(people.tom, config)
+    shown = browser.get(PATH, params={"days": "7", "which": "ahead"}).text
+    assert "Not saved yet." in shown
+    assert _row(database).due_at == at
+    assert browser.post(PATH, data=_form(shown)).status_code == 303
+    assert _row(database).due_at == at + timedelta(days=7, hours=1)
+    assert _row(database).open_at == datetime(2020, 1, 1, tzinfo=UTC)
+    back = browser.get(PATH, params={"days": "\N{MINUS SIGN}7", "which": "all"}).text
+    assert browser.post(PATH, data=_form(back)).status_code == 303
+    assert (_row(database).due_at, _row(database).open_at) == (at, datetime(2019, 12, 25, tzinfo=UTC))
+    for days in ("0", "soon", "400", "000010", "+-5", "--5", "-", "\N{MINUS SIGN}+5"):
+        refused = browser.get(PATH, params={"days": days})
+        assert (refused.status_code, "Type a whole number of days" in refused.text) == (422, True)
 
 
 def test_a_form_with_as_many_fields_as_forty_rungs_is_read(site, people, config):
     browser = site.logged_in(people.tom, config)
     fields = _form(browser.get(PATH).text) | {f"weight.none_{index}": ["1"] for index in range(600)}
     assert browser.post(PATH, data=fields).headers["location"].endswith("done=unchanged&count=0")
+
+
+def test_dates_keep_their_seconds_when_they_move(site, people, config, database, zone):
+    open_at, due_at = datetime(2020, 1, 1, 22, 0, 7, tzinfo=UTC), datetime(2090, 10, 20, 21, 59, 59, tzinfo=UTC)
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment).where(Assignment.slug == RUNG)).one()
+        row.open_at, row.due_at = open_at, due_at
+    browser = site.logged_in(people.tom, config)
+    moved = _form(browser.get(PATH, params={"days": "1", "which": "ahead"}).text)
+    assert moved[f"due_at.{RUNG}"] == ["2090-10-21T23:59:59"]
+    assert browser.post(PATH, data=moved).status_code == 303
+    assert (_row(database).open_at, _row(database).due_at) == (open_at, due_at + timedelta(days=1))
+
+
+def test_dates_whose_hour_the_clock_skips_are_named(site, people, config, database, zone):
+    """In Berlin the clock goes from 2 to 3 on 26 March 2090."""
+    with database.transaction() as session:
+        row = session.scalars(select(Assignment).where(Assignment.slug == RUNG)).one()
+        row.open_at = datetime(2090, 3, 24, 1, 15, tzinfo=UTC)
+        row.due_at = datetime(2090, 3, 25, 1, 30, tzinfo=UTC)
+        title = row.title
+    browser = site.logged_in(people.tom, config)
+    shown = browser.get(PATH, params={"days": "1", "which": "all"}).text
+    assert f"<li>{title}, due: 2090-03-26 03:30 instead of 02:30</li>" in shown
+    assert f"{title}, opens:" not in shown
+    assert "The clocks skip" not in browser.get(PATH, params={"days": "3", "which": "all"}).text

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from autograder.contract import Language
 from server.cli import admin
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
 from server.models import (
     Assignment,
@@ -27,12 +27,11 @@ from server.models import (
     Submission,
     User,
 )
-from server.similarity import engine, keeper, process
-from server.similarity import service as similarity
+from server.similarity import engine, process, similarity, supervisor
 from server.similarity.gather import PUBLIC
 from server.similarity.reduced import reduce
+from server.similarity.runner import SILENT, claim, end_silent, perform
 from server.similarity.scope import Scope, Which
-from server.similarity.work import SILENT, claim, end_silent, perform
 from server.terms import erasure
 from tests.doubles.world import START, World
 
@@ -238,7 +237,7 @@ def test_two_students_with_the_same_kernel_are_found_and_nobody_else(world, comp
         row = session.get_one(Comparison, comparison)
         assert (row.state, row.sources) == (ComparisonState.done, 3)
         assert len(row.left_out) == 1
-        assert "handed out" in row.left_out[0]
+        assert "handed-out" in row.left_out[0]
 
 
 def test_nobodys_versions_are_compared_with_their_own(world, compare):
@@ -385,7 +384,7 @@ def test_what_goes_wrong_is_said(world, act, monkeypatch):
     def fail(*_args):
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("server.similarity.work.gather", fail)
+    monkeypatch.setattr("server.similarity.runner.gather", fail)
     assert process.do_all(world.database, world.config) == 1
     with world.database.reading() as session:
         row = session.scalars(select(Comparison)).one()
@@ -414,13 +413,13 @@ def test_the_keeper_starts_one_process_where_something_waits(world, act, monkeyp
         def poll(self):
             return None
 
-    monkeypatch.setattr(keeper.subprocess, "Popen", Process)
-    one = keeper.Keeper(world.database)
+    monkeypatch.setattr(supervisor.subprocess, "Popen", Process)
+    one = supervisor.Keeper(world.database)
     assert one.step() == 0
     act("Tom", lambda s, m: similarity.start(s, m, s.get_one(Assignment, 1), Scope(), now=START))
     assert [one.step(), one.step()] == [1, 0]
     # By a seed of its own: a comparison that is made again gives the same numbers.
-    assert started == [(keeper.COMMAND, "0")]
+    assert started == [(supervisor.COMMAND, "0")]
 
 
 # --- pages and the command -------------------------------------------------------------------------------------------
@@ -435,7 +434,7 @@ def test_pages_show_a_list_and_the_evidence(world, visit, compare):
         assert visit("Alice", path)[0] == 403
         status, text = visit("Tom", path)[:2]
         assert status == 200
-        assert "never a verdict" in text
+        assert "not a verdict" in text
     assert NASTY in text
     assert "[1]" in text
     assert visit("Tom", f"{base}/99")[0] == 404
@@ -445,7 +444,7 @@ def test_pages_show_a_list_and_the_evidence(world, visit, compare):
     assert visit("Tom", f"{base}/pairs/1", {"mark": "noted", "revision": "0", "reason": "x"})[0] == 409
     assert "None." in visit("Tom", f"{base}/{comparison}?show=open&page=9")[1]
     assert visit("Tom", base, {"assignment": "vector_add", "which": "all", "public": "true"})[0] == 303
-    assert "Waits" in visit("Tom", f"{base}/2")[1]
+    assert "Waiting" in visit("Tom", f"{base}/2")[1]
     assert visit("Tom", base, {"assignment": "vector_add"})[0] == 409
 
 

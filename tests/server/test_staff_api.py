@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from server.courses import service as courses
+from server.courses import courses
 from server.gradebook import extensions
 from server.models import Assignment, AuditEntry, Course, Mode, Review, State, Submission, User, Verdict
 

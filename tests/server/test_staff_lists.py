@@ -9,13 +9,12 @@ import pytest
 from sqlalchemy import event, insert, select
 
 from autograder.contract import Frame, Lane, Language, Mismatch, Mode, Pattern, Review, State, StudentError, Verdict
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ForbiddenError
 from server.models import Assignment, Enrolment, Role, Submission, User
 from server.pages import bars
 from server.pages.statistics import headline
-from server.statistics import clusters, numbers
-from server.statistics import service as statistics
+from server.statistics import clusters, numbers, statistics
 from server.submissions import listing
 from server.submissions.listing import Filter
 from tests.doubles.world import START, World, case, passed
@@ -257,7 +256,7 @@ def test_failures_that_are_the_same_stand_together(world, read):
     found = found_in(read)
     assert (found.failing, found.passing) == (5, 1)
     assert [one.count for one in found.clusters] == [3, 2]
-    assert headline(found.clusters[0]) == "3 students: mismatch only in the tail, ranked"
+    assert headline(found.clusters[0]) == "3 students: wrong only in the tail, ranked"
     assert found.clusters[0].where == "The last 3 elements."
     assert {example.name for example in found.clusters[1].examples} == {"Dan", "Eve"}
     assert found.clusters[1].signature.line == "V=V[V+0]"
@@ -299,4 +298,4 @@ def test_the_pages(world, visit):
     table = visit("Tom", f"{home}/statistics/vector_add/students.csv")[1]
     assert "vector_add" not in table
     assert "Bob" in table
-    assert "Announce something about this" in visit("Tom", f"{home}/statistics/vector_add/failures")[1]
+    assert "Write an announcement about this" in visit("Tom", f"{home}/statistics/vector_add/failures")[1]

@@ -6,15 +6,16 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
+from autograder.contract import Lane, NodeReport
 from server import db
-from server.courses import service as courses
-from server.courses import sync
+from server.courses import courses, sync
 from server.errors import InvalidInputError
-from server.gradebook import service as gradebook
+from server.gradebook import queries as gradebook
 from server.models import (
     Assignment,
+    AssignmentVersion,
     Attempt,
     AttemptState,
     Course,
@@ -27,10 +28,11 @@ from server.models import (
     Verdict,
     Work,
 )
-from server.nodes import service as nodes
+from server.nodes import nodes
+from server.pages import points_note
 from server.pages.progress import Hold, climb
-from server.submissions import prerequisites
-from server.submissions import service as submissions
+from server.submissions import prerequisites, submissions
+from tests.doubles.machines import make_node
 
 SECOND = "add_two"
 
@@ -182,7 +184,7 @@ def test_a_student_chooses_what_counts_and_goes_back_to_the_best(*, site, people
     assert (answer.status_code, answer.headers["location"]) == (303, f"{path}/submissions")
     assert ladder(people.alice)["add_one"].points == 40.0
     page = client.get(f"{path}/submissions").text
-    assert "Back to the best" in page
+    assert "Count the best one" in page
     assert "your choice" in page
     assert "You chose submission 2 to count" in client.get(path).text
     client.post(f"{path}/active", data={"submission": "", "next": f"/submissions/{best.public_id}"})
@@ -195,7 +197,7 @@ def test_nobody_lets_a_run_or_anothers_submission_count(site, people, config, su
     client = site.logged_in(people.alice, config)
     path = "/courses/gpu/assignments/add_one/active"
     refused = client.post(path, data={"submission": run.public_id})
-    assert (refused.status_code, "A practice run counts for nothing." in refused.text) == (422, True)
+    assert (refused.status_code, "A practice run cannot count towards the grade." in refused.text) == (422, True)
     assert client.post(path, data={"submission": other.public_id}).status_code == 404
 
 
@@ -224,11 +226,11 @@ def test_before_submitting_late_the_page_says_what_it_would_use(site, people, co
     assert "Submitting now would use 1 of your 3 late days" in text_of(client.get(path).text)
     dates(database, due_at=now - timedelta(days=4, hours=2))
     said = text_of(client.get(path).text)
-    assert "would use 2 of your 3 late days, and 3 days more that no late day is left for" in said
-    assert "It would bring 40 % of its points." in said
+    assert "would use 2 of your 3 late days, with 3 more days not covered by any" in said
+    assert "It would earn 40 % of its points." in said
     dates(database, due_at=now - timedelta(days=10), late_until=now - timedelta(days=1))
     page = client.get(path).text
-    assert "Submissions are over" in page
+    assert "Submissions are closed" in page
     assert re.search(r'value="submission"[^>]* disabled', page)
 
 
@@ -262,9 +264,43 @@ def test_the_distance_to_the_next_point_is_said_where_speed_earns_points(
     assert 'class="distance"' not in client.get(path).text
 
 
+def test_every_page_with_points_says_which_are_for_speed_and_whether_a_node_gives_them(site, people, config, database):
+    client = site.logged_in(people.alice, config)
+    course, path = "/courses/gpu", "/courses/gpu/assignments/add_one"
+    nobody = "Speed points are given on H200; no node serves it now."
+    for page in (course, path, f"{course}/grades"):
+        assert nobody in text_of(client.get(page).text), page
+    for page in (course, f"{course}/grades"):
+        assert "40 of the 106 points are for speed." in text_of(client.get(page).text), page
+    with database.transaction() as session:
+        detail = courses.assignment_of(session, courses.membership(session, people.alice, "gpu"), "add_one")
+        split = "The assignment gives 106 points: 60 for correctness, 40 for speed and 6 for the quiz."
+        assert points_note.beyond_note(detail, 60.0, ()) == f"{split} {nobody}"
+        assert points_note.beyond_note(detail, 100.0, ()) == split
+        assert points_note.beyond_note(detail, 106.0, ()) == ""
+        node, _key = make_node(session, name="node-8", now=datetime.now(UTC))
+        report = NodeReport((Lane.h200,), 1, draining=False, facts={}, at=0.0)
+        nodes.apply_report(node, report, now=datetime.now(UTC))
+    for page in (course, path, f"{course}/grades"):
+        said = text_of(client.get(page).text)
+        assert ("Speed points are given on H200." in said, "no node" in said) == (True, False), page
+
+
+def test_a_handout_begins_with_links_to_its_sections(site, people, config, database):
+    with database.transaction() as session:
+        for version in session.scalars(select(AssignmentVersion)):
+            version.handout = "# Add one\n\n## The *idea*\n\n### Not this\n\n## Hints & more\n"
+    html = site.logged_in(people.alice, config).get("/courses/gpu/assignments/add_one").text
+    contents = re.search(r'<nav class="contents.*?</nav>', html, re.DOTALL)
+    links = re.findall(r'<a href="#([^"]+)">(.*?)</a>', contents[0])
+    assert links == [("the-idea", "The idea"), ("hints-more", "Hints &amp; more")]
+    for anchor, _title in links:
+        assert html.count(f'id="{anchor}"') == 1
+
+
 def _measured(session, submission, *, ratio, speed):
     at = datetime.now(UTC)
-    node, _token = nodes.create_node(session, name="node-9", now=at)
+    node, _key = make_node(session, name="node-9", now=at)
     attempt = Attempt(
         public_id="01ARZ3NDEKTSV4RRFFQ69G5FAV", submission_id=submission.id, node_id=node.id, fence=1, lane="h200",
         line=Line.submission, work=Work.all, state=AttemptState.finished, dispatched_at=at, lease_expires_at=at,

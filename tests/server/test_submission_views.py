@@ -31,7 +31,7 @@ from autograder.contract import (
 from server.api.schemas import SubmissionRead
 from server.grading.snapshots import Snapshots
 from server.models import Attempt, AttemptState, Course, Node, Result, Review, State, Submission
-from server.submissions import service as submissions
+from server.submissions import submissions
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 MARK = "HIDDEN-MARKER"
@@ -89,7 +89,9 @@ class Grading:
 
     def attempt(self, submission, *, fence=1, **values):
         with self.database.transaction() as session:
-            node = session.query(Node).first() or Node(name="n", key="0" * 64, lanes=["cpu"], facts={}, created_at=NOW)
+            node = session.query(Node).first() or Node(
+                name="n", granted_lanes=["cpu"], lanes=["cpu"], facts={}, created_at=NOW
+            )
             session.add(node)
             session.flush()
             attempt = Attempt(
@@ -265,7 +267,7 @@ def test_our_failures_are_named_as_ours(database, people, submit, grading, look)
         session.get(Submission, made.id).state = State.failed
     view = look(made)
     assert view.is_final
-    assert "not your code. Your quota and your late days were kept." in view.trouble
+    assert "not in your code. It used no quota and no late days." in view.trouble
 
 
 def test_a_failure_on_another_day_says_which(database, people, submit, grading, look):

@@ -12,11 +12,10 @@ from sqlalchemy import func, select
 
 from autograder.assignment import content_hash
 from autograder.contract import MAX_SOURCE_BYTES
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, TooManyError
 from server.models import Assignment, Lane, Language, Mode, State, Submission
-from server.submissions import service as submissions
-from server.submissions import sources
+from server.submissions import sources, submissions
 
 COURSE, RUNG = "gpu", "add_one"
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -68,8 +67,8 @@ def test_the_largest_source_is_taken_and_one_byte_more_is_not(people, submit):
 @pytest.mark.parametrize(
     ("field", "changes", "said"),
     [
-        ("language", {"language": Language.cuda}, "not taken in cuda; it is in triton"),
-        ("lane", {"lane": Lane.b200}, "not graded on b200; it is on cpu, h200"),
+        ("language", {"language": Language.cuda}, "does not accept cuda; it accepts triton"),
+        ("lane", {"lane": Lane.b200}, "is not graded on b200, only on cpu, h200"),
     ],
 )
 def test_a_language_or_a_lane_that_is_not_offered_is_refused(people, submit, field, changes, said):

@@ -73,7 +73,7 @@ def test_it_keeps_one_place_per_student_so_that_no_wait_is_longer_than_one_round
 
 def test_the_sentence_says_what_it_was_worked_out_from() -> None:
     text = told(1).sentence("H200")
-    assert text.startswith("300 students × 4.1 × 12 s on 1 slot of the H200 lane: expect up to ")
+    assert text.startswith("300 students × 4.1 × 12 s on 1 slot of the H200 lane: expect waits of up to ")
     assert "at the due date" in text
     assert told(0).sentence("H200").endswith("no node is in service, so nothing would be graded.")
     guess = expectation(students=10, slots=2, service=Service([5.0, 10.0], measured=False))

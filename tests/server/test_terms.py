@@ -9,13 +9,12 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import delete, func, select
 
-from server import cli
-from server.accounts import service as accounts
-from server.audit import service as audit
-from server.courses import service as courses
+from server import audit, cli
+from server.accounts import accounts
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, InvalidInputError
 from server.gradebook import extensions
-from server.messages import service as messages
+from server.messages import messages
 from server.models import (
     ApiToken,
     Assignment,
@@ -30,10 +29,9 @@ from server.models import (
     User,
 )
 from server.roster import imports
-from server.submissions import service as submissions
-from server.terms import erasure, settings
-from server.terms import service as terms
-from server.terms.settings import LateRules, Settings
+from server.submissions import submissions
+from server.terms import course_settings, erasure, terms
+from server.terms.course_settings import LateRules, Settings
 from tests.doubles.database import everything_in
 
 COURSE, RUNG = "gpu", "add_one"
@@ -43,6 +41,7 @@ WANTED = Settings(
     title="GPU programming",
     timezone="Europe/Berlin",
     locks_rungs=False,
+    accepts_unserved_lanes=True,
     public_leaderboards=True,
     keeps_erased_work=True,
     retained_days=None,
@@ -62,7 +61,7 @@ def do(database, people):
 
 
 def _change(wanted=WANTED, revision=0):
-    return lambda session, member: settings.change(session, member, wanted, revision=revision)
+    return lambda session, member: course_settings.change(session, member, wanted, revision=revision)
 
 
 def _course(database, slug=COURSE):
@@ -309,7 +308,7 @@ def test_a_retention_rule_forgets_students_who_are_nowhere_else(do, database, pe
         assert names[people.tom.id] == "tom@example.org"
         assert {names[one.id].split("@")[1] for one in (people.alice, people.carol, dora)} == {"erased.invalid"}
         assert erasure.due(session, NOW + timedelta(days=90)) == []
-    with pytest.raises(ConflictError, match="forgotten"):
+    with pytest.raises(ConflictError, match="erased"):
         do(terms.open_again, even_archived=True)
 
 
@@ -346,7 +345,7 @@ def test_the_page_shows_saves_and_refuses(site, people, config, database):
     cloned = browser.post(f"{PATH}/clone", data={"slug": "next", "title": "Next", "weeks": "26"})
     assert cloned.headers["location"] == "/courses/next/schedule"
     taken = browser.post(f"{PATH}/clone", data={"slug": "next", "title": "Next", "weeks": "26"})
-    assert (taken.status_code, "There is a course" in taken.text) == (409, True)
+    assert (taken.status_code, "exists already" in taken.text) == (409, True)
     assert browser.post(f"{PATH}/purge", data={"typed": COURSE}).status_code == 403
     assert browser.post(f"{PATH}/open").status_code == 303
 
@@ -377,17 +376,17 @@ def admin(config, database_url, monkeypatch):
 def test_the_console_archives_clones_forgets_and_erases(admin, database, people):
     assert admin("archive-course", COURSE, "--confirm", "other")[0] == 1
     assert admin("archive-course", COURSE, "--confirm", COURSE)[0] == 0
-    assert admin("open-course", COURSE)[0] == 0
+    assert admin("unarchive-course", COURSE)[0] == 0
     assert admin("clone-course", COURSE, "next", "Next term", "--weeks", "26")[0] == 0
     assert admin("clone-course", COURSE, "next", "Next term", "--weeks", "26")[0] == 1
-    assert "archived: none" in admin("apply-retention")[1]
+    assert "archived: none" in admin("purge-archived")[1]
     with database.transaction() as session:
         course = courses.course_by_slug(session, COURSE)
         course.archived_at, course.retained_days = NOW - timedelta(days=9999), 1
-    assert "would be forgotten" in admin("apply-retention", "--dry-run")[1]
+    assert "would be erased" in admin("purge-archived", "--dry-run")[1]
     assert admin("erase-account", "bob@example.org", "--confirm", "alice@example.org")[0] == 1
     assert admin("erase-account", "bob@example.org", "--confirm", "bob@example.org", "--reason", "asked")[0] == 0
-    assert "gpu: 3 accounts erased, 0 kept" in admin("apply-retention")[1]
+    assert "gpu: 3 accounts erased, 0 kept" in admin("purge-archived")[1]
     with database.reading() as session:
         actors = session.scalars(select(AuditEntry.actor_id).where(AuditEntry.action == "course.archived")).all()
         assert actors == [None]

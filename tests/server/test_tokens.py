@@ -11,8 +11,8 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import select
 
-from server.accounts import links
-from server.accounts import service as accounts
+from server.accounts import accounts, links
+from server.config import load_config
 from server.errors import InvalidInputError
 from server.http import scopes
 from server.models import ApiToken, TokenScope
@@ -145,7 +145,7 @@ def test_logging_out_everywhere_ends_tokens_too_and_says_so_before(site, people,
     other = site.bearer(people.bob)
     page = browser.get("/account").text
     assert "Log out everywhere else" in page
-    assert "Ends every token" in page
+    assert "This also revokes all" in page
     assert browser.post("/account/sessions/revoke-others").status_code == 303
     assert program.get("/api/v1/me").status_code == 401
     assert other.get("/api/v1/me").status_code == 200
@@ -161,3 +161,17 @@ def test_the_page_makes_a_token_with_the_scopes_and_the_days_that_were_chosen(si
     assert made == {"x": ("read staff", 30), "y": ("read", 90)}
     for days in ("0", "400", "x"):
         assert browser.post("/account/tokens", data={"name": "z", "days": days}).status_code == 422
+
+
+@pytest.mark.parametrize("name", ["LADDER_TOKEN_DAYS", "LADDER_TOKEN_DAYS_MOST"])
+@pytest.mark.parametrize("value", ["0", "-1"])
+def test_tokens_that_would_be_over_when_they_are_made_are_refused_at_the_start(name, value):
+    with pytest.raises(ValueError, match=f"{name} has to be 1 or more"):
+        load_config({name: value})
+    assert load_config({name: "1"})
+
+
+@pytest.mark.parametrize("value", ["-1", "nan"])
+def test_a_limit_below_nought_is_refused_at_the_start(value):
+    with pytest.raises(ValueError, match="LADDER_PERSON_REQUESTS_PER_S has to be 0 or more"):
+        load_config({"LADDER_PERSON_REQUESTS_PER_S": value})

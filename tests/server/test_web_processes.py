@@ -117,7 +117,7 @@ def test_a_port_that_another_program_has_is_refused_with_its_number(tmp_path: Pa
         command = [sys.executable, "-P", "-m", "client", "web", "--port", str(number), "--workers", "2"]
         said = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert said.returncode == 1
-    assert f"Port {number} of 127.0.0.1 cannot be had" in said.stderr
+    assert f"Port {number} of 127.0.0.1 is not available" in said.stderr
 
 
 @pytest.mark.full("slow")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from server.audit import service as audit
-from server.exports import service as exports
+from server import audit
+from server.exports import exports
 from server.models import (
     Alert,
     Appeal,

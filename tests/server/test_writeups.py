@@ -9,12 +9,11 @@ from sqlalchemy import select
 
 from autograder.assignment import load_assignment
 from autograder.errors import ManifestError
-from server import db
-from server.courses import service as courses
-from server.courses import sync
+from server import db, writeups
+from server.courses import courses, sync
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError
-from server.models import Assignment, Course, WriteUp
-from server.writeups import service as writeups
+from server.models import Assignment, Course, Extension, WriteUp
+from server.statistics.waiting import waiting
 
 PAGE = "/courses/gpu/assignments/add_one/writeup"
 ASKED = '\n[writeup]\ntitle = "Why it is fast"\npoints = 10\nabout = "One page."\nmax_mib = 1\n'
@@ -87,11 +86,11 @@ def test_every_version_is_kept_and_the_same_bytes_are_none(asked, upload, people
         (b"", "why.md", InvalidInputError, "empty"),
         (b"", "", InvalidInputError, "Choose a file"),
         (b"x" * (2**20 + 1), "why.txt", TooLargeError, "1 MiB"),
-        (b"PK\3\4", "why.docx", InvalidInputError, "ends in .pdf, .md, .txt"),
-        (b"<html>", "why.pdf", InvalidInputError, "its content is none"),
+        (b"PK\3\4", "why.docx", InvalidInputError, "the ending .pdf, .md, .txt"),
+        (b"<html>", "why.pdf", InvalidInputError, "not a PDF"),
         (b"a\nb\xff\n", "why.txt", InvalidInputError, "Line 2 is not UTF-8"),
         (b"a\0b", "why.md", InvalidInputError, "binary"),
-        (b"x", "../../pdf", InvalidInputError, "ends in"),
+        (b"x", "../../pdf", InvalidInputError, "with the ending"),
     ],
 )
 def test_what_is_no_write_up_is_refused(*, asked, upload, people, data, filename, error, message):
@@ -118,7 +117,7 @@ def test_there_is_an_end_to_versions(asked, upload, people, monkeypatch):
     monkeypatch.setattr(writeups, "MOST_VERSIONS", 2)
     upload(people.alice, b"1")
     upload(people.alice, b"2")
-    with pytest.raises(ConflictError, match="most that are kept"):
+    with pytest.raises(ConflictError, match="which is the limit"):
         upload(people.alice, b"3")
 
 
@@ -152,14 +151,52 @@ def test_a_file_is_a_download_that_no_browser_runs(asked, upload, people, site, 
     assert answer.headers["content-disposition"] == 'attachment; filename="w_h_.pdf"'
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "sandbox" in answer.headers["content-security-policy"]
-    assert "download it to read it" in client.get(f"/writeups/{public_id}").text
+    assert "Download it to read it" in client.get(f"/writeups/{public_id}").text
+
+
+@pytest.mark.parametrize(
+    ("own", "extended", "counted"),
+    [
+        ((None, None), None, 1),
+        ((1, None), None, 0),
+        ((-1, None), None, 1),
+        ((-2, 1), None, 0),
+        ((-2, -1), None, 1),
+        ((-2, -1), (1, 2), 0),
+        ((-2, -1), (-1, 1), 0),
+        ((-2, -1), (-1.5, -0.5), 1),
+        ((-2, -1), (1, None), 0),
+        ((-2, -1), (-1, None), 1),
+    ],
+)
+def test_a_write_up_waits_for_staff_once_it_can_no_longer_change(
+    *, asked, upload, people, database, own, extended, counted
+):
+    """Dates in days from now: due, and late until."""
+    upload(people.alice)
+    with database.transaction() as session:
+        dates = lambda given: [None if one is None else db.now(session) + timedelta(days=one) for one in given]  # noqa: E731
+        row = session.scalars(select(Assignment)).one()
+        row.due_at, row.late_until = dates(own)
+        if extended:
+            due_at, late_until = dates(extended)
+            member = courses.membership(session, people.tom, "gpu")
+            session.add(
+                Extension(
+                    course_id=row.course_id, assignment_id=row.id, user_id=people.alice.id, due_at=due_at,
+                    late_until=late_until, reason="ill", actor_id=member.user.id, at=db.now(session),
+                )
+            )  # fmt: skip
+    with database.reading() as session:
+        found = waiting(session, courses.membership(session, people.tom, "gpu")).writeups
+        assert sum(one.count for one in found) == counted
 
 
 def test_the_page_takes_a_file_and_says_why_not(asked, people, site, config):
     client = site.logged_in(people.alice, config)
     assert "Why it is fast" in client.get(PAGE).text
     refused = client.post(PAGE, files={"file": ("why.exe", b"MZ")})
-    assert (refused.status_code, "A write-up is a file that ends in" in refused.text) == (422, True)
+    assert (refused.status_code, "A write-up has to be a file with the ending" in refused.text) == (422, True)
     assert client.post(PAGE, files={"file": ("why.pdf", PDF)}).status_code == 303
     assert "why.pdf" in client.get(PAGE).text
     staff = site.logged_in(people.tom, config).get(PAGE).text

@@ -1,13 +1,14 @@
 """Run a part of the tests, print what it came to, and end with the status that says why it is not green.
 
     python -m tests.suite quick           `make test`
-    python -m tests.suite rest            what `make test-full` has and `make test` has not
+    python -m tests.suite rest            what `make test-full` has and `make test` has not, of turns this commit's
     python -m tests.suite full            `make test-full`
     python -m tests.suite total           what the runs since the last `quick` or `full` came to, together
 
-Two lines run side by side. Most tests share the cores, as a judge and its runner take turns. The other line has those
-that go one after another: attacks, which look for each other's traces, then whole installations and browsers, which
-wait more than they work.
+Three lines run side by side. Most tests share the cores, as a judge and its runner take turns. Attacks, which look for
+each other's traces, and what else needs containers go one after another in a second line; browsers and whole
+installations, which wait more than they work, in a third. These two come first where they want a core: they are what a
+whole run waits for.
 """
 
 from __future__ import annotations
@@ -22,14 +23,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
 from tests.suite import policy
 from tests.suite.plugin import Folder, Outcome, problems_of, shortened
 
 BOOK = policy.ROOT / "var" / "tests"
-ATTACKS = ("tests/hostile", "tests/docker")
-INSTALLATIONS = ("tests/browser", "tests/compose", "tests/e2e")
+CONTAINERS = ("tests/hostile", "tests/docker", "tests/compose")
+INSTALLATIONS = ("tests/browser", "tests/e2e")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--durations", "25", "--durations-min", "8")
 WORKERS = (os.cpu_count() or 1) + 1
 """Of the line that shares the cores: its tests wait a third of their time."""
@@ -44,37 +44,41 @@ def main() -> int:
     if options.part == "total":
         return tell(added(*(read(path) for path in sorted(BOOK.glob("*.json")))), whole=True)
     until = [] if options.minutes is None else ["--until", str(time.time() + 60 * options.minutes)]
-    return tell(run(options.part, until), whole=options.part == "full")
+    return tell(run(options.part, until), whole=False)
 
 
 def run(part: str, until: Sequence[str]) -> Outcome:
-    """Run the tests of a part; their output goes through, that of the second line when the first has ended."""
+    """Run the tests of a part; the output of most goes through, that of the other lines when all have ended."""
     BOOK.mkdir(parents=True, exist_ok=True)
     for old in BOOK.glob("rest-*.json" if part == "rest" else "*.json"):
         old.unlink()
     subprocess.run(["sh", "scripts/get_browser.sh"], cwd=policy.ROOT, check=False)
     environment = {**os.environ, **_docker()}
+    # Each of the workers imports all of it: compiled once, that takes half as long.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     common = ["--part", part, *until]
-    lines = {"most": _most(), "attacks": ATTACKS, "installations": INSTALLATIONS}
+    lines = {"most": _most(), "containers": CONTAINERS, "installations": INSTALLATIONS}
     commands = {name: _command(part, name, [*common, *where]) for name, where in lines.items()}
-    log = BOOK / f"{part}-second.log"
-    with log.open("wb") as second, ThreadPoolExecutor() as beside:
-        alone = [commands["attacks"], commands["installations"]]
-        beside.submit(_one_after_another, alone, environment, second)
-        _one_after_another([commands["most"]], environment, None)
-    print(log.read_text(encoding="utf-8", errors="replace"), flush=True)
+    most = subprocess.Popen(["nice", "-n", "4", *commands.pop("most")], cwd=policy.ROOT, env=environment)
+    with ThreadPoolExecutor() as beside:
+        done = [beside.submit(_quietly, command, environment) for command in commands.values()]
+        most.wait()
+    for one in done:
+        print(one.result(), flush=True)
     if environment.get("DOCKER_HOST"):
         subprocess.run(["sh", "scripts/get_docker.sh", "stop"], cwd=policy.ROOT, check=False)
     return added(*(read(_book(part, name)) for name in lines))
 
 
-def _one_after_another(commands: Sequence[list[str]], environment: dict[str, str], out: IO[bytes] | None) -> None:
-    for command in commands:
-        subprocess.run(command, cwd=policy.ROOT, env=environment, stdout=out, stderr=out, check=False)
+def _quietly(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        command, cwd=policy.ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    return done.stdout.decode(errors="replace")
 
 
 def _most() -> list[str]:
-    alone = (*ATTACKS, *INSTALLATIONS)
+    alone = (*CONTAINERS, *INSTALLATIONS)
     return ["--numprocesses", str(WORKERS), "--dist", "worksteal", *(f"--ignore={folder}" for folder in alone), "tests"]
 
 
@@ -113,6 +117,8 @@ def added(*outcomes: Outcome) -> Outcome:
             getattr(total, name).extend(getattr(one, name))
         for why, number in one.left.items():
             total.left[why] = total.left.get(why, 0) + number
+        # Each part tells of the same ones.
+        total.turns |= {why: max(number, total.turns.get(why, 0)) for why, number in one.turns.items()}
         for name, folder in one.folders.items():
             into = total.folders.setdefault(name, Folder())
             into.tests += folder.tests
@@ -125,7 +131,7 @@ def tell(outcome: Outcome, *, whole: bool) -> int:
     """Print what a run came to; its exit status.
 
     Args:
-        whole: everything ran, so that budgets can be held against it.
+        whole: this is all that CI runs, so that budgets can be held against it.
     """
     speed = statistics.median(outcome.yardsticks or [policy.YARDSTICK_S]) / policy.YARDSTICK_S
     problems = problems_of(outcome)
@@ -168,13 +174,15 @@ def _quarantine(outcome: Outcome) -> list[str]:
 
 
 def _left(outcome: Outcome, *, whole: bool) -> list[str]:
-    if whole or not outcome.left:
+    told = [*_counted("Other commits have their turn of", outcome.turns)]
+    return told if whole else [*_counted("Left to `make test-full`:", outcome.left), *told]
+
+
+def _counted(what: str, by_reason: dict[str, int]) -> list[str]:
+    if not by_reason:
         return []
-    return [
-        "",
-        f"Left to `make test-full`: {sum(outcome.left.values())} tests",
-        *(f"  {number:5} {why}" for why, number in sorted(outcome.left.items(), key=lambda pair: -pair[1])),
-    ]
+    ordered = sorted(by_reason.items(), key=lambda pair: -pair[1])
+    return ["", f"{what} {sum(by_reason.values())} tests", *(f"  {number:5} {why}" for why, number in ordered)]
 
 
 if __name__ == "__main__":

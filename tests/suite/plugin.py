@@ -2,7 +2,8 @@
 
 What is left to `make test-full`: what runs on PostgreSQL, what is marked `full("why")`, and the folders of `LEFT` but
 for tests that are marked `quick`. `--part quick` leaves those out, `--part rest` runs no others, and without the option
-everything that was asked for runs.
+everything that was asked for runs. In `--part rest`, which is CI's, tests marked `turns(count)` take turns: each runs
+at one commit of so many in a row, by the number of commits, and the others are told of.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import resource
 import time
+import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +31,7 @@ _OFTEN_S = 10.0
 """Between two looks at how fast the machine is."""
 ON_POSTGRES = "on the second database"
 LEFT = {
+    "tests/autograder/emulator/": "programs on the emulator",
     "tests/browser/": "in a browser",
     "tests/compose/": "of an installation in containers",
     "tests/docker/": "in the Docker sandbox",
@@ -74,20 +77,31 @@ def _on_postgres(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the other part has."""
+    """Leave out what the other part has, and whose turn it is not."""
     part = config.getoption("part")
-    if part == "full":
-        return
     left = {item: why_left(item) for item in items}
-    kept = [item for item in items if bool(left[item]) == (part == "rest")]
+    waiting = _not_their_turn([item for item in items if left[item]]) if part == "rest" else set()
+    kept = [item for item in items if item not in waiting and (part == "full" or bool(left[item]) == (part == "rest"))]
     dropped = [item for item in items if item not in set(kept)]
     items[:] = kept
     config.hook.pytest_deselected(items=dropped)
-    counts = Counter(left[item] for item in dropped if left[item])
+    counts = Counter(left[item] for item in dropped if left[item] and item not in waiting)
+    turns = Counter(left[item] for item in waiting)
     if hasattr(config, "workeroutput"):
-        config.workeroutput["left"] = dict(counts)
+        config.workeroutput.update(left=dict(counts), turns=dict(turns))
     elif book := config.pluginmanager.get_plugin("suite-book"):
-        book.left = dict(counts)
+        book.left, book.turns = dict(counts), dict(turns)
+
+
+def _not_their_turn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Of the tests that take turns, those that another commit runs: by their names, so that no test moves another."""
+    number, found = policy.commit_number(), set()
+    for item in items:
+        if marker := item.get_closest_marker("turns"):
+            turns = marker.args[0]
+            if zlib.crc32(item.nodeid.encode()) % turns != number % turns:
+                found.add(item)
+    return found
 
 
 def yardstick() -> float:
@@ -173,6 +187,8 @@ class Outcome:
     skips: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
     left: dict[str, int] = field(default_factory=dict)
+    turns: dict[str, int] = field(default_factory=dict)
+    """What other commits run, by the same reasons."""
     folders: dict[str, Folder] = field(default_factory=dict)
     yardsticks: list[float] = field(default_factory=list)
 
@@ -186,6 +202,7 @@ class Book:
         self._ran: set[str] = set()
         self.outcome = Outcome()
         self.left: dict[str, int] = {}
+        self.turns: dict[str, int] = {}
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that is skipped as a whole; each worker says so once."""
@@ -211,6 +228,9 @@ class Book:
             self.outcome.quarantined.append(report.nodeid)
         elif report.failed and report.nodeid not in self.outcome.failed:
             self.outcome.failed.append(report.nodeid)
+            # At once: the end of a run may be half an hour away.
+            if terminal := self._config.pluginmanager.get_plugin("terminalreporter"):
+                terminal.write_line(f"\nfailed: {report.nodeid}\n{report.longreprtext[-1500:]}")
         elif report.skipped:
             self._skip(report)
         elif report.when == "call":
@@ -226,12 +246,13 @@ class Book:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """A worker has ended; all have collected the same."""
-        self.left = dict(node.workeroutput.get("left", {})) if hasattr(node, "workeroutput") else self.left
+        said = getattr(node, "workeroutput", {})
+        self.left, self.turns = said.get("left", self.left), said.get("turns", self.turns)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """A run in which something was not tested is not green."""
-        self.outcome.left = self.left
+        self.outcome.left, self.outcome.turns = self.left, self.turns
         if int(exitstatus) in BROKEN_OFF:
             self.outcome.failed.append(f"pytest ended with status {int(exitstatus)}")
         if path := self._config.getoption("report"):

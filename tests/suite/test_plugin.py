@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,41 @@ def test_the_two_parts_are_the_whole_and_the_first_says_what_it_left(tmp_path: P
     assert [passed[part]["passed"] for part in ("quick", "rest", "full")] == [1, 2, 3]
     assert passed["quick"]["left"] == {"slow": 1, "on the second database": 1}
     assert passed["full"]["left"] == {}
+
+
+TURNS = """
+@pytest.mark.full("in turn")
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("number", range(7))
+def test_one(number): pass
+"""
+
+
+def test_tests_take_turns_by_the_number_of_the_commit_and_the_others_are_told_of(tmp_path: Path) -> None:
+    _, report, _ = run(tmp_path, TURNS, "--part", "rest")
+    mine = [
+        number
+        for number in range(7)
+        if zlib.crc32(f"test_it.py::test_one[{number}]".encode()) % 3 == policy.commit_number() % 3
+    ]
+    assert report["passed"] == len(mine)
+    assert report["turns"] == {"in turn": 7 - len(mine)}
+
+
+def test_a_test_of_the_first_part_waits_for_no_turn(tmp_path: Path) -> None:
+    _, report, _ = run(tmp_path, TURNS.replace('@pytest.mark.full("in turn")\n', ""), "--part", "quick")
+    assert (report["passed"], report["turns"]) == (7, {})
+
+
+def test_who_asks_for_tests_gets_all_of_them(tmp_path: Path) -> None:
+    assert run(tmp_path, TURNS, "--part", "full")[1]["passed"] == 7
+    assert run(tmp_path, TURNS)[1]["passed"] == 7
+
+
+def test_what_two_parts_leave_to_other_commits_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    part = Outcome(passed=1, left={"slow": 2}, turns={"in turn": 5})
+    tell(added(part, part), whole=True)
+    assert "Other commits have their turn of 5 tests\n      5 in turn" in capsys.readouterr().out
 
 
 def test_what_a_folder_costs_is_written_down(tmp_path: Path) -> None:

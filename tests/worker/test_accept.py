@@ -84,10 +84,10 @@ def test_who_interrupts_has_what_was_found_before(monkeypatch):
         ("vector_add", True, True),
         ("softmax", True, False),
     ]
-    assert made.document["problems"] == ["rungs: interrupted; what is not here was not tried"]
+    assert made.document["problems"] == ["rungs: interrupted; tests that are not listed were not run"]
     assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})
     assert "  vector_add (triton): passed in 2.0 s, passed in 2.0 s" in said
-    assert any(line.startswith("rungs: interrupted; what is not here was not tried (") for line in said)
+    assert any(line.startswith("rungs: interrupted; tests that are not listed were not run (") for line in said)
     assert any(line.startswith("red team: not tried: interrupted before (") for line in said)
 
 
@@ -122,7 +122,7 @@ def test_after_an_interruption_nothing_more_is_begun_that_needs_the_judge(monkey
     made.all()
     made.after()
     assert (made.document["self_test"], made.document["noise"], made.document["rungs"]) == (None, None, None)
-    assert made.document["problems"] == ["self test: interrupted; what is not here was not tried"]
+    assert made.document["problems"] == ["self test: interrupted; tests that are not listed were not run"]
 
 
 def test_who_interrupts_the_golden_kernel_has_what_it_sang(monkeypatch):
@@ -162,5 +162,5 @@ def test_who_interrupts_while_the_judge_ends_has_what_was_found(monkeypatch):
     made.end_judge()
     made.after()
     assert killed == [True]
-    assert made.document["problems"] == ["the judge: interrupted; what is not here was not tried"]
+    assert made.document["problems"] == ["the judge: interrupted; tests that are not listed were not run"]
     assert (made.document["accepted"], made.document["red_team"]) == (False, {"skipped": "interrupted before"})

@@ -94,7 +94,7 @@ def test_a_gpu_that_does_not_answer_is_not_as_it_was():
     fake = FakeNvml()
     watched = hygiene(fake)
     fake.answers = False
-    assert "does not answer" in watched.after_job()
+    assert "no longer answers" in watched.after_job()
 
 
 def test_a_container_of_ours_is_known_by_its_control_group(child):

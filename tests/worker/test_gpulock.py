@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 
 from autograder.contract import Work
-from worker.errors import HandedBackError
 from worker.gpulock import GpuLock
+from worker.node_errors import HandedBackError
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -15,12 +15,12 @@ from worker import blame, known, selftest
 from worker import life as life_module
 from worker.baseline import ALLOWANCE_BYTES, Hygiene, take
 from worker.calibration import MOST_RATIO, MOST_TIME, Canary, spread
-from worker.errors import HandedBackError
 from worker.gpulock import GpuLock
 from worker.health import Health
 from worker.judge import JudgeProcess
 from worker.known import KnownJobs
 from worker.life import Device, NodeLife
+from worker.node_errors import HandedBackError
 from worker.nvml import open_gpu
 from worker.settings import LifeConfig
 from worker.stopping import Stopping
@@ -225,7 +225,7 @@ def test_the_noise_floor_is_the_largest_distance_from_the_median_and_the_next_ju
     floor = node.life.calibration()
     assert (floor.gradings, floor.lane, floor.ratio, floor.ratio_spread) == (3, Lane.h200, 1.0, 0.01)
     assert floor.time_spread == pytest.approx(0.01)
-    assert node.judge._extra["LADDER_NODE_SPREAD"] == "0.01"
+    assert node.judge._extra["LADDER_NOISE_FLOOR"] == "0.01"
     assert spread([2.0]) == 0.0
 
 

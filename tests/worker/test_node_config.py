@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from autograder import toolchain
 from autograder.contract import Lane, Work
 from autograder.errors import GpuError
-from autograder.sandbox import toolchain
+from broker.identity import NodeKey
 from tests.doubles.nvml import FakeNvml
 from worker import lanes as lanes_module
 from worker import node as node_module
 from worker.baseline import below_this_process
 from worker.config import load_config
-from worker.errors import GpuUnknownError, UnfitError
 from worker.lanes import lanes_of
 from worker.node import compose, environment
+from worker.node_errors import GpuUnknownError, UnfitError
 from worker.nvml import open_gpu
 from worker.settings import SANDBOXES, load_node_config
 from worker.stopping import Stopping
@@ -143,21 +145,22 @@ def test_a_judge_that_is_not_ours_is_started_as_its_owner_said(tmp_path):
 
 
 def test_strangers_code_needs_more_than_the_process_sandbox(tmp_path):
-    with pytest.raises(UnfitError, match="strangers"):
-        config(tmp_path, LADDER_STRANGERS="1")
-    assert config(tmp_path, LADDER_STRANGERS="1", LADDER_SANDBOX="docker").sandbox.driver == "docker"
+    with pytest.raises(UnfitError, match="untrusted code"):
+        config(tmp_path, LADDER_UNTRUSTED="1")
+    assert config(tmp_path, LADDER_UNTRUSTED="1", LADDER_SANDBOX="docker").sandbox.driver == "docker"
     with pytest.raises(ValueError, match="LADDER_SANDBOX has to be one of"):
         config(tmp_path, LADDER_SANDBOX="chroot")
 
 
 def test_a_worker_that_must_not_serve_ends_with_a_message_and_no_trace(tmp_path):
-    told = {"LADDER_NODE_TOKEN": "t", "LADDER_STRANGERS": "1", "LADDER_HOME": str(tmp_path)}
+    NodeKey.generate().save(tmp_path / "node-local.key")
+    told = {"LADDER_UNTRUSTED": "1", "LADDER_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "worker"], cwd=REPOSITORY, env={**os.environ, **told}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "strangers" in done.stderr
+    assert "untrusted code" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -167,14 +170,15 @@ def test_a_node_whose_folder_submissions_could_read_is_refused(tmp_path, monkeyp
     with pytest.raises(UnfitError, match="which every submission may read"):
         config(tmp_path / "tools" / "work")
     with pytest.raises(UnfitError, match="The node's secret"):
-        load_node_config({"LADDER_WORK": str(tmp_path)}, secrets=(tmp_path / "tools" / "token",))
+        load_node_config({"LADDER_WORK": str(tmp_path)}, secrets=(tmp_path / "tools" / "key",))
     assert config(tmp_path).work == tmp_path
 
 
-def test_the_token_is_among_what_no_submission_may_read(tmp_path):
-    (tmp_path / "node-local.token").write_text("kn_x")
-    assert load_config({"LADDER_HOME": str(tmp_path)}).node.secrets == (tmp_path / "node-local.token",)
-    assert load_config({"LADDER_NODE_TOKEN": "t"}).node.secrets == ()
+def test_the_key_is_its_owners_to_read_and_no_submissions(tmp_path):
+    path = tmp_path / "node-local.key"
+    NodeKey.generate().save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o400
+    assert load_config({"LADDER_HOME": str(tmp_path)}).node.secrets == (path,)
 
 
 def test_the_worker_has_no_torch():

@@ -6,7 +6,7 @@ from autograder.contract import Lane, Throttle
 from autograder.errors import GpuError
 from tests.doubles.nvml import FakeNvml
 from worker import nvml
-from worker.errors import GpuUnknownError
+from worker.node_errors import GpuUnknownError
 from worker.nvml import Use, open_gpu
 
 

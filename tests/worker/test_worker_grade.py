@@ -31,7 +31,8 @@ from autograder.contract import (
     Work,
 )
 from broker.app import make_app
-from broker.envelope import key_of, unseal
+from broker.envelope import unseal
+from broker.identity import Credentials, ForgedError, NodeKey
 from tests.doubles.nvml import FakeNvml
 from worker import artefacts, judge, known
 from worker.aftermath import Aftermath
@@ -39,7 +40,6 @@ from worker.attempts import Attempts
 from worker.bundles import Bundles
 from worker.config import load_config
 from worker.disk import Disk, locked
-from worker.errors import BundleError, FolderTakenError, HandedBackError, WorkerError
 from worker.gpulock import GpuLock
 from worker.grade import Around, Grader
 from worker.health import Health
@@ -47,16 +47,18 @@ from worker.judge import JudgeProcess
 from worker.known import KnownJobs
 from worker.lanes import Serves
 from worker.life import Device, NodeLife
+from worker.node_errors import BundleError, FolderTakenError, HandedBackError, WorkerError
 from worker.nvml import open_gpu
 from worker.processes import kill_tree
 from worker.reports import Reporter
 from worker.results import Outbox
-from worker.server import Server
+from worker.server import Server, Signature
 from worker.settings import LifeConfig
 from worker.stopping import Stopping
 
 REPOSITORY = Path(__file__).parents[2]
-TOKEN = "kn_secret"
+KEY = NodeKey.generate()
+SIGNATURE = Signature("anvil", KEY)
 ATTEMPT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
@@ -65,6 +67,8 @@ class Site:
 
     def __init__(self) -> None:
         self.bundles: dict[str, bytes] = {}
+        self.wanted = ""
+        """The bundle of whatever attempt is asked about."""
         self.failures = 0
         self.asked: list[tuple[str, str | None]] = []
         self.live: bool | None = True
@@ -85,11 +89,11 @@ class Site:
                 self.wfile.write(json.dumps({"live": site.live}).encode())
 
             def do_GET(self):
-                if "/attempts/" in self.path:
+                if "/bundle" not in self.path:
                     self.about_an_attempt()
                     return
                 site.asked.append((self.path, self.headers.get("authorization")))
-                data = site.bundles.get(self.path.rpartition("/")[2])
+                data = site.bundles.get(site.wanted)
                 site.failures -= 1
                 status = 503 if site.failures >= 0 else 200 if data is not None else 404
                 self.send_response(status)
@@ -106,8 +110,9 @@ class Site:
         self.thread.start()
 
     def add(self, data: bytes) -> str:
-        self.bundles[content_hash(data)] = data
-        return content_hash(data)
+        self.wanted = content_hash(data)
+        self.bundles[self.wanted] = data
+        return self.wanted
 
     def close(self) -> None:
         self.server.shutdown()
@@ -135,14 +140,14 @@ class Node:
 
     def __init__(self, work: Path, site: Site, *, keep: bool = False, drain_s: float = 600, floor_mb: int = 0) -> None:
         self.app = make_app("test", f"filesystem://{work / 'broker'}")
-        self.outbox = Outbox(self.app, "anvil", TOKEN)
+        self.outbox = Outbox(self.app, "anvil", KEY)
         self.stopping, self.disk = Stopping(drain_s), Disk(work, floor_mb)
-        self.server = Server(site.url, TOKEN)
+        self.server = Server(site.url, SIGNATURE)
         self.aftermath = Aftermath(self.outbox, self.server)
         double = (sys.executable, str(REPOSITORY / "tests/doubles/judge.py"))
         self.judge = JudgeProcess(double, work / "judge.log", stopping=self.stopping)
         self.attempts = Attempts(work, keep=keep)
-        bundles = Bundles(work / "bundles", site.url, TOKEN, wait=self.stopping.sleep)
+        bundles = Bundles(work / "bundles", site.url, SIGNATURE, wait=self.stopping.sleep)
         self.life = self._life(work, LifeConfig(), Device(GpuLock(work, "")))
         around = Around(self.outbox, self.server, self.aftermath, self.stopping, self.disk, self.life)
         self.grader = Grader(attempts=self.attempts, bundles=bundles, judge=self.judge, around=around)
@@ -168,7 +173,7 @@ class Node:
                 message = queue.get(timeout=1)
                 message.ack()
                 envelope = codec.loads(Envelope, message.payload[1]["envelope"])
-                found.append((envelope.kind, unseal(envelope, key_of(TOKEN))))
+                found.append((envelope.kind, unseal(envelope, KEY.identity.public_key)))
             queue.close()
         return found
 
@@ -317,42 +322,47 @@ def test_a_web_tier_that_is_away_costs_no_attempt(node, bundle, monkeypatch):
 # --- bundles ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_bundle_is_fetched_once_with_the_nodes_token(site, bundle, tmp_path):
-    store = Bundles(tmp_path / "store", site.url, TOKEN)
-    assert store.get(bundle, patience_s=0) == store.get(bundle, patience_s=0) == site.bundles[bundle]
-    assert site.asked == [(f"/api/v1/bundles/{bundle}", f"Bearer {TOKEN}")]
+def test_a_bundle_is_fetched_once_for_the_attempt_and_signed(site, bundle, tmp_path):
+    store = Bundles(tmp_path / "store", site.url, SIGNATURE)
+    assert store.get(task(bundle), patience_s=0) == store.get(task(bundle), patience_s=0) == site.bundles[bundle]
+    ((path, authorization),) = site.asked
+    assert path == f"/api/v1/attempts/{ATTEMPT}/bundle?fence=1"
+    credentials = Credentials.parse(authorization.removeprefix("Ladder-Node "))
+    credentials.check(KEY.identity.public_key, "GET", path, b"")
+    with pytest.raises(ForgedError):
+        credentials.check(KEY.identity.public_key, "GET", path.replace("fence=1", "fence=2"), b"")
 
 
 def test_a_bundle_that_is_not_what_its_name_says_is_refused(site, bundle, tmp_path):
     site.bundles[bundle] = b"something else"
-    store = Bundles(tmp_path / "store", site.url, TOKEN)
-    with pytest.raises(BundleError, match="something else"):
-        store.get(bundle, patience_s=0)
+    store = Bundles(tmp_path / "store", site.url, SIGNATURE)
+    with pytest.raises(BundleError, match="did not send"):
+        store.get(task(bundle), patience_s=0)
     assert list((tmp_path / "store").iterdir()) == []
 
 
 def test_a_damaged_copy_is_fetched_again(site, bundle, tmp_path):
-    store = Bundles(tmp_path / "store", site.url, TOKEN)
-    store.get(bundle, patience_s=0)
+    store = Bundles(tmp_path / "store", site.url, SIGNATURE)
+    store.get(task(bundle), patience_s=0)
     (kept,) = (tmp_path / "store").iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
-    assert store.get(bundle, patience_s=0) == site.bundles[bundle]
+    assert store.get(task(bundle), patience_s=0) == site.bundles[bundle]
     assert len(site.asked) == 2
 
 
 def test_a_server_that_does_not_answer_is_asked_again_for_a_while(site, bundle, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.bundles.PAUSE_S", 0.01)
     site.failures = 3
-    assert Bundles(tmp_path / "store", site.url, TOKEN).get(bundle, patience_s=60) == site.bundles[bundle]
+    assert Bundles(tmp_path / "store", site.url, SIGNATURE).get(task(bundle), patience_s=60) == site.bundles[bundle]
     with pytest.raises(HandedBackError, match="did not answer"):
-        Bundles(tmp_path / "other", "http://127.0.0.1:1", TOKEN).get(bundle, patience_s=0.05)
+        Bundles(tmp_path / "other", "http://127.0.0.1:1", SIGNATURE).get(task(bundle), patience_s=0.05)
 
 
 def test_a_bundle_that_is_too_large_is_not_read_to_its_end(site, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.bundles.MAX_BUNDLE_BYTES", 10)
     name = site.add(b"x" * 11)
     with pytest.raises(BundleError, match="more than 10 bytes"):
-        Bundles(tmp_path / "store", site.url, TOKEN).get(name, patience_s=0)
+        Bundles(tmp_path / "store", site.url, SIGNATURE).get(task(name), patience_s=0)
 
 
 def test_a_bundle_that_could_not_be_kept_leaves_nothing_on_a_full_disk(site, bundle, tmp_path, monkeypatch):
@@ -361,26 +371,27 @@ def test_a_bundle_that_could_not_be_kept_leaves_nothing_on_a_full_disk(site, bun
             file.write(data[:100])
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    bundles = Bundles(tmp_path / "bundles", site.url, TOKEN)
+    bundles = Bundles(tmp_path / "bundles", site.url, SIGNATURE)
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
-        bundles.get(bundle, patience_s=1)
+        bundles.get(task(bundle), patience_s=1)
     assert list((tmp_path / "bundles").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", "sha256:", "sha256:" + "0" * 63, "sha256:../../../etc/passwd", "md5:0"])
 def test_a_name_that_is_no_content_hash_is_never_asked_for(site, tmp_path, name):
     with pytest.raises(BundleError, match="no content hash"):
-        Bundles(tmp_path / "store", site.url, TOKEN).get(name, patience_s=0)
+        Bundles(tmp_path / "store", site.url, SIGNATURE).get(task(name), patience_s=0)
     assert site.asked == []
 
 
 def test_only_the_bundles_used_last_are_kept(site, tmp_path, monkeypatch):
     monkeypatch.setattr("worker.bundles.KEPT", 2)
-    store = Bundles(tmp_path / "store", site.url, TOKEN)
+    store = Bundles(tmp_path / "store", site.url, SIGNATURE)
     names = [site.add(text) for text in (b"a", b"b", b"c")]
     for age, name in enumerate(names):
-        store.get(name, patience_s=0)
+        site.wanted = name
+        store.get(task(name), patience_s=0)
         for kept in (tmp_path / "store").glob(f"{name[7:]}.tar"):
             os.utime(kept, (1000 + age, 1000 + age))
     kept = {path.stem for path in (tmp_path / "store").iterdir()}
@@ -426,7 +437,7 @@ def test_what_is_only_shown_never_keeps_a_grading_waiting(tmp_path, site, bundle
 
 
 def test_a_broker_that_does_not_answer_is_no_error():
-    outbox = Outbox(make_app("test", "redis://127.0.0.1:1/0"), "anvil", TOKEN)
+    outbox = Outbox(make_app("test", "redis://127.0.0.1:1/0"), "anvil", KEY)
     assert not outbox.tell(Kind.heartbeat, Claim(ATTEMPT, 1, 0.0))
 
 
@@ -698,34 +709,45 @@ def test_files_and_the_log_of_a_failure_go_to_the_server_after_the_result(node, 
 # --- configuration ---------------------------------------------------------------------------------------------------
 
 
-def test_everything_has_a_default_but_the_token(tmp_path):
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "node-local.key"
+    KEY.save(path)
+    return path
+
+
+def test_everything_has_a_default_but_the_key(tmp_path):
     home = {"LADDER_HOME": str(tmp_path)}
-    with pytest.raises(ValueError, match="LADDER_NODE_TOKEN is not set"):
+    with pytest.raises(ValueError, match=r"node-local.key \(LADDER_NODE_KEY_FILE\) cannot be read"):
         load_config(home)
-    (tmp_path / "node-local.token").write_text("kn_file\n")
+    (tmp_path / "node-local.key").write_text("no key\n")
+    with pytest.raises(ValueError, match=r"LADDER_NODE_KEY_FILE: .* holds no key"):
+        load_config(home)
+    (tmp_path / "node-local.key").unlink()
+    KEY.save(tmp_path / "node-local.key")
     config = load_config(home)
-    assert (config.name, config.token, config.node.lanes) == ("local", "kn_file", (Lane.cpu,))
+    assert (config.name, config.key.identity, config.node.lanes) == ("local", KEY.identity, (Lane.cpu,))
     assert config.node.work == tmp_path / "work"
-    assert "kn_file" not in repr(config)
+    assert KEY.broker_password not in repr(config)
 
 
-def test_what_cannot_be_read_is_named():
+def test_what_cannot_be_read_is_named(key_file):
     with pytest.raises(ValueError, match="LADDER_LANES has to be some of cpu"):
-        load_config({"LADDER_NODE_TOKEN": "t", "LADDER_LANES": "cpu,abacus"})
+        load_config({"LADDER_NODE_KEY_FILE": str(key_file), "LADDER_LANES": "cpu,abacus"})
 
 
-def test_the_environment_is_read(tmp_path):
+def test_the_environment_is_read(tmp_path, key_file):
     config = load_config(
         {
             "LADDER_NODE_NAME": "forge",
-            "LADDER_NODE_TOKEN": "t",
+            "LADDER_NODE_KEY_FILE": str(key_file),
             "LADDER_SERVER_URL": "https://ladder.example/",
             "LADDER_BROKER_URL": "redis://broker/1",
             "LADDER_WORK": str(tmp_path),
             "LADDER_LANES": "h200, b200",
             "LADDER_JUDGE": "python 'my judge.py' serve",
             "LADDER_KEEP_ATTEMPTS": "1",
-            "LADDER_WORKS": "check, measure",
+            "LADDER_STAGES": "check, measure",
             "LADDER_DRAIN_S": "7.5",
             "LADDER_MIN_FREE_MB": "9",
         }
@@ -740,11 +762,11 @@ def test_the_environment_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("LADDER_WORKS", "dance"), ("LADDER_DRAIN_S", "soon"), ("LADDER_DRAIN_S", "nan"), ("LADDER_MIN_FREE_MB", "-1")],
+    [("LADDER_STAGES", "dance"), ("LADDER_DRAIN_S", "soon"), ("LADDER_DRAIN_S", "nan"), ("LADDER_MIN_FREE_MB", "-1")],
 )
-def test_a_setting_that_makes_no_sense_is_refused_by_its_name(name, value):
+def test_a_setting_that_makes_no_sense_is_refused_by_its_name(key_file, name, value):
     with pytest.raises(ValueError, match=name):
-        load_config({"LADDER_NODE_TOKEN": "t", name: value})
+        load_config({"LADDER_NODE_KEY_FILE": str(key_file), name: value})
 
 
 def test_a_claim_of_a_name_that_is_no_id_is_an_error(node):

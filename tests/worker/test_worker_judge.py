@@ -10,8 +10,8 @@ import pytest
 
 from autograder import codec
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict
-from worker.errors import JudgeBrokenError, JudgeDiedError, JudgeSilentError
 from worker.judge import JudgeProcess
+from worker.node_errors import JudgeBrokenError, JudgeDiedError, JudgeSilentError
 from worker.processes import descendants, kill_tree
 
 REPOSITORY = Path(__file__).parents[2]
@@ -162,8 +162,8 @@ def test_closing_lets_a_judge_end_by_itself(judge, staged):
     assert judge.pid is None
 
 
-def test_a_judge_gets_neither_the_nodes_token_nor_the_brokers_address(judge, monkeypatch):
-    monkeypatch.setenv("LADDER_NODE_TOKEN", "kn_secret")
+def test_a_judge_gets_neither_the_nodes_key_nor_the_brokers_address(judge, monkeypatch):
+    monkeypatch.setenv("LADDER_NODE_KEY_FILE", "kn_secret")
     monkeypatch.setenv("LADDER_BROKER_URL", "redis://:password@localhost")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     judge.start()

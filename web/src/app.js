@@ -11,6 +11,7 @@ import { startLive } from "./parts/live.js";
 import { startMenus } from "./parts/menus.js";
 import { startOnce } from "./parts/once.js";
 import { startAnswering } from "./parts/request-keys.js";
+import { startScrolling } from "./parts/scrolling.js";
 import { startThemeToggle } from "./parts/theme-toggle.js";
 import { startTimes } from "./parts/times.js";
 
@@ -22,6 +23,7 @@ startMenus();
 startKeeping();
 startGrading();
 startTimes(document);
+startScrolling(document);
 startElapsed();
 startLinked();
 startAgain();

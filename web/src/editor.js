@@ -16,6 +16,7 @@ function start(form) {
   const area = form.querySelector("textarea[name=source]");
   const host = form.querySelector("[data-editor-host]");
   const language = form.elements.language;
+  const mode = () => language.selectedOptions[0].dataset.mode;
   const { starters, stored, begun } = JSON.parse(document.getElementById("texts").textContent);
   const notice = noticeOf(form.querySelector("[data-draft-notice]"), () => editor.view.focus());
   const store = drafts({
@@ -32,6 +33,9 @@ function start(form) {
     // Lines of a text that was changed since are no lines of this one.
     onEnd: (frames) => editor.mark(ran.language === language.value && ran.text === editor.text() ? frames : []),
     onLine: (line) => editor.goTo(line),
+    onClose: () => editor.view.focus(),
+    bar: document.querySelector("[data-splitter]"),
+    above: host,
   });
 
   let looking = false;
@@ -41,7 +45,7 @@ function start(form) {
   const restored = !kept && draft !== null && draft.text !== begun.text && draft.at > begun.at;
   const editor = makeEditor(host, {
     text: restored ? draft.text : area.value,
-    language: language.value,
+    mode: mode(),
     label: "Source code",
     description: "Escape, then Tab leaves the editor.",
     onChange: (text) => looking || store.change(language.value, text),
@@ -113,7 +117,7 @@ function start(form) {
   function submit() {
     flush();
     const button = form.querySelector("button[value=submission]");
-    if (button.disabled) notice.show(document.getElementById("terms").firstElementChild.textContent.trim());
+    if (button.disabled) notice.show(document.getElementById("terms").textContent.trim());
     else form.requestSubmit(button);
   }
 
@@ -124,7 +128,7 @@ function start(form) {
     store.flush();
     left[before] = editor.text();
     before = language.value;
-    editor.setLanguage(before);
+    editor.setMode(mode());
     // What it offers is about the other language's text.
     notice.hide();
     // Nobody has written it: saved, it would be the newest draft, and the next page would begin with it.
@@ -163,6 +167,11 @@ function start(form) {
     const text = editor.text();
     editor.setText(starters[language.value] ?? "");
     notice.show("The starter is back.", { Undo: () => editor.setText(text) });
+  });
+
+  document.querySelector("[data-to-editor]").addEventListener("click", (event) => {
+    event.preventDefault();
+    editor.view.focus();
   });
 
   form.querySelector("[data-open-file]").addEventListener("click", () => form.elements.file.click());

@@ -1,7 +1,7 @@
-// Bias, GELU and dropout, first milestone: one kernel draws the mask, another one uses it.
+// Bias, GELU and dropout, first milestone: one kernel draws the mask, another uses it.
 //
 // The mask goes to memory and comes back, and the generator makes four words for each element, of which half of one is used:
-// the other seven numbers of its counter are made again by seven neighbours.
+// seven neighbours compute the same words again.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,6 +1,6 @@
 // Bias, GELU and dropout, second milestone: one kernel, and a generator that runs for every element.
 //
-// No byte too many crosses the bus any more. What is left is arithmetic: ten rounds of Philox for half of a word, and an error
+// No unnecessary byte is moved any more. What remains is arithmetic: ten rounds of Philox for half of a word, and an error
 // function.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,7 +1,7 @@
 // Bias, GELU and dropout, third milestone: a thread has the eight elements of one counter.
 //
 // The generator runs an eighth as often. Loads and stores are still of single elements, and neighbours in a warp are eight
-// elements apart, so that every one of them touches all sectors of the warp's piece of memory.
+// elements apart, so each access touches all sectors of the warp's piece of memory.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,4 +1,4 @@
-"""Bias, GELU and dropout in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Bias, GELU and dropout in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -34,7 +34,7 @@ def bias_gelu_dropout(
     p: float,
     seed: int,
 ) -> None:
-    # A kernel knows no rows: it counts elements.
+    # The kernel counts elements and ignores rows.
     size = rows * cols
     all_x, all_out, all_mask = x.view(size), out.view(size), mask.view(size)
     # One program for each block of elements.

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 
-# The seed is another one in every call: Triton is not to compile anew when it happens to be a multiple of 16.
+# The seed changes with every call: Triton must not compile again when it happens to be a multiple of 16.
 @triton.jit(do_not_specialize=["seed"])
 def _bias_gelu_dropout_kernel(
     x_ptr,  # rows · cols elements

@@ -1,6 +1,6 @@
 """Attention, first milestone: a program per row of q, which walks over all keys without tensor cores.
 
-Every row reads all keys and values of its head again; a product of one row is no tile.
+Every row reads all keys and values of its head again; a single row is not a tile.
 """
 
 import torch

@@ -1,6 +1,6 @@
-"""Attention, third milestone: one pass with an online softmax, and no block that no row sees.
+"""Attention, third milestone: one pass with an online softmax, skipping blocks that no row sees.
 
-What was added up so far is rescaled when a larger score comes: two products per block instead of three.
+What has been summed so far is rescaled when a larger score comes: two products per block instead of three.
 """
 
 import torch

@@ -15,7 +15,7 @@ __global__ void attend(const T* q, const T* k, const T* v, T* out, float* lse, i
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * WARPS + warp, head = blockIdx.y;
   if (row >= q_len) return;
-  // Query heads in groups share a key head. Heads follow one another without a gap.
+  // A group of query heads shares a key head. Heads follow one another without a gap.
   const int64_t kv_head = head / q_heads * kv_heads + head % q_heads / (q_heads / kv_heads);
   q += (head * q_len + row) * q_row_stride;
   k += kv_head * kv_len * k_row_stride;

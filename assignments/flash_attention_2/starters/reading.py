@@ -1,4 +1,4 @@
-"""Attention in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Attention in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -24,11 +24,11 @@ def attention(
     v_row_stride: int,
     out_row_stride: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # One program for each tile of rows of each head.
     for program in range(batch * q_heads):
         sequence, head = divmod(program, q_heads)
-        # Query heads in groups share a key head.
+        # A group of query heads shares a key head.
         kv_head = head // (q_heads // kv_heads)
         for first in range(0, q_len, BLOCK_M):
             rows = slice(first, min(first + BLOCK_M, q_len))

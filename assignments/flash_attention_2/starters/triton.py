@@ -15,7 +15,7 @@ def _attention_kernel(
     BLOCK_D: tl.constexpr,  # dim, rounded up to a power of two
 ):  # fmt: skip
     first, head = tl.program_id(axis=0) * BLOCK_M, tl.program_id(axis=1)
-    # Query heads in groups share a key head.
+    # A group of query heads shares a key head.
     kv_head = head // q_heads * kv_heads + head % q_heads // (q_heads // kv_heads)
     row, column, key = tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_D), tl.arange(0, BLOCK_N)
     rows = first + row

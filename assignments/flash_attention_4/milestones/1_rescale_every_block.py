@@ -1,6 +1,6 @@
 """FlashAttention 4, first milestone: FlashAttention 2, which rescales its sums with every block of keys.
 
-What was added up so far is multiplied by a factor that is 1 nearly always.
+What has been summed so far is multiplied by a factor that is nearly always 1.
 """
 
 import torch

@@ -1,4 +1,4 @@
-// FlashAttention 4, second milestone: the maximum may be behind by 8 (base 2), and sums are rescaled only if a row of the
+// FlashAttention 4, second milestone: the maximum may lag by 8 (base 2), and sums are rescaled only if a row of the
 // warp has moved its own.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

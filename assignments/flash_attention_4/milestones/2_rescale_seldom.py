@@ -1,6 +1,6 @@
-"""FlashAttention 4, second milestone: the maximum may be behind by 8 (base 2), and sums are rescaled seldom.
+"""FlashAttention 4, second milestone: the maximum may lag by 8 (base 2), so sums are rescaled seldom.
 
-The decision is one for the tile, and a branch; rows that are not behind keep their maximum, and shrink by 1.
+One branch decides for the whole tile; rows that do not lag keep their maximum and are multiplied by 1.
 """
 
 import torch

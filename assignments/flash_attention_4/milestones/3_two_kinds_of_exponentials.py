@@ -1,6 +1,6 @@
 """FlashAttention 4, third milestone: every fourth exponential is computed on the multipliers.
 
-What is missing to the end is the overlap: tiles that take turns, and memory that is read ahead.
+What is still missing is overlap: tiles that take turns, and loads that run ahead.
 """
 
 import torch

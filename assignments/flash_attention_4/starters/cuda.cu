@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(THREADS)
       wmma::store_matrix_sync(&tiles.scores[warp_row][j], scores, SCORE_STEP, wmma::mem_row_major);
     }
     __syncwarp();
-    // Your part: the maximum of the first block is kept for ever, and nothing is ever rescaled. Move it for rows whose scores
+    // Your part: the maximum of the first block is kept forever, and nothing is ever rescaled. Move it for rows whose scores
     // are too far above it, and only then rescale. Then take exponentials away from the special function unit.
     for (int j = lane % 2; j < KEYS && start == 0; j += 2) {
       if (start + j < seen) largest = fmaxf(largest, tiles.scores[mine][j] * scale);

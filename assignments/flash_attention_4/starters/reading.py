@@ -1,4 +1,4 @@
-"""FlashAttention 4 in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""FlashAttention 4 in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import math
 
@@ -26,8 +26,8 @@ def attention(
     v_row_stride: int,
     out_row_stride: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
-    # One program for each tile of rows of each head; query heads in groups share a key head.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
+    # One program for each tile of rows of each head; a group of query heads shares a key head.
     for program in range(batch * q_heads):
         sequence, head = divmod(program, q_heads)
         kv_head = head // (q_heads // kv_heads)
@@ -54,7 +54,7 @@ def _tile(
         keys = torch.arange(start, min(start + BLOCK_N, kv_len), device=q.device)
         seen = keys[None, :] <= last[:, None]
         scores = torch.where(seen, q.float() @ k[keys].float().T * scale, -math.inf)
-        # Your part: the maximum of the first block is kept for ever, and nothing is ever rescaled. Move it for rows
+        # Your part: the maximum of the first block is kept forever, and nothing is ever rescaled. Move it for rows
         # whose scores are too far above it, and only then rescale. A kernel then takes exponentials off the special
         # function unit, which torch does not show.
         if start == 0:

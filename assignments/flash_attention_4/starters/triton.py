@@ -32,7 +32,7 @@ def _attention_kernel(
         mask = (keys[:, None] < kv_len) & (column[None, :] < dim)
         k = tl.load(k_start + keys[:, None] * k_row_stride + column[None, :], mask=mask, other=0.0)
         scores = tl.where(keys[None, :] <= last[:, None], tl.dot(q, tl.trans(k)) * scale, float("-inf"))
-        # Your part: the maximum of the first block is kept for ever, and nothing is ever rescaled. Move it for rows
+        # Your part: the maximum of the first block is kept forever, and nothing is ever rescaled. Move it for rows
         # whose scores are too far above it, and only then rescale. Then take exponentials off the special function unit.
         if start == 0:
             largest = tl.max(scores, axis=1)

@@ -1,7 +1,7 @@
-"""GEMM with an epilogue, first milestone: a product, and then a kernel for all the rest.
+"""GEMM with an epilogue, first milestone: a product, then a second kernel for everything else.
 
-The sums go to memory in float32 and come back: for parts · m · n of them that is eight bytes each, and a launch
-more. Nothing is rounded on the way, so that the answer is right.
+The sums go to memory in float32 and come back: that is eight bytes for each of parts · m · n sums, and one more
+launch. Nothing is rounded in between, so the result is right.
 """
 
 import torch

@@ -1,7 +1,7 @@
-// GEMM with an epilogue, second milestone: a warp for every 16 x 16 of out, which finishes what it has summed.
+// GEMM with an epilogue, second milestone: a warp for every 16 x 16 of out, which also does the epilogue of its sums.
 //
-// The sums never leave the multiprocessor. With two parts a warp keeps two fragments of them, and loads a once for both. How many
-// parts there are the compiler knows, so that it can unroll the loads.
+// The sums never leave the multiprocessor. With two parts a warp keeps two fragments of them, and loads a once for both. The compiler
+// knows the number of parts, so it can unroll the loads.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>

@@ -1,8 +1,8 @@
 // GEMM with an epilogue, third milestone: 128 x 256 sums for a block, 64 x 64 for a warp, and two buffers, as in rung 14.
 //
 // With a gate these are the sums of 128 columns of both parts, and a warp holds 64 x 32 of each, for the same elements of out, so that
-// nobody has to ask another warp. The sums go out sixteen rows at a time through the warp's own floats, where eight neighbours get
-// their bias, activation and residual, are rounded, and are stored at once. What is left: mma.sync, and tensor cores that stand still
+// no warp needs another's sums. The sums go out sixteen rows at a time through the warp's own floats, where eight neighbours get
+// their bias, activation and residual, are rounded, and are stored at once. What remains: mma.sync, and tensor cores that are idle
 // while a block finishes its tile.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -38,7 +38,7 @@ struct Matrix {
   __device__ T* at(int64_t row, int64_t column) const { return start + row * stride + column; }
 };
 
-// Eight neighbours of a row: in one load where they may be, and zeros for what is outside of the matrix.
+// Eight neighbours of a row: in one load where they may be, and zeros for what is outside the matrix.
 template <typename T>
 __device__ uint4 load_pack(const Matrix<const T>& from, int64_t row, int64_t column) {
   if (from.has_pack(row, column)) return *reinterpret_cast<const uint4*>(from.at(row, column));
@@ -111,7 +111,7 @@ __device__ void multiply(Sums (&sums)[FRAGMENTS][FRAGMENTS], const T* a_rows, co
   }
 }
 
-// Which lane holds which sum of a fragment is not said anywhere: sixteen rows at a time go out through the warp's own floats.
+// CUDA does not say which lane holds which sum of a fragment: sixteen rows at a time go out through the warp's own floats.
 template <bool GATED, typename T>
 __device__ void finish(const Epilogue<T>& epilogue, const Sums (&sums)[FRAGMENTS][FRAGMENTS], int64_t row, int64_t column,
                        float* floats) {

@@ -1,4 +1,4 @@
-"""GEMM with an epilogue in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""GEMM with an epilogue in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -20,7 +20,7 @@ def gemm_epilogue(
     residual_row_stride: int,
     out_row_stride: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # One program for each tile of out.
     for top in range(0, m, BLOCK_M):
         for left in range(0, n, BLOCK_N):

@@ -1,7 +1,7 @@
 """GEMM, first milestone: tiles of 64 × 64 on the tensor cores, which wait for every slice.
 
 `tl.dot` with 64 rows and one warp group is already wgmma. But with one stage a slice is loaded, then multiplied, then
-the next is loaded: the tensor cores stand still while memory answers, and each element is used 64 times only.
+the next is loaded: the tensor cores are idle while memory answers, and each element is used only 64 times.
 """
 
 import torch

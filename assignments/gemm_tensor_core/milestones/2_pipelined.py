@@ -1,7 +1,7 @@
-"""GEMM, second milestone: tiles of 128 × 128, and three slices on their way.
+"""GEMM, second milestone: tiles of 128 × 128, and three slices in flight.
 
 Each element is used twice as often. With `num_stages=4` the compiler keeps a ring of four slices in shared memory and
-loads into it asynchronously: while one slice is multiplied, the next three travel. Two warp groups share the tile.
+loads into it asynchronously: while one slice is multiplied, the next three are in flight. Two warp groups share a tile.
 """
 
 import torch

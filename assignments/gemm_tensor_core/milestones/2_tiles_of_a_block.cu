@@ -1,7 +1,7 @@
 // GEMM, second milestone: a block of four warps for 64 x 64 of c, a warp for 32 x 32 of it.
 //
-// Every element that comes from memory is used 64 times, and every fragment twice. What is left: each barrier has all warps wait
-// until the whole slice has come, one element for each thread and load.
+// Every element that comes from memory is used 64 times, and every fragment twice. What remains: at each barrier all warps wait
+// until the whole slice has arrived, one element for each thread and load.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>

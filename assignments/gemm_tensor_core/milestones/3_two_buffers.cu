@@ -2,7 +2,7 @@
 //
 // Four by four fragments of 16 x 16 sums are 128 registers of each lane. For every 16 of K a warp loads four fragments of each factor and
 // multiplies sixteen times, so that a fragment from shared memory is used four times. While the warps multiply out of one buffer, each
-// thread has its packs of the next slice on their way from memory to registers, and puts them into the other. One barrier for each
+// thread has its packs of the next slice in flight from memory to registers, and puts them into the other. One barrier for each
 // slice is enough. What is left: mma.sync takes its factors from registers, a warp at a time, and waits for each result.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -38,7 +38,7 @@ struct Matrix {
   __device__ T* at(int64_t row, int64_t column) const { return start + row * stride + column; }
 };
 
-// Eight neighbours of a row: in one load where they may be, and zeros for what is outside of the matrix.
+// Eight neighbours of a row: in one load where they may be, and zeros for what is outside the matrix.
 template <typename T>
 __device__ uint4 load_pack(const Matrix<const T>& from, int64_t row, int64_t column) {
   if (from.has_pack(row, column)) return *reinterpret_cast<const uint4*>(from.at(row, column));
@@ -84,7 +84,7 @@ __device__ void multiply(Sums (&sums)[FRAGMENTS][FRAGMENTS], const T* a_rows, co
   }
 }
 
-// Which lane holds which sum of a fragment is not said anywhere: sixteen rows at a time go out through the warp's own floats.
+// CUDA does not say which lane holds which sum of a fragment: sixteen rows at a time go out through the warp's own floats.
 template <typename T>
 __device__ void store(const Matrix<T>& c, const Sums (&sums)[FRAGMENTS][FRAGMENTS], int64_t row, int64_t column, float* floats) {
 #pragma unroll

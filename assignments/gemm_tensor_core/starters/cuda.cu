@@ -16,7 +16,7 @@ __global__ void gemm_kernel(const T* a, const T* b, T* c, int64_t m, int64_t n, 
   __shared__ alignas(32) float c_tile[TILE][TILE];
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * TILE, first_column = static_cast<int64_t>(blockIdx.x) * TILE;
 
-  // Fragments are loaded from shared memory: there, what is outside of the matrices can be zero, and everything is aligned.
+  // Fragments are loaded from shared memory: there, what is outside the matrices can be zero, and everything is aligned.
   for (int i = threadIdx.x; i < TILE * TILE; i += 32) {
     const int64_t row = first_row + i / TILE, column = first_column + i / TILE, l = i % TILE;
     a_tile[i / TILE][i % TILE] = row < m && l < k ? a[row * a_row_stride + l] : static_cast<T>(0.0f);
@@ -24,7 +24,7 @@ __global__ void gemm_kernel(const T* a, const T* b, T* c, int64_t m, int64_t n, 
   }
   __syncwarp();
 
-  // Rows of b are columns of the product: to wmma its tile lies by columns.
+  // Rows of b are columns of the product: for wmma its tile is stored by columns.
   wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> left;
   wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> right;
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums;
@@ -33,7 +33,7 @@ __global__ void gemm_kernel(const T* a, const T* b, T* c, int64_t m, int64_t n, 
   wmma::load_matrix_sync(right, &b_tile[0][0], TILE);
 
   // Your part: this is the first slice of K only. Then: more fragments for each warp, more warps for each block, and the next
-  // slice on its way while this one is multiplied.
+  // slice in flight while this one is multiplied.
   wmma::mma_sync(sums, left, right, sums);
 
   wmma::store_matrix_sync(&c_tile[0][0], sums, TILE, wmma::mem_row_major);

@@ -1,6 +1,6 @@
 // LayerNorm, first milestone: a thread for each row.
 //
-// Nothing has to be brought together, so there is no barrier and no shuffle. But the 32 threads of a warp read 32 rows at
+// Nothing has to be combined, so there is no barrier and no shuffle. But the 32 threads of a warp read 32 rows at
 // once: every load touches 32 lines of memory, of which it uses one element each.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -13,7 +13,7 @@ __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, 
   x += blockIdx.x * x_row_stride;
   out += blockIdx.x * out_row_stride;
 
-  // What each thread adds up goes through shared memory to all others.
+  // Through shared memory each thread's sum reaches all others.
   __shared__ float sums[THREADS], squares[THREADS];
   float sum = 0.0f, square = 0.0f;
   for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
@@ -29,7 +29,7 @@ __global__ void norm_kernel(const T* x, const T* weight, const T* bias, T* out, 
     mean += sums[thread] / cols;
     variance += squares[thread] / cols;
   }
-  // Your part: what is left of this difference when the mean is 10000 and the deviation 1? And where is `center`?
+  // Your part: what remains of this difference when the mean is 10000 and the deviation 1? And where is `center`?
   variance -= mean * mean;
 
   // Your part: weight and bias.

@@ -1,4 +1,4 @@
-"""LayerNorm and RMSNorm in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""LayerNorm and RMSNorm in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -15,13 +15,13 @@ def layernorm(
     eps: float,
     center: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # Your part: weight, bias and center are not used yet.
     # One program for each row.
     for row in range(rows):
         values = x[row].float()
         mean = values.sum() / cols
-        # Your part: what is left of this difference when the mean is 10000 and the deviation 1?
+        # Your part: what remains of this difference when the mean is 10000 and the deviation 1?
         variance = (values * values).sum() / cols - mean * mean
         normal = (values - mean) * torch.rsqrt(variance + eps)
         out[row] = normal.to(out.dtype)

@@ -8,8 +8,8 @@ import triton.language as tl
 @triton.jit
 def _layernorm_kernel(
     x_ptr,  # input matrix
-    weight_ptr,  # one factor for every column
-    bias_ptr,  # one summand for every column
+    weight_ptr,  # the factor for each column
+    bias_ptr,  # the value added to each column
     out_ptr,  # output matrix
     cols,  # how many columns both matrices have
     x_row_stride,  # elements from one row of x to the next
@@ -25,7 +25,7 @@ def _layernorm_kernel(
 
     x = tl.load(x_ptr + row * x_row_stride + columns, mask=mask, other=0.0).to(tl.float32)
     mean = tl.sum(x, axis=0) / cols
-    # Your part: what is left of this difference when the mean is 10000 and the deviation 1? And where is `center`?
+    # Your part: what remains of this difference when the mean is 10000 and the deviation 1? And where is `center`?
     variance = tl.sum(x * x, axis=0) / cols - mean * mean
     out = (x - mean) * tl.rsqrt(variance + eps)
 

@@ -1,6 +1,6 @@
 // Naive matmul, second milestone: a thread for every element of c, and neighbouring threads beside one another.
 //
-// Two lines are exchanged, and a warp reads one element of a, a line of b, and writes a line of c. Two loads are left for every
+// Two lines are swapped, and a warp reads one element of a, a line of b, and writes a line of c. Two loads are left for every
 // multiplication.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

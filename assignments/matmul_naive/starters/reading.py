@@ -1,4 +1,4 @@
-"""Naive matmul in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Naive matmul in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -16,7 +16,7 @@ def matmul(
     b_row_stride: int,
     c_row_stride: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # One program for each piece of each row of c.
     for row in range(m):
         for left in range(0, n, BLOCK_N):

@@ -1,6 +1,6 @@
 // Matmul, first milestone: a thread for every element of c, which reads a row of a and a column of b from memory.
 //
-// For every multiplication two elements are loaded. The caches save the day as far as they reach: neighbouring threads read the
+// For every multiplication two elements are loaded. The caches help as far as they reach: neighbouring threads read the
 // same row of a, and neighbouring elements of b.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

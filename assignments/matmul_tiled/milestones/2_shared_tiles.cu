@@ -1,7 +1,7 @@
 // Matmul, second milestone: tiles of 16 x 16 in shared memory, every loaded element used 16 times.
 //
 // The traffic of the first milestone divided by 16. What is left: each multiplication still needs two loads from shared memory,
-// and no tensor core is asked.
+// and no tensor core is used.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -13,7 +13,7 @@ __global__ void matmul_kernel(const T* a, const T* b, T* c, int64_t m, int64_t n
   const int64_t row = static_cast<int64_t>(blockIdx.y) * TILE + threadIdx.y;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * TILE + threadIdx.x;
 
-  // Each thread loads one element of each tile; the block uses all of them, 16 times each. Outside of the matrices there are
+  // Each thread loads one element of each tile; the block uses all of them, 16 times each. Outside the matrices there are
   // zeros, which change no sum.
   const bool in_a = row < m && threadIdx.x < k, in_b = threadIdx.y < k && column < n;
   a_tile[threadIdx.y][threadIdx.x] = in_a ? static_cast<float>(a[row * a_row_stride + threadIdx.x]) : 0.0f;

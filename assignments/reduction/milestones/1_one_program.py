@@ -1,7 +1,7 @@
 """Reduction, first milestone: one program walks over the whole vector.
 
-Right, with a running sum in each of 8192 lanes. It begins anew after 128 rounds, for a long chain loses what is small
-beside a large value. One multiprocessor works, and all the others have nothing to do.
+Right, with a running sum in each of 8192 lanes. It starts a new sum after 128 rounds, because a long chain
+loses what is small beside a large value. One multiprocessor works, and all the others have nothing to do.
 """
 
 import torch

@@ -1,7 +1,7 @@
 // Reduction, first milestone: an element to each thread, and a tree in shared memory for every 256 of them.
 //
 // Each level of the tree is a barrier, and has half as many threads at work as the one before. The blocks' partial results are
-// reduced in the same way by further launches, until one is left. A thread loads one element for all that trouble.
+// reduced in the same way by further launches, until one is left. All that work serves one element per thread.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

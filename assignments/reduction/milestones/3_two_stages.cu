@@ -1,7 +1,7 @@
 // Reduction, third milestone: a fixed number of blocks, each thread with a running sum and maximum.
 //
-// The tree is paid once per thread and no longer once per element. A thread asks for one element at a time, four bytes or two,
-// and waits for it: that is what is left.
+// The tree is done once per thread, no longer once per element. A thread asks for one element at a time, four bytes or two,
+// and waits for it: that is what remains to be improved.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -7,7 +7,7 @@
 constexpr int THREADS = 256;
 constexpr int BLOCKS = 64;
 
-// Memory for what passes between the two kernels: one sum and one maximum of every block.
+// Memory for what the first kernel passes to the second: one sum and one maximum of every block.
 __device__ float totals[BLOCKS], largests[BLOCKS];
 
 template <typename T>
@@ -36,7 +36,7 @@ __global__ void reduce_parts(const T* x, int64_t n) {
 
 template <typename T>
 __global__ void fold_parts(float* total, T* largest) {
-  // Your part: this takes the first block's results for the whole answer.
+  // Your part: this takes the first block's results as the whole answer.
   *total = totals[0];
   *largest = static_cast<T>(largests[0]);
 }

@@ -1,4 +1,4 @@
-"""Reduction in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Reduction in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -16,6 +16,6 @@ def reduce(x: torch.Tensor, total: torch.Tensor, largest: torch.Tensor, n: int) 
         totals.append(block.sum())
         # Your part: 0.0 is right for a sum; is it for a maximum?
         largests.append(block.amax())
-    # Second kernel. Your part: this takes the first program's results for the whole answer.
+    # Second kernel. Your part: this takes the first program's results as the whole answer.
     total[0] = totals[0]
     largest[0] = largests[0].to(largest.dtype)

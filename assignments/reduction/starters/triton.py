@@ -22,14 +22,14 @@ def _partial_kernel(
 
 @triton.jit
 def _last_kernel(totals_ptr, largests_ptr, total_ptr, largest_ptr):
-    # Your part: this takes the first program's results for the whole answer.
+    # Your part: this takes the first program's results as the whole answer.
     tl.store(total_ptr, tl.load(totals_ptr))
     tl.store(largest_ptr, tl.load(largests_ptr).to(largest_ptr.dtype.element_ty))
 
 
 def reduce(x: torch.Tensor, total: torch.Tensor, largest: torch.Tensor, n: int) -> None:
     programs = triton.cdiv(n, 1024)
-    # Memory for what passes between the two kernels.
+    # Memory for what the first kernel passes to the second.
     totals = torch.empty(programs, dtype=torch.float32, device=x.device)
     largests = torch.empty(programs, dtype=torch.float32, device=x.device)
     _partial_kernel[(programs,)](x, totals, largests, n, BLOCK_SIZE=1024)

@@ -2,7 +2,7 @@
 //
 // The first pass adds, stores the sum and squares it; the second reads the sum back. A block has just written that row, so it
 // comes from the L2 cache at best. Elements are read one by one, and every round of a loop ends with a store: few loads are
-// on their way at a time, so that fusing alone gains nothing.
+// in flight at a time, so fusing alone gains nothing.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

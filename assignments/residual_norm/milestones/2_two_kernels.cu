@@ -1,7 +1,7 @@
 // Residual addition and norm, second milestone: a kernel for the sum, and one for the norm, which reads the sum twice.
 //
 // The threads of a block walk over a row side by side, so a warp's load is one or two lines. Six crossings of the bus, of
-// which the last read may come from the L2 cache. The loop that squares stores nothing, and has several loads on their way.
+// which the last read may come from the L2 cache. The loop that squares stores nothing, and has several loads in flight.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

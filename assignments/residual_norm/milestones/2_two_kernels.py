@@ -1,7 +1,7 @@
 """Residual addition and norm, second milestone: a good kernel for the sum, and a good one for the norm.
 
 The norm holds its row in registers, so that each of the two does the least for its own task: three crossings of the bus
-and two. What is left to save is between them: the sum is written by one and read again by the other.
+and two. What can still be saved is between them: the sum is written by one and read again by the other.
 """
 
 import torch

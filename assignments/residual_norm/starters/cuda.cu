@@ -17,13 +17,13 @@ __global__ void norm_kernel(const T* x, const T* r, const T* weight, T* s, T* ou
 
   float square = 0.0f;
   for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
-    // Your part: the residual stream. What is stored is rounded; which of the two sums does the norm take?
+    // Your part: the residual stream. What is stored is rounded; which of the two sums does the norm use?
     const float sum = static_cast<float>(x[column]);
     s[column] = static_cast<T>(sum);
     square += sum * sum;
   }
 
-  // What each thread adds up goes through shared memory to all others.
+  // Through shared memory each thread's sum reaches all others.
   __shared__ float squares[THREADS];
   squares[threadIdx.x] = square;
   __syncthreads();

@@ -1,4 +1,4 @@
-"""Residual addition and norm in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Residual addition and norm in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -17,11 +17,11 @@ def residual_norm(
     out_row_stride: int,
     eps: float,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # Your part: the residual stream and the weight are not used yet.
     # One program for each row.
     for row in range(rows):
-        # What is stored is rounded. Which of the two sums does the norm take?
+        # What is stored is rounded. Which of the two sums does the norm use?
         total = x[row].float()
         s[row] = total.to(s.dtype)
         mean_square = (total * total).sum() / cols

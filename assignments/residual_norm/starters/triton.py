@@ -9,7 +9,7 @@ import triton.language as tl
 def _residual_norm_kernel(
     x_ptr,  # what the last layer gave
     r_ptr,  # the residual stream so far
-    weight_ptr,  # one factor for every column
+    weight_ptr,  # the factor for each column
     s_ptr,  # where the sum goes
     out_ptr,  # where the norm of the sum goes
     cols,  # how many columns all matrices have
@@ -26,7 +26,7 @@ def _residual_norm_kernel(
     mask = columns < cols
 
     x = tl.load(x_ptr + row * x_row_stride + columns, mask=mask, other=0.0).to(tl.float32)
-    # Your part: the residual stream. What is stored is rounded; which of the two sums does the norm take?
+    # Your part: the residual stream. What is stored is rounded; which of the two sums does the norm use?
     s = x
     tl.store(s_ptr + row * s_row_stride + columns, s, mask=mask)
 

@@ -14,7 +14,7 @@ def _saxpy_kernel(
     n,  # how many elements they have
     BLOCK_SIZE: tl.constexpr,  # how many elements a program handles in one round
 ):
-    # Your part: this program handles one block and ends. Let it go on with the block that lies a whole grid further,
+    # Your part: this program handles one block and ends. Let it go on with the block a whole grid further on,
     # tl.num_programs(axis=0) * BLOCK_SIZE elements away, until there are none left.
     offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n

@@ -1,6 +1,6 @@
 // Scan and histogram, first milestone: one block scans, tile after tile, and every key is an atomic addition to memory.
 //
-// What came before a tile is a number that the block carries along. Right, and a single multiprocessor at work.
+// What came before a tile is a number that the block carries along. It is right, but a single multiprocessor works.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

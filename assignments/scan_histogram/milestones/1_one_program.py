@@ -1,6 +1,6 @@
 """Scan and histogram, first milestone: one program does everything, tile after tile.
 
-What came before a tile is a number that the program carries along. Right, simple, and a single multiprocessor at work.
+What came before a tile is a number that the program carries along. Right and simple, but only one multiprocessor works.
 """
 
 import torch

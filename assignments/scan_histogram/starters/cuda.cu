@@ -19,7 +19,7 @@ __global__ void scan_kernel(const T* x, T* prefix, int64_t n) {
     sums[threadIdx.x] += left;
     __syncthreads();
   }
-  // Your part: these are the running sums inside of the block. What came before the block has to be added.
+  // Your part: these are the running sums inside the block. What came before the block has to be added.
   if (i < n) prefix[i] = static_cast<T>(sums[threadIdx.x]);
 }
 
@@ -28,7 +28,7 @@ __global__ void clear_kernel(int* counts) { counts[threadIdx.x] = 0; }
 __global__ void count_kernel(const uint8_t* keys, int* counts, int64_t m) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
   // Your part: two threads that read a counter at the same time both add one to the same number. And all threads of the
-  // device want one of 256 words: let each block count for itself first.
+  // device want the same 256 words: let each block count for itself first.
   if (i < m) counts[keys[i]] = counts[keys[i]] + 1;
 }
 

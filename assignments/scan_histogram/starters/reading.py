@@ -1,4 +1,4 @@
-"""Scan and histogram in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Scan and histogram in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -12,7 +12,7 @@ def scan_histogram(
     # One program for each tile of x, all side by side on a GPU: none of them knows what came before.
     for start in range(0, n, TILE):
         tile = slice(start, min(start + TILE, n))
-        # Your part: these are the running sums inside of the tile. What came before the tile has to be added.
+        # Your part: these are the running sums inside the tile. What came before the tile has to be added.
         prefix[tile] = torch.cumsum(x[tile].float(), dim=0).to(prefix.dtype)
     # One program for each block of keys.
     for start in range(0, m, BLOCK):

@@ -15,7 +15,7 @@ def _scan_kernel(
     offsets = tl.program_id(axis=0) * TILE + tl.arange(0, TILE)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-    # Your part: these are the running sums inside of the tile. What came before the tile has to be added.
+    # Your part: these are the running sums inside the tile. What came before the tile has to be added.
     prefix = tl.cumsum(x, axis=0)
     tl.store(prefix_ptr + offsets, prefix.to(prefix_ptr.dtype.element_ty), mask=mask)
 

@@ -1,7 +1,7 @@
 // Softmax, first milestone: three kernels, one for each step of the formula.
 //
 // The first finds every row's maximum, the second the sum of exponentials, the third divides. Between kernels everything goes
-// through memory: x is read three times, and the intermediate vectors are written and read back. Inside of a block the threads
+// through memory: x is read three times, and the intermediate vectors are written and read back. Inside a block the threads
 // halve a row of shared memory again and again, with a barrier each time.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -12,7 +12,7 @@ __global__ void softmax_kernel(const T* x, T* out, int64_t cols, int64_t x_row_s
   x += blockIdx.x * x_row_stride;
   out += blockIdx.x * out_row_stride;
 
-  // What each thread adds up goes through shared memory to all others.
+  // Through shared memory each thread's sum reaches all others.
   __shared__ float sums[THREADS];
   float sum = 0.0f;
   for (int64_t column = threadIdx.x; column < cols; column += THREADS) {

@@ -1,4 +1,4 @@
-"""Softmax in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Softmax in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -11,7 +11,7 @@ def softmax(
     x_row_stride: int,
     out_row_stride: int,
 ) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # One program for each row. The kernel's block is longer than the row: what do the lanes beyond it add to the sum?
     block_size = 1 << (cols - 1).bit_length()
     for row in range(rows):

@@ -1,8 +1,8 @@
 """Transpose, second milestone: tiles of 16 by 16.
 
 Loads and stores are both of short pieces of rows: 64 bytes of float32, two sectors, and one sector of a 16-bit type. No
-byte is moved for nothing, but a line of the L2 is four sectors, and so little is in flight per program that the memory
-waits for the threads.
+byte is wasted, but a line of the L2 is four sectors, and each program has so little in flight that the memory
+is not busy.
 """
 
 import torch

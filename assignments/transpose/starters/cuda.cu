@@ -16,7 +16,7 @@ __global__ void transpose_tiles(const T* x, T* out, int64_t rows, int64_t cols, 
   const int64_t row = static_cast<int64_t>(blockIdx.y) * TILE + threadIdx.y;
   const int64_t col = static_cast<int64_t>(blockIdx.x) * TILE + threadIdx.x;
   if (row < rows && col < cols) tile[threadIdx.y][threadIdx.x] = x[row * x_row_stride + col];
-  // Nobody reads the tile before all have written.
+  // No thread reads the tile before all have written.
   __syncthreads();
 
   // Your part: the tile in column blockIdx.x of x's tiles is in row blockIdx.x of out's, and is turned. This puts it back where

@@ -1,4 +1,4 @@
-"""Transpose in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Transpose in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 
@@ -6,7 +6,7 @@ BLOCK = 32
 
 
 def transpose(x: torch.Tensor, out: torch.Tensor, rows: int, cols: int, x_row_stride: int, out_row_stride: int) -> None:
-    # torch's tensors know their strides, which are not needed here. A kernel has pointers only, and needs them.
+    # A torch tensor knows its strides, so they are not used here. A kernel has only pointers, and needs them.
     # One program for each tile.
     for top in range(0, rows, BLOCK):
         for left in range(0, cols, BLOCK):

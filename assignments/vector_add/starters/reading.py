@@ -1,4 +1,4 @@
-"""Vector add in plain PyTorch, to read beside the starter, and as wrong: program by program."""
+"""Vector add in plain PyTorch, to read beside the starter: program by program, and wrong in the same places."""
 
 import torch
 

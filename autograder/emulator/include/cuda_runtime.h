@@ -6,18 +6,21 @@
 #include <cstdint>
 #include <cstdio>
 
-// The address of its code says which kernel a thread runs: none may become a part of its launch, or two of itself.
-#define __global__ __attribute__((noinline, noclone))
+// translate.py reads `__global__`, `__shared__`, `__launch_bounds__`, `__noinline__` and launches: they are no macros.
 #define __device__
 #define __host__
 #define __constant__
 #define __managed__
 #define __grid_constant__
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define __launch_bounds__(...)  // translate.py has the kernel tell its bounds.
+#define __maxnreg__(registers)
+#define __inline_hint__
+#define __builtin_assume(condition) static_cast<void>(0)
 #define __CUDACC__ 1
+#define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
 #define __CUDA_ARCH__ 900
 #define CUDA_EMULATOR 1
 
@@ -36,7 +39,10 @@ inline constexpr const dim3& blockDim = ::cuda_emulator::machine.block_dim;
 inline constexpr const dim3& gridDim = ::cuda_emulator::machine.grid_dim;
 inline constexpr int warpSize = 32;
 
-inline long long clock64() { static long long calls = 0; return ++calls; }
+CUDA_EMULATOR_UNCHECKED inline long long clock64() { static long long calls = 0; return ++calls; }
+// Kernels that overlap with the one before: here that has ended.
+inline void cudaGridDependencySynchronize() {}
+inline void cudaTriggerProgrammaticLaunchCompletion() {}
 inline void __nanosleep(unsigned) { ::cuda_emulator::let_others_run(true); }
 [[noreturn]] inline void cuda_emulator_trap(int line) {
   ::cuda_emulator::fail("Trap", line, "%s: __trap() at line %d.", ::cuda_emulator::this_thread().c_str(), line);

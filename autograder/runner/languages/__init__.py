@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from autograder import languages
 from autograder.contract import Lane, Language
 from autograder.protocol import Load, TensorSpec
 from autograder.runner.batch import Slab
@@ -79,18 +79,7 @@ class Loader(Protocol):
         """Execute the source; raises whatever it raises, or `SubmissionError` where its entry is not right."""
 
 
-_INTERPRETED: Mapping[Language, tuple[str, str]] = {
-    Language.triton: ("autograder.runner.languages.triton", "TritonLoader"),
-    Language.cuda: ("autograder.runner.languages.cuda", "CudaLoader"),
-}
-_COMPILED: Mapping[Language, tuple[str, str]] = {
-    Language.triton: ("autograder.runner.languages.triton_gpu", "TritonGpuLoader"),
-    Language.cuda: ("autograder.runner.languages.cuda_gpu", "CudaGpuLoader"),
-}
-
-
 def get(language: Language, lane: Lane) -> Loader:
-    """The loader of a language: interpreted on the CPU, compiled on every other lane."""
-    module, name = (_INTERPRETED if lane is Lane.cpu else _COMPILED)[language]
-    make: Callable[[], Loader] = getattr(import_module(module), name)
+    """The loader of a language on a lane, as its record names it."""
+    make: Callable[[], Loader] = languages.imported(languages.of(language).loader(lane))
     return make()

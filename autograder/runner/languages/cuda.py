@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from autograder.emulator import build
-from autograder.emulator.translate import MACRO, MalformedError, UnsupportedError
-from autograder.protocol import Load
+from autograder.emulator.translate import MalformedError, UnsupportedError, not_here
+from autograder.languages.cpp_text import shown_name
+from autograder.protocol import ORDERS, Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.languages.cuda_library import Library
 from autograder.runner.memory import HostMemory
@@ -26,9 +27,6 @@ from autograder.runner.report import SubmissionError, cut
 
 _clock = time.perf_counter_ns
 """Taken before a submission can replace it."""
-
-ORDERS = 3
-"""In which blocks and threads take turns: forward, reverse, shuffled. Recorded calls go through them one by one."""
 
 _MAX_LOG = 8000
 
@@ -80,14 +78,12 @@ class CudaLoader(HostMemory):
         try:
             return build.build(load.source, self._folder, prepared, filename=filename, entry=cuda_entry.text(load))
         except UnsupportedError as error:
-            where = f"It can on a GPU lane: put it between #ifndef {MACRO} and #else, and what runs here before #endif."
-            message = f"{error.what} cannot run on the CPU lane. {where}"
-            raise SubmissionError("load", "GpuOnly", message, error.line) from None
+            raise SubmissionError("load", "GpuOnly", not_here(error.what), error.line) from None
         except MalformedError as error:
             raise SubmissionError("load", "CompileError", error.what, error.line) from None
         except build.CompileError as error:
             print(cut(str(error), _MAX_LOG), file=sys.stderr)  # noqa: T201 -- the student's log.
-            shown = build.shown_name(filename)
+            shown = shown_name(filename)
             raise cuda_messages.from_compiler(str(error), shown, load.source) from None
 
 
@@ -99,14 +95,16 @@ class EmulatedLibrary(Library):
         self._library.cuda_emulator_trouble.restype = ctypes.c_char_p
         self._library.cuda_emulator_trouble_kind.restype = ctypes.c_char_p
         self._library.cuda_emulator_trouble_code.restype = ctypes.c_size_t
+        self._library.cuda_emulator_trouble_other_code.restype = ctypes.c_size_t
         self._path = path
         self._filename = load.filename.rpartition("/")[2]
         self._launcher = ctypes.cast(self._library.kernel_ladder_call, ctypes.c_void_p)
 
-    def ready(self, order: int, seed: int) -> None:
-        """Forget the call before, and say in which order blocks and threads take turns."""
+    def ready(self, order: int, seed: int, *, races: bool) -> None:
+        """Forget the call before; say in which order threads take turns, and whether races are looked for."""
         self.forget()
         self._library.cuda_emulator_set_order(order, ctypes.c_uint(seed))
+        self._library.cuda_emulator_watch_races(int(races))
 
     def add(self, name: str, tensor: Any) -> None:
         """Say that kernels may touch this tensor."""
@@ -127,10 +125,13 @@ class EmulatedLibrary(Library):
 
     def _trouble(self, kind: str) -> SubmissionError:
         text = self._library.cuda_emulator_trouble().decode(errors="replace")
-        line, code = self._library.cuda_emulator_trouble_line(), self._library.cuda_emulator_trouble_code()
-        if line == 0 and code:
-            line = build.line_of(self._path, code, self._filename)
+        line = self._library.cuda_emulator_trouble_line() or self._line(self._library.cuda_emulator_trouble_code())
+        if other := self._library.cuda_emulator_trouble_other_code():
+            text = text.replace("{line}", str(self._line(other)))
         return SubmissionError("call", kind, text, line)
+
+    def _line(self, code: int) -> int:
+        return build.line_of(self._path, code, self._filename) if code else 0
 
 
 class CudaEntry:
@@ -144,9 +145,12 @@ class CudaEntry:
         self._recorded = 0
 
     def call(self, arguments: list[Any], *, record: bool) -> int:
-        """Call it; the event clock is the host's, as the emulator runs on it."""
+        """Call it; the event clock is the host's, as the emulator runs on it.
+
+        Recorded calls go through the orders one by one.
+        """
         words = self._words.of(arguments)
-        self._library.ready(self._recorded % ORDERS if record else 0, seed=self._recorded)
+        self._library.ready(self._recorded % ORDERS if record else 0, seed=self._recorded, races=record)
         self._recorded += record
         for name, value in zip(self._names, arguments, strict=True):
             if cuda_entry.is_tensor(value):

@@ -187,7 +187,9 @@ def taken(load: Load, takes: Any) -> tuple[int, ...]:
     if not re.search(rf"\b{load.entry}\b", load.source):
         message = f"The file defines no launcher {wanted}, with T for {types}."
         raise SubmissionError("entry", "MissingEntry", message)
-    message = f"No function `{load.entry}` takes what a case gives it. The launcher is {wanted}, with T for {types}."
+    message = (
+        f"No function `{load.entry}` accepts the arguments of a case. The launcher is {wanted}, with T for {types}."
+    )
     raise SubmissionError("entry", "WrongSignature", message)
 
 

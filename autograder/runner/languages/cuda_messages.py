@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograder.emulator.build import ENTRY_FILE
+from autograder.emulator.translate import ENTRY_FILE
 from autograder.runner.report import SubmissionError
 
 MOST_ERRORS = 5
@@ -21,6 +21,9 @@ _ERROR = re.compile(
     re.VERBOSE,
 )
 """g++ and the linker say `name:12:5: error: …`, nvcc says `name(12): error: …`."""
+_TWICE = re.compile(
+    r"multiple definition of `(?P<text>[^']+)'.*?(?P<file>[^\n:/]+):(?P<line>\d+)(?P<bracketed>): first defined here"
+)
 _IN_A_TEMPLATE = "[-fpermissive]"
 _MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory|Killed signal")
 
@@ -62,6 +65,9 @@ def _errors(output: str, filename: str, source: str) -> Iterator[Said]:
     """Every error once, at the student's line that it comes from."""
     asked_at, seen = 0, set()
     for line in output.splitlines():
+        if (twice := _TWICE.search(line)) is not None:
+            text = f"`{twice['text']}` is defined here, but the harness uses this name. Rename it."
+            yield Said(_line_in(twice, filename, source), text[:MAX_TEXT])
         found = _ERROR.match(line.strip())
         if found is None:
             continue
@@ -72,7 +78,8 @@ def _errors(output: str, filename: str, source: str) -> Iterator[Said]:
             continue
         text = found["text"].strip()[:MAX_TEXT]
         if found["kind"] == "undefined reference":
-            text = f"undefined reference {text}"
+            name = text.removeprefix("to").strip(" `'")
+            text = f"`{name}` is declared and used, but the file does not define it."
         said = Said(place or asked_at, text)
         asked_at = 0
         if said not in seen:

@@ -7,14 +7,14 @@ The interpreter keeps bfloat16 as 16-bit and float8 as 8-bit integers and comput
 comparisons and reductions of raw bfloat16 are garbage, without an error. It also cuts instead of rounding when it
 converts to bfloat16 (put right here), and loses carries when it converts to float8 (refused here).
 
-Written against triton 3.6 and 3.9, whose names agree; `install` fails loudly if a name is gone.
+Written against triton 3.9; `install` fails loudly if a name is gone.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +23,15 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.autotuner import Autotuner
 
+from autograder.runner.languages import (
+    kernel_language,
+    kernel_libdevice,
+    kernel_numbers,
+    kernel_races,
+    kernel_statements,
+    no_gpu,
+)
+from autograder.runner.languages.hooks import replace
 from autograder.runner.record import Record
 
 _clock = time.perf_counter_ns
@@ -43,18 +52,23 @@ class Ghost(BaseException):
     """Leaves a launch before its first program."""
 
 
-def install(record: Record) -> Callable[[bool], None]:
-    """Hook into the interpreter; what is returned switches ghosts on and off."""
+def install(record: Record) -> tuple[Callable[[bool], None], kernel_races.Watch]:
+    """Hook into the interpreter.
+
+    Returns:
+        What switches ghosts on and off, and what has to know the tensors of a recorded call.
+    """
+    no_gpu.install()
+    kernel_language.install()
+    kernel_statements.install()
+    kernel_libdevice.install()
+    kernel_numbers.install()
     _record_launches(record)
     _refuse_raw_arithmetic()
+    _say_nothing_of_overflow()
     _tune_by_the_hosts_clock()
-    _replace(interpreter.InterpreterBuilder, "create_descriptor_store", _stored_whole)
-    return _ghosts()
-
-
-def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    original = getattr(owner, name)
-    setattr(owner, name, functools.wraps(original)(make(original)))
+    replace(interpreter.InterpreterBuilder, "create_descriptor_store", _stored_whole)
+    return _ghosts(), kernel_races.install(record)
 
 
 # --- launches --------------------------------------------------------------------------------------------------------
@@ -85,9 +99,9 @@ def _record_launches(record: Record) -> None:
 
         return call
 
-    _replace(executor, "__call__", launch)
+    replace(executor, "__call__", launch)
     for name in ("_init_args_hst", "_restore_args_dev"):
-        _replace(executor, name, pause)
+        replace(executor, name, pause)
 
 
 def _ghosts() -> Callable[[bool], None]:
@@ -114,8 +128,8 @@ def _ghosts() -> Callable[[bool], None]:
     def switch(on: bool) -> None:
         state["on"] = on
         if on:
-            _replace(interpreter.InterpreterBuilder, "set_grid_dim", set_grid_dim)
-            _replace(interpreter.GridExecutor, "__call__", launch)
+            replace(interpreter.InterpreterBuilder, "set_grid_dim", set_grid_dim)
+            replace(interpreter.GridExecutor, "__call__", launch)
 
     return switch
 
@@ -159,15 +173,20 @@ def _stored_whole(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refuse_raw_arithmetic() -> None:
     builder: Any = interpreter.InterpreterBuilder
-    _replace(builder, "binary_op", _checked_binary)
-    _replace(builder, "unary_op", lambda original: _checked(original, (0,)))
-    _replace(builder, "ternary_op", _checked_ternary)
-    _replace(builder, "create_fma", lambda original: _checked(original, (0, 1, 2)))
-    _replace(builder, "create_dot", _checked_dot)
-    _replace(builder, "create_atomic_rmw", lambda original: _checked(original, (2,)))
-    _replace(builder, "cast_impl", _checked_cast)
-    _replace(builder, "create_fp_to_fp", _checked_conversion)
-    _replace(interpreter.ReduceScanOpInterface, "check_tensor", _checked_reduction)
+    replace(builder, "binary_op", _checked_binary)
+    replace(builder, "unary_op", lambda original: _checked(original, (0,)))
+    replace(builder, "ternary_op", _checked_ternary)
+    replace(builder, "create_fma", lambda original: _checked(original, (0, 1, 2)))
+    replace(builder, "create_dot", _checked_dot)
+    replace(builder, "create_atomic_rmw", lambda original: _checked(original, (2,)))
+    replace(builder, "cast_impl", _checked_cast)
+    replace(builder, "create_fp_to_fp", _checked_conversion)
+    replace(interpreter.ReduceScanOpInterface, "check_tensor", _checked_reduction)
+
+
+def _say_nothing_of_overflow() -> None:
+    """A GPU makes inf and NaN in silence; numpy warns, and names files of this installation."""
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"(triton|numpy|autograder)\.")
 
 
 def _is_raw(handle: Any) -> bool:
@@ -177,8 +196,8 @@ def _is_raw(handle: Any) -> bool:
 def _refuse(name: str) -> None:
     kind = "bfloat16" if name == BFLOAT16 else "float8"
     raise NotOnTheCpuError(
-        f"Triton's CPU interpreter computes wrongly with raw {kind} values. Convert them after the load with "
-        f"`.to(tl.float32)`, compute in float32, and convert back when you store."
+        f"Triton's CPU interpreter gives wrong results with raw {kind} values. Convert them after the load with "
+        "`.to(tl.float32)`, compute in float32, and convert back when you store."
     )
 
 

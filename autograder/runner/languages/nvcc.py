@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.emulator.build import followed_by, shown_name
+from autograder.emulator.build import followed_by
+from autograder.languages.cpp_text import shown_name
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.report import cut

@@ -21,7 +21,9 @@ class TritonLoader(HostMemory):
         self.wrappers: tuple[type[BaseException], ...] = ()
         self._versions: dict[str, str] = {}
         self._kernels: tuple[type, ...] = ()
+        self._named: Any
         self._ghosts: Callable[[bool], None]
+        self._watch: Any
         self._record: Any
         self._operations: Any
 
@@ -35,12 +37,13 @@ class TritonLoader(HostMemory):
         from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
         torch.set_num_threads(1)
-        from autograder.runner.languages import interpreter, warm  # noqa: PLC0415
+        from autograder.runner.languages import interpreter, no_gpu, warm  # noqa: PLC0415
         from autograder.runner.record import OperationRecorder, Record  # noqa: PLC0415
 
         self._record = Record()
         self._operations = OperationRecorder(self._record)
-        self._ghosts = interpreter.install(self._record)
+        self._ghosts, self._watch = interpreter.install(self._record)
+        self._named = no_gpu.named
         self.wrappers = (InterpreterError,)
         self._kernels = (KernelInterface,)
         self._versions = {"torch": torch.__version__, "triton": triton.__version__, "numpy": np.__version__}
@@ -59,16 +62,18 @@ class TritonLoader(HostMemory):
     def load(self, load: Load) -> TritonEntry:
         """Execute the source and find its entry."""
         self._ghosts(load.ghost)
-        module = source.execute(load)
+        with self._named():
+            module = source.execute(load)
         entry, signature = source.find_entry(module, load, self._kernels)
-        return TritonEntry(entry, signature, self._record, self._operations)
+        return TritonEntry(self._named()(entry), signature, self._record, self._operations, self._watch)
 
 
 class TritonEntry:
     """A host function that launches interpreted kernels."""
 
-    def __init__(self, entry: Callable[..., Any], signature: str, record: Any, operations: Any) -> None:
+    def __init__(self, entry: Callable[..., Any], signature: str, record: Any, operations: Any, watch: Any) -> None:
         self._entry = entry
+        self._watch = watch
         self._record = record
         self._operations = operations
         self.signature = signature
@@ -93,6 +98,7 @@ class TritonEntry:
     def _recorded(self, arguments: list[Any]) -> int:
         entry, clock = self._entry, _clock
         self._record.clear()
+        self._watch.call_begins(arguments)
         self._record.recording = True
         try:
             with self._operations:

@@ -77,9 +77,11 @@ class TritonGpuLoader(GpuMemory):
         return Path(knobs.cache.dir)
 
     def load(self, load: Load) -> TritonGpuEntry:
-        """Execute the source and find its entry."""
+        """Execute the source and find its entry; what it finds by tuning goes to where its kernels go."""
+        from triton import knobs  # noqa: PLC0415
         from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
+        knobs.autotuning.cache = load.tuned
         self._switch_ghosts(load.ghost)
         module = source.execute(load)
         entry, signature = source.find_entry(module, load, (KernelInterface,))

@@ -1,7 +1,7 @@
 """Which cores a GPU node gives to whom.
 
 A batch of calls takes the host ten milliseconds, in which a core that serves somebody else for two of them makes the
-batch a fifth longer (docs/measurement.md). So whoever imports or compiles in the background is kept on other cores than
+batch a fifth longer. So whoever imports or compiles in the background is kept on other cores than
 the two who are timed and the judge who times them. Where a node's owner says nothing, the machine decides.
 """
 

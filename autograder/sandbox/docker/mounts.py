@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.sandbox import toolchain
+from autograder import toolchain
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _PSEUDO = frozenset(

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from autograder import toolchain
 from autograder.contract import Lane, Language
-from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu, limits, toolchain
+from autograder.sandbox import Promise, Purpose, RunnerLimits, gpu, limits
 from autograder.sandbox.docker import mounts
 from autograder.sandbox.docker.config import DockerConfig, Gpu
 from autograder.sandbox.docker.engine import Image
@@ -100,7 +101,7 @@ def settings(
 
 
 def _environment(kind: Kind) -> Mapping[str, str]:
-    return {**environment_of(kind.lane, kind.purpose), "HOME": TMP, "TMPDIR": TMP}
+    return {**environment_of(kind.language, kind.lane, kind.purpose), "HOME": TMP, "TMPDIR": TMP}
 
 
 def _command(kind: Kind, image: Image, without: frozenset[Promise], *, hosted: bool) -> list[str]:

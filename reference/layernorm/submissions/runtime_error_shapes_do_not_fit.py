@@ -16,7 +16,8 @@ def _layernorm_kernel(
     mean = tl.sum(x, axis=0) / cols * center
     rest = tl.where(mask, x - mean, 0.0)
     variance = tl.sum(rest * rest, axis=0) / cols
-    weight = tl.load(weight_ptr + tl.arange(0, 2 * BLOCK_SIZE)).to(tl.float32)
+    wide = tl.arange(0, 2 * BLOCK_SIZE)
+    weight = tl.load(weight_ptr + wide, mask=wide < cols, other=0.0).to(tl.float32)
     bias = tl.load(bias_ptr + columns, mask=mask, other=0.0).to(tl.float32)
     out = rest / tl.sqrt(variance + eps) * weight + bias
     tl.store(out_ptr + row * out_row_stride + columns, out.to(out_ptr.dtype.element_ty), mask=mask)

@@ -17,7 +17,8 @@ def _norm_kernel(
     tl.store(s_ptr + row * s_stride + columns, (x + r).to(s_ptr.dtype.element_ty), mask=mask)
     s = (x + r).to(s_ptr.dtype.element_ty).to(tl.float32)
     root = tl.sqrt(tl.sum(s * s, axis=0) / cols + eps)
-    weight = tl.load(weight_ptr + tl.arange(0, 2 * BLOCK_SIZE)).to(tl.float32)
+    wide = tl.arange(0, 2 * BLOCK_SIZE)
+    weight = tl.load(weight_ptr + wide, mask=wide < cols, other=0.0).to(tl.float32)
     out = s / root * weight
     tl.store(out_ptr + row * out_stride + columns, out.to(out_ptr.dtype.element_ty), mask=mask)
 

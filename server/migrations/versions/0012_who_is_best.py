@@ -37,7 +37,7 @@ FROM (
 ) AS ranked
 WHERE place = 1
 """
-"""As `server.grading.bests` says it, at the time of this revision."""
+"""As `server.grading.leaderboard_entries` says it, at the time of this revision."""
 
 
 def upgrade() -> None:

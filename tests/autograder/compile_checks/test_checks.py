@@ -95,6 +95,39 @@ def test_a_machine_without_namespaces_compiles_too() -> None:
     assert [(kernel.message, kernel.spills) for kernel in kernels] == [("", 0)]
 
 
+GLUON = """
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    offsets = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    mask = offsets < n
+    gl.store(out_ptr + offsets, gl.load(x_ptr + offsets, mask) + gl.load(y_ptr + offsets, mask), mask)
+
+
+def vector_add(x, y, out, n):
+    layout = gl.BlockedLayout([4], [32], [4], [0])
+    add[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024, layout=layout, num_warps=4)
+"""
+
+
+def test_gluon_is_compiled_with_errors_in_its_own_lines(sandbox: ProcessSandbox) -> None:
+    request = dataclasses.replace(asked(GLUON), language=Language("gluon"))
+    for checked in check(one_case(), request, sandbox).values():
+        (kernel,) = checked.shown.kernels
+        assert (kernel.kernel, kernel.message, kernel.spills) == ("add", "", 0)
+        assert kernel.registers > 0
+        assert kernel.ldg128 > 0
+    wrong = GLUON.replace("BLOCK, layout=layout)", "BLOCK, layout=other)")
+    for checked in check(one_case(), dataclasses.replace(request, source=wrong), sandbox).values():
+        (kernel,) = checked.shown.kernels
+        assert "NameError('other is not defined')" in kernel.message
+        assert [frame.line for frame in kernel.error.frames] == [9]
+
+
 def test_specialisation_comes_from_the_submissions_own_launches(sandbox: ProcessSandbox) -> None:
     source = HEAD + ADD + ENTRY + LAUNCH + "    add[(1,)](x[1:], y[1:], out[1:], 1, BLOCK=64, num_warps=2)\n"
     first, second = shown(sandbox, source, one_case()).kernels
@@ -189,7 +222,7 @@ def test_what_the_compiler_refuses_is_told_with_the_students_line(sandbox: Proce
     [
         (
             "    if x.sum() > 0: pass",
-            "The host code looks at a tensor's values (line 11), and a call without a device has",
+            "The host code reads a tensor's values (line 11), and a call without a device has",
         ),
         (
             "    raise ValueError('no')",
@@ -290,7 +323,7 @@ def test_what_cannot_be_sealed_is_not_believed_and_no_fault_of_ours(sandbox: Pro
     """Were it ours, a requirement of the exercise could not be told to be unmet."""
     source = HEAD + SEALS_ALL + ADD + ENTRY + LAUNCH
     for found in check(one_case(), asked(source, VECTOR_ADD.slug), sandbox).values():
-        assert found.shown.message == "The compiler's process said something else than what it was asked for."
+        assert found.shown.message == "The compiler's process gave an unexpected answer."
         assert not found.shown.kernels
         assert not found.ours
 
@@ -309,7 +342,7 @@ def test_what_cannot_be_sealed_is_not_believed_and_no_fault_of_ours(sandbox: Pro
 )
 def test_what_does_not_parse_is_an_end(sandbox: ProcessSandbox, said: str) -> None:
     found = shown(sandbox, HEAD + SAYS + said + ADD + ENTRY + LAUNCH, one_case())
-    assert found.message == "The compiler's process said something else than what it was asked for."
+    assert found.message == "The compiler's process gave an unexpected answer."
     assert found.kernels == ()
 
 

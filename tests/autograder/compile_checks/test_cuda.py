@@ -7,14 +7,15 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autograder import codec
 from autograder.assignment import Assignment, Requirement, load_assignment
-from autograder.compile_checks import cuda_compiler, cuda_session
+from autograder.compile_checks import child, cuda_compiler, cuda_session
 from autograder.compile_checks.messages import (
     NO_COMPILER,
     NO_TARGET,
@@ -240,7 +241,7 @@ def test_what_is_no_c_plus_plus_is_told_at_its_line_and_no_launcher_too(sandbox:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("  if (x[5] > 0) return;", "SIGSEGV: it touched memory that is not the host's; tensors are the device's."),
+        ("  if (x[5] > 0) return;", "SIGSEGV: it accessed memory that is not on the host; tensors are on the device."),
         ("  float a; cudaMemcpy(&a, x, 4, cudaMemcpyDeviceToHost);", "NotFollowed: it copies values from the device"),
         ("  cudaGraph_t g; cudaGraphCreate(&g, 0);", "NotFollowed: the host code needs cudaGraphCreate"),
         ("  exit(3);", "NotFollowed: it ended the process with exit status 3."),
@@ -319,6 +320,27 @@ def test_who_hangs_up_and_stays_is_ended_in_time(monkeypatch: pytest.MonkeyPatch
     said, fault = cuda_session._in_a_child(stays)
     assert time.monotonic() - began < 10
     assert (said, fault) == ([], {"kind": "NotFollowed", "message": "it did not end within 0.3 s", "frames": []})
+
+
+def spins(say: Callable[[dict[str, Any]], None]) -> None:
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    say({"spun": True})
+
+
+@pytest.mark.parametrize(("pace", "seconds", "in_time"), [(1, 5.0, True), (8, 1.0, True), (1, 0.05, False)])
+def test_a_child_is_ended_by_its_own_time_and_not_by_its_neighbours(
+    monkeypatch: pytest.MonkeyPatch, pace: int, seconds: float, in_time: bool
+) -> None:
+    """The wall's clock goes `pace` times as fast, as it does for whoever shares the processor."""
+    monotonic = time.monotonic
+    monkeypatch.setattr(child.time, "monotonic", lambda: pace * monotonic())
+    monkeypatch.setattr(child, "SCHEDSTAT", "/nothing/{pid}")
+    monkeypatch.setattr(child, "BACKSTOP", 1e6)
+    told = child.Child(spins).work(seconds)
+    assert told.in_time is in_time
+    assert told.said == [{"spun": True}] * in_time
 
 
 def test_a_signal_without_a_name_is_told_of() -> None:

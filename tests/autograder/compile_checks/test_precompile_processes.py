@@ -20,7 +20,7 @@ from autograder.contract import Language
 from autograder.protocol import Load
 
 LOAD = Load("", "mine.py", Language.triton, "entry", ())
-LONG_S = 20.0
+LONG_S = 200.0
 
 
 @pytest.fixture

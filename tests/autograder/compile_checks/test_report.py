@@ -29,7 +29,7 @@ def test_what_does_not_compile_is_said_without_steering_the_terminal() -> None:
     text = rendered(CompiledFor("sm_90a", (REFUSED,), left_out=3, message="The host code looks at values."))
     assert "  big (BLOCK=9): Would not compile for sm_90a: line 3: no�[2J." in text
     assert "  The host code looks at values." in text
-    assert "  3 launches more were not compiled." in text
+    assert "  3 more launches were not compiled." in text
     assert "configuration" not in text
 
 
@@ -40,4 +40,4 @@ def test_nothing_launched_is_nothing_to_say() -> None:
 def test_requirements_say_whether_and_why() -> None:
     asked = RequirementResult("tensor cores", "about", "sm_90a", "wgmma > 0", met=None, message="No launch was seen.")
     text = rendered(requirements=(asked,))
-    assert "  tensor cores (sm_90a: wgmma > 0): could not be told. No launch was seen." in text
+    assert "  tensor cores (sm_90a: wgmma > 0): could not be checked. No launch was seen." in text

@@ -83,7 +83,7 @@ def test_what_was_not_compiled_leaves_it_open() -> None:
 def test_it_says_the_numbers_that_decided() -> None:
     right, wrong = told((kernel(wgmma=8), (FIRST,))), told((kernel(spills=4), (FIRST,)))
     assert evaluate(rung(), right)[0].message == "`k` (BLOCK=64) has spills 0, wgmma 8."
-    assert evaluate(rung(), wrong)[0].message == "`k` (BLOCK=64) has spills 4 where == 0 is asked for."
+    assert evaluate(rung(), wrong)[0].message == "`k` (BLOCK=64) has spills 4 where == 0 is required."
     assert rule_of(PLAIN) == "spills == 0, wgmma > 0"
 
 

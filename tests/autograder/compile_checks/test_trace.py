@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,21 @@ from autograder.assignment import load_assignment
 from autograder.contract import DeviceKernel, FindingKind, GradeResult, Launch, Verdict
 from autograder.judge.checking import Checked
 from autograder.judge.conversation import Finished
-from autograder.judge.ghost import LIBRARIES, Record, device_kernels, findings, library_kernels
+from autograder.judge.ghost import (
+    LIBRARIES,
+    MOST_OTHER,
+    Record,
+    base_name,
+    device_kernels,
+    findings,
+    library_kernels,
+    other_kernels,
+)
 from autograder.protocol import Ran
 
 ROOT = Path(__file__).parents[3]
 VECTOR_ADD = load_assignment(ROOT / "assignments" / "vector_add")
+STYLES = ROOT / "docs" / "data" / "gpu-2026-11-27"
 FOUND = ROOT / "docs" / "data" / "gpu-2026-11-21" / "aot_findings.json"
 TORCH_ADDS = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
@@ -43,6 +54,79 @@ def test_calls_are_joined_by_name_and_ordered_by_their_time() -> None:
         DeviceKernel("fill", 2, 0.1, own=False),
         DeviceKernel("copy", 1, 0.1, own=False),
     )
+
+
+@pytest.mark.parametrize(
+    ("signature", "name"),
+    [
+        ("_softmax_kernel", "_softmax_kernel"),
+        ("void add_wide<__nv_bfloat16>(__nv_bfloat16 const*, long)", "add_wide"),
+        ("void (anonymous namespace)::piece<float>(float const*)", "piece"),
+        ("void mine::scan::tiles<float, cub::Sum>(float const*)", "tiles"),
+        ("count_keys(unsigned char const*, int*, long)", "count_keys"),
+        ("Memcpy DtoH", "Memcpy DtoH"),
+        ("", ""),
+    ],
+)
+def test_a_kernel_is_known_by_the_name_its_source_gives_it(signature: str, name: str) -> None:
+    assert base_name(signature) == name
+
+
+def test_a_template_of_the_students_is_their_own_and_torchs_kernel_of_that_name_is_not() -> None:
+    ran = traced(Ran("void mine<float>(float const*)", 1, 1), Ran("void at::native::mine<4>(int)", 1, 3))
+    assert [one.own for one in device_kernels(record("mine"), [ran])] == [False, True]
+
+
+NORM = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, false>(int, float)"
+FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
+CAST = (
+    "void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)>"
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "share", "shown"),
+    [
+        (NORM, 0.3, True),
+        (NORM, 0.2, False),
+        (FILL, 0.9, False),
+        (CAST, 0.9, False),
+        ("Memset", 0.9, False),
+        ("Memcpy DtoD", 0.9, False),
+        ("Memcpy DtoH", 0.9, True),
+        ("Memcpy DtoH", 0.1, False),
+    ],
+)
+def test_work_on_the_device_that_is_not_the_students_is_shown_by_its_share(
+    other: str, share: float, shown: bool
+) -> None:
+    kernels = (DeviceKernel(other, 1, share, own=False), DeviceKernel("mine", 1, 1 - share, own=True))
+    found = findings(VECTOR_ADD, record("mine"), WRONG, complete=True, kernels=kernels)
+    assert [one.kind for one in found] == [FindingKind.other_kernels] * shown
+    assert all(f"{share:.0%}" in one.summary and "mine" not in one.evidence["on the device"] for one in found)
+
+
+READS_BACK_AT_EVERY_STEP = "vector_add/python_loop_of_small_launches.py"
+"""Its 12 288 copies of one element take as long as its kernels, and look like work that goes to the host."""
+
+
+def test_of_other_peoples_honest_kernels_one_is_shown() -> None:
+    """By what ran on H100s: fills, casts, scratch, sums finished on the host, tuning within the call."""
+    most, shown = 0.0, set()
+    for path in sorted(STYLES.glob("styles_*.jsonl.xz")):
+        with lzma.open(path, "rt", encoding="utf-8") as rows:
+            programs = [(row["file"], [one["result"] for one in row["attempts"]]) for row in map(json.loads, rows)]
+        for file, results in programs:
+            launched = record(*{launch["kernel"] for result in results for launch in result["launches"]})
+            for result in results:
+                ran = [Ran(one["name"], one["calls"], int(1e6 * one["share"])) for one in result["device_kernels"]]
+                kernels = device_kernels(launched, [traced(*ran)])
+                if other_kernels(kernels) is not None:
+                    shown.add(file)
+                else:
+                    most = max(most, sum(one.share for one in kernels if "Memcpy DtoH" in one.name))
+    assert shown == {READS_BACK_AT_EVERY_STEP}
+    assert 0.0 < most < MOST_OTHER / 5
 
 
 def test_absurd_claims_still_travel() -> None:

@@ -9,64 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder.emulator.build import CompileError, Prepared, build, line_of, prepare
-from autograder.emulator.translate import MalformedError, UnsupportedError, translate
+from autograder.emulator.build import CompileError, build
+from autograder.emulator.translate import MalformedError, UnsupportedError
+from tests.autograder.emulated import FORWARD, REVERSE, SHUFFLED, Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
-FORWARD, REVERSE, SHUFFLED = range(3)
 
-
-class Kernel:
-    """A compiled file whose launcher `go` is called with tensors and integers."""
-
-    def __init__(self, source: str, folder: Path, prepared: Prepared) -> None:
-        self.path = build(source, folder, prepared, filename="mine.cu")
-        self._library = ctypes.CDLL(str(self.path))
-        self._library.cuda_emulator_trouble.restype = ctypes.c_char_p
-        self._library.cuda_emulator_trouble_kind.restype = ctypes.c_char_p
-        self._library.cuda_emulator_trouble_code.restype = ctypes.c_size_t
-
-    def __call__(self, *arguments: torch.Tensor | int, order: int = FORWARD, seed: int = 0) -> str:
-        """What went wrong, or an empty text."""
-        self._library.cuda_emulator_forget()
-        self._library.cuda_emulator_set_order(order, seed)
-        for name, item in zip("abcdefgh", arguments, strict=False):
-            if isinstance(item, torch.Tensor):
-                sizes = (item.element_size(), 1, item.numel(), 0)
-                address = ctypes.c_void_p(item.data_ptr())
-                self._library.cuda_emulator_add_array(name.encode(), address, *map(ctypes.c_size_t, sizes))
-        self._library.go(
-            *(
-                ctypes.c_void_p(item.data_ptr()) if isinstance(item, torch.Tensor) else ctypes.c_int(item)
-                for item in arguments
-            )
-        )
-        return self._library.cuda_emulator_trouble().decode()
-
-    @property
-    def kind(self) -> str:
-        """One word for what went wrong."""
-        return self._library.cuda_emulator_trouble_kind().decode()
-
-    @property
-    def line(self) -> int:
-        """Where."""
-        return self._library.cuda_emulator_trouble_line() or line_of(
-            self.path, self._library.cuda_emulator_trouble_code(), "mine.cu"
-        )
-
-
-@pytest.fixture(scope="session")
-def prepared(tmp_path_factory) -> Prepared:
-    return prepare(tmp_path_factory.mktemp("prepared"))
-
-
-@pytest.fixture
-def kernel(tmp_path: Path, prepared: Prepared):
-    return lambda source: Kernel(source, tmp_path, prepared)
-
-
+@pytest.mark.quick
 def test_threads_of_many_blocks_add_two_vectors(kernel):
     add = kernel("""
         __global__ void add(const float* x, const float* y, float* out, int n) {
@@ -105,6 +55,7 @@ TILED = """
 """
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("order", [FORWARD, REVERSE, SHUFFLED])
 def test_a_block_shares_tiles_in_every_order_of_its_threads(kernel, order):
     matmul = kernel(TILED.replace("SECOND", "__syncthreads();"))
@@ -113,6 +64,7 @@ def test_a_block_shares_tiles_in_every_order_of_its_threads(kernel, order):
     torch.testing.assert_close(c, a @ b)
 
 
+@pytest.mark.quick
 def test_a_missing_barrier_shows_in_another_order(kernel):
     matmul = kernel(TILED.replace("SECOND", ""))
     a, b = torch.randn(64, 64), torch.randn(64, 64)
@@ -124,6 +76,7 @@ def test_a_missing_barrier_shows_in_another_order(kernel):
     assert wrong > 0
 
 
+@pytest.mark.quick
 def test_threads_that_leave_before_a_barrier_are_counted(kernel):
     leaves = kernel("""__global__ void k(float* out, int n) {
           if (threadIdx.x >= n) return;
@@ -152,6 +105,7 @@ def test_two_barriers_are_not_one(kernel):
     assert "different barriers" in trouble
 
 
+@pytest.mark.quick
 def test_shared_memory_is_poisoned_for_every_block(kernel):
     stale = kernel("""__global__ void k(float* out) {
           __shared__ float sum;
@@ -182,6 +136,7 @@ def test_shared_memory_is_aligned_as_asked_for(kernel):
     assert out.item() == 0
 
 
+@pytest.mark.quick
 def test_dynamic_shared_memory_inside_and_outside_of_functions(kernel):
     dynamic = kernel("""
         extern __shared__ float outside[];
@@ -207,6 +162,8 @@ def test_dynamic_shared_memory_inside_and_outside_of_functions(kernel):
         "extern __shared__ volatile unsigned char smem[];",
         "extern volatile __shared__ unsigned char smem[];",
         "extern __shared__ int4 smem[];",
+        "extern unsigned char __shared__ smem[];",
+        "extern volatile unsigned char\n__shared__ smem[];",
     ],
 )
 @pytest.mark.parametrize("inside", [False, True])
@@ -228,6 +185,23 @@ def test_dynamic_shared_memory_may_be_looked_at_as_another_type(kernel, declared
     assert torch.equal(out, 2 * torch.arange(63.0, -1, -1) + 1)
     # As any dynamic shared memory it ends where the launch says.
     assert "writes byte 508 of dynamic shared memory; its launch gave it 508 bytes" in seen(out, 64, 508)
+
+
+def test_the_type_may_stand_before_the_word_shared(kernel):
+    summed = kernel("""#include <array>
+        __global__ void k(float* out) {
+          float __shared__ tile[2][32];
+          unsigned int __shared__ *pointer, number;
+          static std::array<float, 4> __shared__ four;
+          if (threadIdx.x == 0) { four[3] = 2; number = 0; pointer = &number; }
+          tile[1][threadIdx.x] = threadIdx.x;
+          __syncthreads();
+          if (threadIdx.x == 0) out[0] = tile[1][31] + four[3] + (pointer == &number);
+        }
+        extern "C" void go(float* out) { k<<<1, 32>>>(out); }""")
+    out = torch.zeros(1)
+    assert summed(out) == ""
+    assert out.item() == 34
 
 
 def test_shared_variables_may_be_volatile(kernel):
@@ -254,6 +228,7 @@ def test_shared_variables_may_be_volatile(kernel):
     assert (out[2:] < -1e6).all()
 
 
+@pytest.mark.quick
 def test_warps_shuffle_vote_and_reduce(kernel):
     warps = kernel("""
         __global__ void k(const float* x, float* out, int* votes) {
@@ -319,6 +294,7 @@ def test_a_mask_has_to_name_its_caller(kernel):
     assert "lane 4 with the mask 0x0000000f, which does not name it" in lies()
 
 
+@pytest.mark.quick
 def test_atomics_count_and_a_spin_lock_ends(kernel):
     counts = kernel("""
         __device__ int lock = 0;
@@ -339,6 +315,7 @@ def test_atomics_count_and_a_spin_lock_ends(kernel):
     assert guarded.item() == 384
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "dtype"), [("half", torch.float16), ("__nv_bfloat16", torch.bfloat16)])
 def test_small_floats_round_as_torch_does(kernel, name, dtype):
     small = kernel(
@@ -378,6 +355,7 @@ def test_vectors_load_four_at_once(kernel):
     assert torch.equal(out, 2 * x)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("layout", ["row_major", "col_major"])
 def test_warps_multiply_small_matrices(kernel, layout):
     wmma = kernel(
@@ -481,6 +459,7 @@ def test_of_a_number_and_a_nan_the_number_is_larger_and_smaller(kernel):
     assert out[11] == 1.5 - 5 + 7 + 1 + 2
 
 
+@pytest.mark.quick
 def test_cooperative_groups_reduce_tiles(kernel):
     groups = kernel("""
         #include <cooperative_groups.h>
@@ -527,14 +506,14 @@ def test_a_kernel_may_be_chosen_by_a_variable(kernel, body):
         assert chosen(x, out, large, 32) == ""
         assert torch.equal(out, factor * x)
     # What it does is looked at as with any other launch.
-    assert "reads element 32 of a, which has 32" in chosen(x, out, 0, 33)
+    assert "reads element 32 of a, which has 32 elements (0 to 31)" in chosen(x, out, 0, 33)
     assert chosen.line == 3
 
 
 @pytest.mark.parametrize("callee", ["kernels[1]", "choose(1)"])
-def test_a_launch_needs_a_name(callee):
+def test_a_launch_needs_a_name(tmp_path, prepared, callee):
     with pytest.raises(MalformedError, match="line 2: before <<< a launch needs the name of a kernel"):
-        translate(f"void go() {{\n  {callee}<<<1, 1>>>();\n}}")
+        build(f"void go() {{\n  {callee}<<<1, 1>>>();\n}}", tmp_path, prepared)
 
 
 @pytest.mark.parametrize(
@@ -782,6 +761,7 @@ def test_launch_bounds_that_a_parameter_hides_do_not_count(kernel):
     assert out.tolist() == [5] * 64
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("launch", "error"),
     [
@@ -866,6 +846,7 @@ def test_after_a_failure_nothing_more_is_launched(kernel):
     assert out.tolist() == [1, 1]
 
 
+@pytest.mark.quick
 def test_an_error_names_the_students_own_line(tmp_path, prepared):
     with pytest.raises(CompileError, match=r"mine\.cu:3:\d+: error: 'nonsense' was not declared"):
         build("// one\n__global__ void k() {\n  nonsense = 1;\n}\n", tmp_path, prepared, filename="mine.cu")
@@ -880,13 +861,14 @@ def test_a_backslash_at_the_files_end_takes_nothing_of_what_follows(tmp_path, pr
         build("int mine() { return 3; }\\", tmp_path, prepared, entry="int f() { return theirs(); }")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("source", "what"),
     [
-        ('__device__ void f() {\n  asm volatile("mov.u32 %0, %laneid;" : "=r"(x));\n}', r"line 2: inline PTX"),
-        ("#include <cub/cub.cuh>\n", r"line 1: CUB"),
-        ('#include "cutlass/gemm.h"\n', r"line 1: CUTLASS"),
-        ("void f() {\n\n  cudaLaunchCooperativeKernel();\n}", r"line 3: cooperative launches"),
+        ('int a;\nasm(".global b");\n', r"line 2: inline PTX"),
+        ("#include <cub/cub.cuh>\nusing S = cub::BlockScan<int, 64>;\n", r"line 2: `cub` \(CUB\)"),
+        ('#include "cutlass/gemm.h"\ncutlass::half_t h;\n', r"line 2: `cutlass` \(CUTLASS\)"),
+        ("void f() {\n\n  cudaLaunchCooperativeKernel();\n}", r"line 3: .*cooperative launches"),
     ],
 )
 def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, prepared, source, what):
@@ -894,6 +876,7 @@ def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, prepared, source, what
         build(source, tmp_path, prepared)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "source",
     [
@@ -911,11 +894,11 @@ def test_what_only_a_gpu_has_is_refused_by_name(tmp_path, prepared, source, what
         '#pragma clang attribute push(__attribute__((no_sanitize("address"))), apply_to=function)',
     ],
 )
-def test_no_part_of_a_file_is_kept_from_being_checked(source: str) -> None:
-    with pytest.raises(UnsupportedError, match="line 1: what is not to be checked"):
-        translate(source)
+def test_no_part_of_a_file_is_kept_from_being_checked(tmp_path, prepared, source: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"line \d: what is not to be checked"):
+        build(source, tmp_path, prepared)
     # Where it is no code, or a GPU's, it may stand.
-    translate(f"/* {source.replace('*/', '')} */\n#ifndef CUDA_EMULATOR\n{source}\n#endif\n")
+    build(f"/* {source.replace('*/', '')} */\n#ifndef CUDA_EMULATOR\n{source}\n#endif\n", tmp_path, prepared)
 
 
 @pytest.mark.parametrize(
@@ -927,7 +910,7 @@ def test_no_part_of_a_file_is_kept_from_being_checked(source: str) -> None:
     ],
 )
 def test_nor_is_one_by_a_word_that_is_put_together_from_pieces(tmp_path, prepared, source: str) -> None:
-    with pytest.raises(CompileError, match="poisoned"):
+    with pytest.raises(UnsupportedError, match="what is not to be checked"):
         build(source, tmp_path, prepared)
 
 
@@ -942,10 +925,13 @@ PTX = 'asm("trap;");\n'
         (f"# if ! defined( CUDA_EMULATOR )\n{PTX}# endif\n{PTX}", 4),
         (f"#ifndef CUDA_EMULATOR\n#else\n{PTX}#endif\n", 3),
         (f"#ifdef CUDA_EMULATOR\n{PTX}#endif\n", 2),
-        (f"#ifndef CUDA_EMULATOR\n#elif X\n{PTX}#endif\n", 3),
+        (f"#ifndef CUDA_EMULATOR\n#elif 1\n{PTX}#endif\n", 3),
         (f"#ifndef OTHER\n{PTX}#endif\n", 2),
-        (f"#if !defined(CUDA_EMULATOR) && X\n{PTX}#endif\n", 2),
-        (f"#else\n#endif\n{PTX}", 3),
+        # Nor is what no condition lets through, whatever it asks for.
+        (f"#if !defined(CUDA_EMULATOR) && X\n{PTX}#endif\n", 0),
+        (f"#if 0\n{PTX}#include <cub/cub.cuh>\n#endif\n", 0),
+        (f"#if __CUDA_ARCH__ < 700\n{PTX}#elif defined(__CUDACC__)\n{PTX}#endif\n", 4),
+        (f"#if __has_include(<cub/cub.cuh>)\n{PTX}#endif\n", 0),
         # Comments at a directive, and around its words, are what they are to a compiler.
         (f"#ifndef CUDA_EMULATOR\n{PTX}#endif//\n{PTX}", 4),
         (f"#ifndef CUDA_EMULATOR//x\n{PTX}#else//x\n#endif/*x*/\n{PTX}", 5),
@@ -961,10 +947,10 @@ PTX = 'asm("trap;");\n'
         (f'#define A "/*"\n{PTX}#define B "*/"\n', 2),
     ],
 )
-def test_what_a_file_keeps_for_gpus_is_not_refused(source: str, line: int) -> None:
+def test_what_a_file_keeps_for_gpus_is_not_refused(tmp_path, prepared, source: str, line: int) -> None:
     found = 0
     try:
-        translate(source)
+        build(source, tmp_path, prepared)
     except UnsupportedError as error:
         found = error.line
     assert found == line
@@ -979,8 +965,6 @@ def test_a_kernel_in_a_comment_that_goes_on_is_no_code(tmp_path, prepared, splic
         __global__ void k(float* a) {{ a[0] = 1; }}
         extern "C" void go(float* a) {{ k<<<1, 1>>>(a); }}
         """
-    # What is a comment's stays as it is, on its line.
-    assert translate(source).split("\n")[1] == hidden
     a = torch.zeros(1)
     # To g++ it would be a second one.
     assert Kernel(source, tmp_path, prepared)(a) == ""
@@ -1007,9 +991,9 @@ def test_a_kernel_in_a_comment_that_goes_on_is_no_code(tmp_path, prepared, splic
         (f'const char* a = R"(\\ \n)";\n{PTX}', 3),
     ],
 )
-def test_a_line_goes_on_where_it_does_for_the_compiler(source: str, line: int) -> None:
+def test_a_line_goes_on_where_it_does_for_the_compiler(tmp_path, prepared, source: str, line: int) -> None:
     with pytest.raises(UnsupportedError, match=f"line {line}: inline PTX"):
-        translate(source)
+        build(source, tmp_path, prepared)
 
 
 def test_a_file_with_a_branch_for_gpus_runs_the_other_one(tmp_path, prepared):
@@ -1024,7 +1008,7 @@ def test_a_file_with_a_branch_for_gpus_runs_the_other_one(tmp_path, prepared):
 
 
 WRONG = [
-    ("out[i] = 1.0f;", "IllegalAccess", "thread (1,0,0) of block (2,0,0) of k writes element 65 of a, which has 65: 0"),
+    ("out[i] = 1.0f;", "IllegalAccess", "thread (1,0,0) of block (2,0,0) of k writes element 65 of a, which has 65 "),
     ("if (i == 3) out[i - 4] = 1.0f;", "IllegalAccess", "writes element -1 of a, before its first one"),
     ("if (out[i] == 1.0f) out[0] = 2.0f;", "IllegalAccess", "reads element 65 of a"),
     ("if (i == 0) *(float*)nullptr = 1.0f;", "IllegalAccess", "writes through a null pointer"),
@@ -1042,6 +1026,7 @@ WRONG = [
 WAITING = ["atomicAdd(&out[0], 0.0f)", "*(volatile float*)out", "atomicCAS((int*)out, 1, 2)"]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("body", "kind", "says"), WRONG)
 def test_what_a_thread_may_not_do_is_told_with_its_line(kernel, body, kind, says):
     checked = kernel(f"""__global__ void k(float* out, int n) {{ int i = blockIdx.x * 32 + threadIdx.x;
@@ -1052,6 +1037,7 @@ def test_what_a_thread_may_not_do_is_told_with_its_line(kernel, body, kind, says
     assert (checked.kind, checked.line) == (kind, 2)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("condition", WAITING)
 def test_a_block_that_waits_for_another_one_is_told_so(kernel, condition):
     waits = kernel(f"""__global__ void k(float* out) {{
@@ -1119,6 +1105,7 @@ def test_a_copy_of_a_few_bytes_is_no_store_of_the_hosts(kernel):
     assert out.tolist() == [0.0, 1.0]
 
 
+@pytest.mark.quick
 def test_blocks_go_backwards_in_the_reverse_order(kernel):
     last = kernel("""__global__ void k(int* out) { if (threadIdx.x == 0) *out = blockIdx.x; }
         extern "C" void go(int* out) { k<<<5, 32>>>(out); }""")

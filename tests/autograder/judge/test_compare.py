@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.assignment import Tolerance
+from autograder.assignment import Tolerance, load_assignment, slugs
+from autograder.contract import Lane
 from autograder.errors import HarnessError
-from autograder.judge.compare import compare, same_bits, same_words
+from autograder.judge.compare import Damage, compare, same_bits, same_words
+from autograder.judge.problem import WINDOWS, dtype_of, load_problem
 
+ROOT = Path(__file__).parents[3]
 EXACT = Tolerance("exact")
 BOUNDED = Tolerance("bounded", factor=2.0)
 INF, NAN = math.inf, math.nan
@@ -153,3 +157,92 @@ def test_one_bit_anywhere_is_seen_when_words_are_compared(dtype: torch.dtype) ->
             changed[place * one.element_size()] ^= 1
             assert not same_words(one, changed.view(dtype)), (count, first, place)
             assert not same_words(changed.view(dtype), one), (count, first, place)
+
+
+WHOLE = {"reduction", "scan_histogram", "break_the_judge"}
+"""Rungs whose answers need all of every input, and one that has none."""
+
+
+@pytest.mark.parametrize("slug", sorted(set(slugs(ROOT / "assignments")) - WHOLE))
+def test_a_part_of_an_answer_has_to_be_what_it_has_to_be_in_the_whole(
+    slug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces and in samples, by each case that a CPU has and that is large enough to be cut."""
+    assignment = load_assignment(ROOT / "assignments" / slug)
+    problem = load_problem(assignment, ROOT / "assignments" / slug)
+    # Windows begin where their stretches do, so that it is known which entries a sample has.
+    monkeypatch.setattr("secrets.randbelow", lambda _: 0)
+    monkeypatch.setattr("autograder.judge.problem.WINDOWS", 3)
+    cut, sampled = 0, 0
+    for case in sorted(assignment.cases_for(Lane.cpu), key=lambda one: -math.prod(one.size.values()))[:8]:
+        inputs = problem.inputs(case, 7)
+        truth = problem.truth(case, inputs)
+        outputs = {
+            argument.name: truth.expected[argument.name].to(dtype_of(assignment.dtype_of(argument, case)))
+            for argument in assignment.outputs
+        }
+        total = sum(one.numel() for one in (*inputs.values(), *outputs.values()))
+        monkeypatch.setattr("autograder.judge.problem.PIECE", total // 5)
+        pieces = list(problem.pieces(inputs, outputs))
+        cut += len(pieces) > 1
+        for name, whole in outputs.items():
+            along = problem.along(name)
+            assert torch.equal(torch.cat([some[name] for some, _ in pieces], dim=along), whole)
+            for field, expected in (("expected", truth.expected), ("scale", truth.scale)):
+                put_together = torch.cat([getattr(one, field)[name] for _, one in pieces], dim=along)
+                assert_close(put_together, expected[name])
+        monkeypatch.setattr("autograder.judge.problem.SAMPLE", total // 8)
+        sample = problem.sample(inputs, outputs)
+        if sample is None:
+            continue
+        sampled += 1
+        some, part = sample
+        for name, got in some.items():
+            along = problem.along(name)
+            entries, size = outputs[name].shape[along], got.shape[along] // 3
+            begins = [window * entries // 3 for window in range(3)]
+            at = torch.cat([torch.arange(begin, begin + size) for begin in begins])
+            assert torch.equal(got, outputs[name].index_select(along, at))
+            for field, expected in ((part.expected, truth.expected), (part.scale, truth.scale)):
+                assert_close(field[name], expected[name].index_select(along, at))
+    assert cut
+    assert sampled
+
+
+def assert_close(got: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-300, equal_nan=True, check_dtype=False)
+
+
+def test_a_sample_looks_everywhere_and_takes_no_entry_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assignment = load_assignment(ROOT / "assignments" / "vector_add")
+    problem = load_problem(assignment, ROOT / "assignments" / "vector_add")
+    monkeypatch.setattr("autograder.judge.problem.SAMPLE", 3 * 10 * WINDOWS)
+    # Not divisible by the windows: what is left over at the end is looked at as well.
+    numbers = torch.arange(10_015)
+    seen = torch.zeros(10_015)
+    for _ in range(600):
+        sample = problem.sample({"x": numbers, "y": numbers}, {"out": numbers})
+        assert sample is not None
+        some, _ = sample
+        assert len(some["out"].unique()) == 10 * WINDOWS
+        seen[some["out"]] += 1
+    # The edges of a stretch are drawn seldom: some 11 places are left.
+    assert int((seen == 0).sum()) < 40
+    assert seen[-20:].any()
+    assert problem.sample({"x": numbers[:100], "y": numbers[:100]}, {"out": numbers[:100]}) is None
+
+
+def test_damage_in_pieces_is_the_same_as_whole() -> None:
+    for along in (0, 1):
+        got, expected = torch.zeros(12, 10), torch.zeros(12, 10, dtype=torch.float64)
+        got[3:5, 7:] = 1.0
+        got[1, 9] = 2.0
+        whole, cut = Damage(along), Damage(along)
+        whole.add(compare(got, expected, expected, BOUNDED), expected)
+        for start in range(0, got.shape[along], 4):
+            length = min(4, got.shape[along] - start)
+            some, wanted = (one.narrow(along, start, length) for one in (got, expected))
+            cut.add(compare(some, wanted, wanted, BOUNDED), wanted)
+        assert cut.any
+        assert torch.equal(cut.wrong, whole.wrong)
+        assert cut.first == whole.first

@@ -13,16 +13,26 @@ from hypothesis import strategies as st
 from autograder import codec, emulator
 from autograder.assignment import Tolerance
 from autograder.contract import Mismatch, Pattern
-from autograder.judge.compare import compare
-from autograder.judge.explain import EMULATORS_POISON, HINTS, MAP_TILES, damage_map, mismatch, sentence, told
+from autograder.judge.compare import Damage, compare
+from autograder.judge.explain import (
+    EMULATORS_POISON,
+    HINTS,
+    MAP_TILES,
+    damage_map,
+    mismatch,
+    never_set,
+    says_what_is_missing,
+    sentence,
+)
 
 RULE = Tolerance("bounded", factor=2.0)
 
 
 def described(got: torch.Tensor, expected: torch.Tensor, untouched: torch.Tensor | None = None) -> Mismatch:
-    comparison = compare(got, expected.double(), expected.double().abs(), RULE)
+    damage = Damage()
+    damage.add(compare(got, expected.double(), expected.double().abs(), RULE), expected.double())
     nothing = torch.zeros(got.shape, dtype=torch.bool)
-    return mismatch("out", got, expected.double(), comparison, nothing if untouched is None else untouched)
+    return mismatch("out", got, damage, nothing if untouched is None else untouched)
 
 
 def test_a_mismatch_names_the_first_wrong_element_with_both_values() -> None:
@@ -33,16 +43,31 @@ def test_a_mismatch_names_the_first_wrong_element_with_both_values() -> None:
     assert (found.pattern, found.index, found.expected, found.got) == (Pattern.tail, (960,), "1", "3.5")
     assert (found.wrong, found.total, found.dtype, found.shape) == (40, 1000, "float32", (1000,))
     assert sentence(found) == (
-        "40 of 1000 elements of `out` are wrong: everything from index 960 on (the last 40 of 1000: no whole tile). "
+        "40 of 1000 elements of `out` are wrong: everything from index 960 on (the last 40 of 1000: not a whole tile). "
         "At [960]: expected 1, got 3.5 (allowed difference 2.38e-07)."
     )
+
+
+def test_a_single_element_has_no_share_and_no_map() -> None:
+    found = described(torch.zeros(1), torch.ones(1))
+    assert (found.wrong, found.total, found.map) == (1, 1, ())
+    assert sentence(found) == (
+        "`out` is wrong in its only element. At [0]: expected 1, got 0 (allowed difference 2.38e-07)."
+    )
+    nan = described(torch.full((1,), math.nan), torch.ones(1))
+    assert nan.pattern is Pattern.all_nan
+    assert sentence(nan).startswith("`out` is wrong in its only element: it is NaN. At [0]: expected 1, got nan")
+    poison = torch.full((4,), EMULATORS_POISON, dtype=torch.uint8).view(torch.float32)
+    assert "only element: it was read from shared memory" in sentence(described(poison, torch.ones(1)))
+    never = never_set(described(torch.full((1,), math.nan), torch.ones(1), torch.ones(1, dtype=torch.bool)))
+    assert "only element: it was read, or added to, before it was set." in sentence(never)
 
 
 def test_an_output_that_was_not_written_is_said_to_be_so() -> None:
     poisoned = torch.full((4, 4), math.nan)
     found = described(poisoned, torch.ones(4, 4), torch.ones(4, 4, dtype=torch.bool))
     assert found.pattern is Pattern.untouched
-    assert sentence(found) == "Nothing was written to `out`: it still holds the judge's filling."
+    assert sentence(found) == "Nothing was written to `out`: it still holds the judge's fill value."
     assert "ignored" in HINTS[Pattern.untouched]
 
 
@@ -53,6 +78,21 @@ def test_a_part_that_was_not_written_is_said_to_be_so() -> None:
     assert found.where == "rows 6–7; nothing was written there"
     assert found.got == "nothing"
     assert "allowed difference" not in sentence(found)
+
+
+def test_what_was_not_written_is_told_before_what_is_wrong() -> None:
+    got, untouched = torch.ones(8, 8), torch.zeros(8, 8, dtype=torch.bool)
+    got[:, 6:], untouched[:, 6:] = math.nan, True
+    got[0, 0] = 2
+    found = described(got, torch.ones(8, 8), untouched)
+    assert (found.pattern, found.wrong) == (Pattern.columns_from, 17)
+    assert found.where == "columns 6–7; nothing was written there, and 1 more is wrong"
+
+
+def test_what_was_never_set_is_not_said_to_be_unwritten() -> None:
+    found = never_set(described(torch.full((1,), math.nan), torch.ones(1), torch.ones(1, dtype=torch.bool)))
+    assert "Nothing was written" not in sentence(found)
+    assert (found.pattern, found.got) == (Pattern.everywhere, "the judge's fill value")
 
 
 def test_all_nan_is_a_pattern_of_its_own() -> None:
@@ -71,7 +111,7 @@ def test_shared_memory_that_was_read_too_early_is_recognised(dtype: torch.dtype)
     got[0] = 7
     found = described(got, torch.ones(8, 8, dtype=dtype))
     assert "; 16 of them were read from shared memory" in found.where
-    assert told(found) == sentence(found), "what to do is in it"
+    assert says_what_is_missing(found)
     got[4:] = 7
     assert "shared memory" not in described(got, torch.ones(8, 8, dtype=dtype)).where
 
@@ -103,8 +143,9 @@ def test_a_mismatch_with_nan_and_infinity_can_travel() -> None:
 
 def test_integers_are_shown_as_integers() -> None:
     got, expected = torch.tensor([1, 7], dtype=torch.int32), torch.tensor([1, 2])
-    comparison = compare(got, expected, expected.double(), RULE)
-    found = mismatch("out", got, expected, comparison, torch.zeros(2, dtype=torch.bool))
+    damage = Damage()
+    damage.add(compare(got, expected, expected.double(), RULE), expected)
+    found = mismatch("out", got, damage, torch.zeros(2, dtype=torch.bool))
     assert (found.expected, found.got, found.tolerance) == ("2", "7", "0")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import codec
+from autograder import codec, toolchain
 from autograder.assignment import Case
 from autograder.contract import (
     FindingKind,
@@ -26,7 +26,6 @@ from autograder.judge import grade
 from autograder.judge.__main__ import main as judge_main
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
-from autograder.sandbox import toolchain
 from autograder.sandbox.process import ProcessRunner, ProcessSandbox
 from tests.autograder.grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, edited, kernel
 
@@ -76,7 +75,7 @@ def test_a_run_meets_public_cases_only_and_is_not_measured(bench: Bench) -> None
     assert verdicts(result) == [PASSED] * 3
     assert {case.visibility for case in result.cases} == {Visibility.public}
     assert (result.measurements, result.findings) == ((), ())
-    assert result.explanation == "All 3 public cases passed. Submit to meet the hidden ones."
+    assert result.explanation == "All 3 public cases passed. Submit to run the hidden ones."
 
 
 def test_a_wrong_answer_is_explained_and_the_other_cases_are_still_run(bench: Bench) -> None:

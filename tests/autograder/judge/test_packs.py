@@ -8,9 +8,9 @@ import json
 import mmap
 import os
 import socket
-import tarfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +25,7 @@ from autograder.judge.conversation import PACK_BYTES, Budget, Conversation, Fini
 from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
-from autograder.judge.packs import Packs
+from autograder.judge.packs import Packs, Shelf
 from autograder.judge.runners import Runners
 from autograder.protocol import MAX_PACKET, WORD_BYTES, Load
 from autograder.runner import pack
@@ -95,14 +95,12 @@ def test_what_does_not_fit_or_is_not_there_is_an_empty_pack(tmp_path: Path, size
 def test_nothing_is_unpacked_outside_of_the_folder(tmp_path: Path, name: str) -> None:
     """The submission could write there itself; but whoever unpacks is still ours, and it must not be surprised."""
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        member = tarfile.TarInfo(name)
-        member.size = 4
-        tar.addfile(member, io.BytesIO(b"evil"))
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr(name, b"evil")
     descriptor = memory()
     os.pwrite(descriptor, len(made.getvalue()).to_bytes(8, "little") + made.getvalue(), 0)
-    with suppress(tarfile.FilterError):
-        pack.unpack(descriptor, tmp_path / "in")
+    pack.unpack(descriptor, tmp_path / "in")
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["outside"]
     assert not (tmp_path / "outside").exists()
     assert not Path("/outside").exists()
 
@@ -222,10 +220,8 @@ def test_a_pack_that_makes_no_sense_is_no_pack(tmp_path: Path, hear: Callable[[F
 def test_half_a_pack_is_none(tmp_path: Path, hear: Callable[[FakeLoader], Heard]) -> None:
     """A library that was cut short, by a full folder say, must not be taken for one."""
     made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as tar:
-        member = tarfile.TarInfo("library")
-        member.size = 4096
-        tar.addfile(member, io.BytesIO(b"y" * 4096))
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr("library", b"y" * 4096)
     whole = made.getvalue()
     cut = memory()
     os.pwrite(cut, len(whole).to_bytes(8, "little") + whole[:1024], 0)
@@ -381,11 +377,13 @@ def test_what_somebody_can_still_write_is_not_handed_on() -> None:
 class Packing:
     """A sandbox of runners that pack their own number, and note what they were given."""
 
-    def __init__(self, language: Language, lane: Lane = Lane.h200, work: Work = Work.check) -> None:
+    def __init__(
+        self, language: Language, lane: Lane = Lane.h200, work: Work = Work.check, shelf: Shelf | None = None
+    ) -> None:
         self.given: list[list[bytes]] = []
         request = GradeRequest("double", "", language, lane, Mode.submission, "", "double.py", work)
         sandbox: Any = ScriptedSandbox(self._play)
-        self.runners = Runners(request, DOUBLE, sandbox, ALL_ON, HOST)
+        self.runners = Runners(request, DOUBLE, sandbox, ALL_ON, HOST, shelf=shelf)
 
     def _play(self, script: Script) -> None:
         script.say(READY)
@@ -459,3 +457,21 @@ def test_only_a_checks_runners_are_untimed(work: Work, side: Side, packing_runne
     sandbox.start = noted
     packing.runners.fresh(others=1)
     assert asked == [side, side]
+
+
+@pytest.mark.parametrize("language", [Language.triton, Language.cuda])
+def test_a_measurement_has_what_its_check_compiled_after_the_runners_before_it_were_ended(
+    packing_runners: Callable[..., Packing], language: Language
+) -> None:
+    """A reference is prepared first, and before that every runner is ended."""
+    shelf = Shelf()
+    check = packing_runners(language, Lane.h200, Work.check, shelf)
+    check.runners.fresh()
+    check.runners.pack()
+    check.runners.keep_packs()
+    check.runners.close()
+    measured = packing_runners(language, Lane.h200, Work.measure, shelf)
+    measured.runners.end()
+    measured.runners.fresh()
+    assert measured.given == [[b"01"]]
+    shelf.close()

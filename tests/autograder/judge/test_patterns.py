@@ -28,7 +28,7 @@ def test_the_last_tile_of_rows_is_named() -> None:
 def test_a_last_partial_tile_is_named() -> None:
     wrong = matrix(1000, 8)
     wrong[960:] = True
-    assert found(wrong) == (Pattern.rows_from, "rows 960–999 (the last 40 of 1000: no whole tile)")
+    assert found(wrong) == (Pattern.rows_from, "rows 960–999 (the last 40 of 1000: not a whole tile)")
 
 
 def test_every_33rd_column_is_named() -> None:

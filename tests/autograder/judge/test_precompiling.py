@@ -6,9 +6,9 @@ import dataclasses
 import io
 import os
 import socket
-import tarfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,8 +71,8 @@ def files_of(descriptor: int) -> dict[str, bytes]:
     length = int.from_bytes(os.pread(descriptor, 8, 0), "little")
     if not length:
         return {}
-    with tarfile.open(fileobj=io.BytesIO(os.pread(descriptor, length, 8))) as tar:
-        return {member.name: made.read() for member in tar if (made := tar.extractfile(member)) is not None}
+    with zipfile.ZipFile(io.BytesIO(os.pread(descriptor, length, 8))) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
 
 
 def kernels(files: dict[str, bytes] | None) -> list[str]:

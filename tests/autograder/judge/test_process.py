@@ -39,8 +39,9 @@ def attempt(
     request = GradeRequest("double", "", Language.triton, Lane.cpu, mode, source, "double.py", work)
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
     if bundle:
-        shutil.copytree(ASSIGNMENT, folder / "bundle" / "assignments" / "double")
-        shutil.copytree(REFERENCE, folder / "bundle" / "reference" / "double")
+        for place, staged in ((ASSIGNMENT, "assignments"), (REFERENCE, "reference")):
+            into = folder / "bundle" / staged / "double"
+            shutil.copytree(place, into, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 

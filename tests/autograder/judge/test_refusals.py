@@ -164,7 +164,7 @@ def test_what_every_target_refuses_is_a_case_of_its_own_group() -> None:
     found = {target: told(target, refuses=True) for target in BOTH.compile_for}
     (case,) = refusals.as_cases(BOTH, found)
     assert (case.name, case.verdict, case.group) == ("gpu_ranked", Verdict.compile_error, BOTH.cases[0].group)
-    assert case.message.startswith("`k`: Would not run for sm_90a: line 7: too much. It runs here, on the CPU")
+    assert case.message.startswith("`k`: Would not run for sm_90a: line 7: too much. It runs here on the CPU")
 
 
 def test_what_one_target_takes_or_nobody_looked_at_is_refused_by_nobody() -> None:
@@ -213,7 +213,7 @@ def test_on_the_cpu_lane_it_is_the_verdict_and_costs_its_group(sandbox: ProcessS
     assert {case.verdict for case in failed} == {Verdict.compile_error}
     assert "gpu_ranked" in {case.name for case in failed}
     assert len({case.name for case in result.cases}) == len(result.cases)
-    assert "It runs here, on the CPU" in result.explanation
+    assert "It runs here on the CPU" in result.explanation
     assert result.error is not None
     assert result.error.kind == "CompilationError"
     earned = score(VECTOR_ADD, result, Lane.cpu)

@@ -14,13 +14,6 @@ from autograder.sandbox.process import ProcessSandbox
 from tests.autograder.runner_talk import Talk, Tensor, memory, talking
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[ProcessSandbox]:
-    sandbox = ProcessSandbox()
-    yield sandbox
-    sandbox.close()
-
-
 @pytest.fixture
 def talk(sandbox: ProcessSandbox) -> Iterator[Talk]:
     with talking(sandbox) as talk:

@@ -35,6 +35,10 @@ static void fill(char* at, CUpti_ActivityKind kind, uint64_t start, uint64_t end
   } else if (kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
     CUpti_ActivityMemcpy6* copy = (CUpti_ActivityMemcpy6*)at;
     copy->kind = kind; copy->start = start; copy->end = end; copy->copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
+  } else if (kind == CUPTI_ACTIVITY_KIND_RUNTIME || kind == CUPTI_ACTIVITY_KIND_DRIVER) {
+    CUpti_ActivityAPI* call = (CUpti_ActivityAPI*)at;
+    call->kind = kind; call->start = start; call->end = end; call->threadId = 7;
+    call->cbid = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? 20 : 242;
   } else {
     CUpti_ActivityMemset4* set = (CUpti_ActivityMemset4*)at;
     set->kind = kind; set->start = start; set->end = end;
@@ -50,9 +54,16 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag) {
     fill((char*)buffer + 512, CUPTI_ACTIVITY_KIND_MEMCPY, 20000, 20500, 0);
     fill((char*)buffer + 768, CUPTI_ACTIVITY_KIND_MEMSET, 30000, 30200, 0);
     fill((char*)buffer + 1024, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 40000, 41000, "add_kernel");
-    complete(0, 0, buffer, size, 1280);
+    fill((char*)buffer + 1280, CUPTI_ACTIVITY_KIND_RUNTIME, 3000, 9000, 0);
+    fill((char*)buffer + 1536, CUPTI_ACTIVITY_KIND_DRIVER, 3500, 8000, 0);
+    fill((char*)buffer + 1792, CUPTI_ACTIVITY_KIND_DRIVER, 42000, 45000, 0);
+    complete(0, 0, buffer, size, 2048);
   }
   return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t number, const char** name) {
+  *name = domain == CUPTI_CB_DOMAIN_RUNTIME_API && number == 20 ? "cudaMalloc_v3020" : "cuMemFree_v2";
+  return domain == CUPTI_CB_DOMAIN_RUNTIME_API || number == 242 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, CUpti_Activity** record) {
   uint8_t* next = *record ? (uint8_t*)*record + 256 : buffer;
@@ -106,6 +117,31 @@ def test_kernels_copies_and_fills_are_listed_by_what_they_took(tracer: Tracer, l
     ]
     assert library.is_enabled() == 0
     assert tracer.busy_ns() == 14700
+
+
+def test_calls_of_cuda_are_named_in_which_the_device_rested(tracer: Tracer) -> None:
+    """What the runtime calls of the driver is not counted again, nor what ran beside a kernel."""
+    tracer.traced(lambda: 17, [])
+    assert tracer.waited_for() == [
+        {"name": "cuMemFree", "calls": 1, "ns": 3000},
+        {"name": "cudaMalloc", "calls": 1, "ns": 1000},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "spans", "rests"),
+    [
+        ([(5, 1, 1, 0, 100)], [], [100]),
+        ([(5, 1, 1, 0, 100)], [(0, 100)], [0]),
+        ([(5, 1, 1, 0, 100)], [(10, 20), (15, 30), (90, 200)], [70]),
+        ([(5, 1, 1, 0, 100), (4, 2, 1, 10, 20), (4, 2, 2, 10, 20)], [], [100, 10]),  # Another thread's own.
+        ([(5, 1, 1, 40, 60)], [(0, 45), (50, 52), (58, 59), (70, 80)], [12]),
+    ],
+)
+def test_the_rest_of_a_call_is_what_no_work_covers(
+    host: list[trace.HostCall], spans: list[tuple[int, int]], rests: list[int]
+) -> None:
+    assert [ns for _, _, ns in trace.resting(host, spans)] == rests
 
 
 @pytest.mark.parametrize(

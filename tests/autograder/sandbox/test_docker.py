@@ -90,7 +90,7 @@ def test_its_folder_belongs_to_it_and_has_a_size() -> None:
 
 
 def test_its_environment_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LADDER_NODE_TOKEN", "hush")
+    monkeypatch.setenv("LADDER_NODE_KEY_FILE", "hush")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1")
     assert not [text for text in made()["Env"] if "hush" in text or "CUDA" in text]
     assert "HOSTNAME" in made()["Env"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.sandbox import Spent
+from autograder.sandbox import Spent, tree
 from autograder.sandbox.meter import Meter, meter, waited_s
 from autograder.sandbox.tree import processor_ticks
 
@@ -49,6 +49,35 @@ def test_who_lives_below_counts_in_whatever_session() -> None:
             time.sleep(0.05)
         child.send_signal(signal.SIGKILL)
     assert found > before + 20
+
+
+TWO = """
+import os, time
+core = min(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {core})
+other = os.fork()
+end = time.process_time() + 0.4
+while time.process_time() < end:
+    pass
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_who_waits_for_a_processor_is_told_from_who_sleeps() -> None:
+    """Two share a core: both lose as much as they compute, and nothing while they sleep."""
+    with subprocess.Popen([sys.executable, "-c", TWO], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(2)
+        busy_s = tree.waited_s(child.pid)
+        time.sleep(0.5)
+        asleep_s = tree.waited_s(child.pid)
+        for pid in (*tree.descendants(child.pid), child.pid):
+            os.kill(pid, signal.SIGKILL)
+    assert busy_s is not None
+    assert asleep_s is not None
+    assert busy_s > 0.3
+    assert asleep_s - busy_s < 0.5
 
 
 def test_it_never_goes_down() -> None:

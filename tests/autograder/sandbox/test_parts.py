@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from autograder import toolchain
 from autograder.errors import SandboxError
-from autograder.sandbox import Promise, RunnerLimits, cgroups, removal, seccomp, toolchain, tree, uids
+from autograder.sandbox import Promise, RunnerLimits, cgroups, removal, seccomp, tree, uids
 from autograder.sandbox.cgroups import Freezer, Group, Layout
 from autograder.sandbox.output import Output
 from autograder.sandbox.plan import Features, Namespaces, Plan

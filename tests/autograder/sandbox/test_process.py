@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autograder import protocol
+from autograder import protocol, toolchain
 from autograder.contract import Lane, Language
 from autograder.errors import SandboxError
-from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, cgroups, limits, toolchain
+from autograder.sandbox import Exit, Promise, Purpose, RunnerLimits, cgroups, limits
 from autograder.sandbox.cgroups import Layout
 from autograder.sandbox.plan import Features, Namespaces, Plan
 from autograder.sandbox.probe import Machine, machine

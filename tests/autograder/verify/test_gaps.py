@@ -72,9 +72,10 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
             _edit(
                 f"{PUBLIC}/README.md",
                 "## Hints",
-                "The store's mask comes too late: the damage is in the elements that *are*\nstored.\n\n## Hints",
+                "That is often a good trade: fewer warps, each with more loads in flight, fill the bandwidth as well, "
+                "and then more\nwarps would gain nothing.\n\n## Hints",
             ),
-            "README.md: repeats a sentence of the explanation of 'padding'",
+            "README.md: repeats a sentence of the explanation of 'occupancy'",
         ),
         (_remove(f"{STAFF}/notes.md"), "there are no notes"),
         (_remove(f"{PUBLIC}/starters/triton.py"), "starters/triton.py: is missing"),
@@ -87,7 +88,7 @@ def test_a_complete_rung_has_no_gaps(rung: Path) -> None:
         (_write(f"{STAFF}/submissions/slow.py", ""), "submissions/slow: does not start with the verdict"),
         (
             _edit(f"{STAFF}/mutants.toml", 'killed_by = "padded"', 'killed_by = "paded"'),
-            "'paded' is no public",
+            "'paded' is neither a public",
         ),
         (_edit(f"{STAFF}/solutions/triton.py", "column < cols)", "column<cols)"), "occurs 0 times"),
         (_write(f"{STAFF}/mutants.toml", ""), "has 0 mutants in triton"),

@@ -98,3 +98,21 @@ def test_a_mutant_is_the_staff_kernel_with_one_edit() -> None:
     mutants = [trial for trial in plan if trial.kind is Kind.mutant]
     assert mutants
     assert all(trial.source != solution and trial.killed_by for trial in mutants)
+
+
+def test_a_mutant_has_to_be_told_as_its_misconception() -> None:
+    mutant = dataclasses.replace(TRIAL, kind=Kind.mutant, verdict=Verdict.wrong_answer, says="It is so.")
+    assert trials.judged(mutant, WRONG, 1.0).as_planned
+    other = trials.judged(dataclasses.replace(mutant, says="It is otherwise."), WRONG, 1.0)
+    assert other.deviation == "is not told as its misconception, but: It is so."
+
+
+def test_the_rungs_with_misconceptions_have_mutants_that_are_told_as_them() -> None:
+    told = {
+        slug: [trial for trial in _planned(slug) if trial.says] for slug in ("softmax", "reduction", "residual_norm")
+    }
+    assert all(len(found) >= 3 for found in told.values())
+
+
+def _planned(slug: str) -> tuple[Trial, ...]:
+    return trials.plan(ROOT / "assignments" / slug, ROOT / "reference" / slug)

@@ -24,7 +24,7 @@ from autograder.contract import (
 )
 from autograder.errors import ContractError
 from server.errors import ConflictError
-from server.grading.halves import merged
+from server.grading.merge_results import merged
 from server.grading.requeue import first_work, requeue
 from server.models import Alert, AlertKind, AttemptState, CaseRow, Line, Node, State, Submission
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong

@@ -22,10 +22,10 @@ from autograder.contract import (
     Mode,
     Verdict,
 )
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError
+from server.grading.interface import fill_slots, look_at_all
 from server.grading.policy import EVERY
-from server.grading.service import fill_slots, look_at_all
 from server.models import (
     Alert,
     AlertKind,
@@ -37,8 +37,9 @@ from server.models import (
     Submission,
     User,
 )
-from server.nodes import service as nodes
-from server.submissions import service as submissions
+from server.nodes import nodes
+from server.nodes.nodes import Grant
+from server.submissions import submissions
 from tests.doubles.world import SOURCE, World, passed, wrong
 
 COMPILE_ERROR = GradeResult(Verdict.compile_error, "It does not load.", ())
@@ -342,3 +343,14 @@ def test_who_waits_for_a_first_answer_is_not_overtaken_while_its_row_is_held(pos
     assert fill(world, "anvil") == {"anvil": [trace(world, first)]}
     assert world.submission(again).state is State.queued
     world.database.dispose()
+
+
+def test_a_node_gets_no_work_of_a_course_or_a_lane_that_it_was_not_granted(world):
+    world.add_node("theirs", grant=Grant(frozenset({Lane.cpu}), frozenset({99})))
+    # It says that it serves everything.
+    world.add_node("cpu", lanes=tuple(Lane), grant=Grant(frozenset({Lane.cpu})))
+    world.submit()
+    world.submit("Bob", lane=Lane.h200)
+    assert world.claim("theirs") is None
+    assert world.take("cpu").request.lane is Lane.cpu
+    assert world.claim("cpu") is None

@@ -22,12 +22,11 @@ from autograder.contract import (
     Verdict,
     Work,
 )
-from server.accounting.checks import broken_rules
 from server.errors import ConflictError
 from server.grading.confirm import confirm_due, measure_suspects_again
 from server.grading.requeue import requeue
 from server.grading.review import decide
-from server.leaderboard.service import board
+from server.leaderboard.board import board
 from server.models import (
     Alert,
     AlertKind,
@@ -42,6 +41,7 @@ from server.models import (
     State,
     Submission,
 )
+from server.reconciliation.checks import broken_rules
 from tests.doubles.world import World, case, manifest, measurement, passed, wrong
 
 GPU = {"lane": Lane.h200}
@@ -90,7 +90,7 @@ def confirm(world, when=0.0):
 def review(world, name, decision):
     with world.database.transaction() as session:
         row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
-        decide(session, row, decision, actor=None, reason="looked at it", now=world.now)
+        decide(session, row, decision, actor=None, reason="reviewed it", now=world.now)
 
 
 def balanced(world):

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 
 from autograder.contract import AttemptFailure, AttemptResult, Claim, Kind
-from server.alerts import service as alerts
-from server.grading import heard, sweep
-from server.grading.service import Outcome
-from server.grading.service import sweep as sweep_once
+from server import alerts
+from server.grading import lease_clock, sweep
+from server.grading.interface import Outcome
+from server.grading.interface import sweep as sweep_once
 from server.models import AlertKind, Attempt, AttemptState, State, Tick
 from tests.doubles.world import START, World, passed
 
@@ -37,7 +37,7 @@ def ticks(world, *ages, heard_ones=True):
 
 def clock(world):
     with world.database.reading() as session:
-        return heard.lease_clock(session, now=world.now, lease_s=LEASE_S)
+        return lease_clock.lease_clock(session, now=world.now, lease_s=LEASE_S)
 
 
 def swept(world):
@@ -47,12 +47,12 @@ def swept(world):
 
 def make(world):
     with world.database.transaction() as session:
-        return heard.make_tick(session, now=world.now)
+        return lease_clock.make_tick(session, now=world.now)
 
 
 def hear(world, nonce):
     with world.database.transaction() as session:
-        return heard.hear(session, nonce, now=world.now)
+        return lease_clock.hear(session, nonce, now=world.now)
 
 
 def open_kinds(world):
@@ -98,7 +98,7 @@ def test_a_tick_from_the_future_counts_for_nothing_and_is_forgotten(world):
     assert clock(world) == world.now
     assert make(world) is None
     with world.database.transaction() as session:
-        heard.forget_ticks(session, now=world.now, longest_s=LEASE_S)
+        lease_clock.forget_ticks(session, now=world.now, longest_s=LEASE_S)
     with world.database.reading() as session:
         assert max(session.scalars(select(Tick.made_at))) == world.now
 
@@ -136,7 +136,7 @@ def test_a_tick_heard_twice_keeps_when_it_was_heard_first(world):
 def test_how_far_the_recorder_is_behind(world):
     def behind():
         with world.database.reading() as session:
-            return heard.behind_s(session, now=world.now)
+            return lease_clock.behind_s(session, now=world.now)
 
     assert behind() == 0.0
     ticks(world, 4, 12, heard_ones=False)
@@ -150,7 +150,7 @@ def test_old_ticks_are_forgotten(world):
     ticks(world, 0, 600, 10_000)
     ticks(world, 1, 11_000, heard_ones=False)
     with world.database.transaction() as session:
-        heard.forget_ticks(session, now=world.now, longest_s=LEASE_S)
+        lease_clock.forget_ticks(session, now=world.now, longest_s=LEASE_S)
     with world.database.reading() as session:
         assert len(session.scalars(select(Tick.nonce)).all()) == 3
 

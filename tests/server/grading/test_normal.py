@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from autograder.contract import Language
-from server.grading.normal import normal
+from server.grading.source_normalization import normal
 
 
 def cuda(source: str) -> bytes:

@@ -329,3 +329,10 @@ def test_who_waits_all_the_time_gets_a_turn_in_every_window(history, waiting_lin
         assert max(after - before for before, after in pairwise(turns)) <= EVERY[line] + 3
     if SUBMISSION in waiting_lines:
         assert all(SUBMISSION in had[start : start + 9] for start in range(len(had) - 9))
+
+
+def test_a_slot_of_some_courses_passes_over_all_others():
+    look = Look(NOW, [waits(1, course=1), waits(2, course=2), waits(3, RUN, course=3), waits(4, course=2)])
+    assert ids(look, Slot(courses=frozenset({2, 3}))) == [2, 4, 3]
+    assert ids(look, Slot(courses=frozenset({9}))) == []
+    assert Queue(look).next(Slot(courses=frozenset())) is None

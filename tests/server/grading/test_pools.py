@@ -15,14 +15,14 @@ from autograder.contract import AttemptFailure, Kind, Lane, Language, Mode, Pair
 from autograder.receipts import recompute
 from broker.app import make_app
 from server.dispatcher import Dispatcher
-from server.grading import pools
+from server.grading import sample_sets
 from server.grading.lock import lock_submission
-from server.grading.normal import normal
-from server.grading.pools import refresh_pools
 from server.grading.receipts import receipt_of
 from server.grading.requeue import requeue
 from server.grading.review import decide
-from server.leaderboard.service import board
+from server.grading.sample_sets import refresh_pools
+from server.grading.source_normalization import normal
+from server.leaderboard.board import board
 from server.models import (
     Assignment,
     ChangeReason,
@@ -240,7 +240,7 @@ def test_two_who_are_put_together_while_one_is_recorded_have_one_pool(world):
     def ask(name, *, lasting_s):
         with world.database.transaction() as session:
             row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
-            pools.pool_of(session, lock_submission(session, row.id))
+            sample_sets.pool_of(session, lock_submission(session, row.id))
             session.flush()
             told.set()
             threading.Event().wait(lasting_s)
@@ -260,7 +260,7 @@ def test_two_who_are_put_together_while_one_is_recorded_have_one_pool(world):
 def review(world, name, decision):
     with world.database.transaction() as session:
         row = session.scalars(select(Submission).where(Submission.public_id == name)).one()
-        decide(session, row, decision, actor=None, reason="looked at it", now=world.now)
+        decide(session, row, decision, actor=None, reason="reviewed it", now=world.now)
 
 
 def numbers(world, name):
@@ -309,7 +309,7 @@ def test_what_is_handed_in_and_measured_after_a_rejection_stays_apart_from_it(wo
 
 
 def test_a_rejected_one_that_a_full_pool_took_nothing_of_has_its_own_numbers(world, monkeypatch):
-    monkeypatch.setattr(pools, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(sample_sets, "MOST_ATTEMPTS", 1)
     clean, forged = grade(world, timed(3.0, 3.0, 3.0)), grade(world, timed(1.0, 1.0))
     review(world, forged, Review.rejected)
     assert [numbers(world, name)[0] for name in (clean, forged)] == [pytest.approx(3.0), pytest.approx(1.0)]
@@ -402,7 +402,7 @@ def test_samples_that_are_no_times_are_refused_and_nothing_is_written(world, bad
 
 
 def test_a_full_pool_stands(world, monkeypatch):
-    monkeypatch.setattr(pools, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(sample_sets, "MOST_ATTEMPTS", 2)
     first = grade(world, timed(2.0))
     grade(world, timed(2.0))
     last = grade(world, timed(1.0, 1.0, 1.0, 1.0))

@@ -26,9 +26,10 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
-from server.grading.service import Outcome
+from broker.identity import NodeKey
+from server.grading.interface import Outcome
 from server.models import AttemptState, CaseRow, Line, State, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes
 from tests.doubles.world import SOURCE, World, case, measurement, passed, wrong
 
 
@@ -236,7 +237,7 @@ def test_a_forged_signature_is_refused(world):
     submission = world.submit()
     task = world.take()
     message = AttemptResult(task.attempt, task.fence, passed())
-    assert world.send(Kind.result, message, token="kn_guessed") is Outcome.refused
+    assert world.send(Kind.result, message, key=NodeKey.generate()) is Outcome.refused
     assert world.send(Kind.result, message, node="anvil") is Outcome.applied
     assert len(world.results(submission)) == 1
 

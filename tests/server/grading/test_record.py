@@ -19,12 +19,13 @@ from autograder.contract import (
     PhaseStarted,
     Work,
 )
-from server.alerts import service as alerts
+from broker.identity import NodeKey
+from server import alerts
 from server.grading import record as module
-from server.grading.service import Outcome
+from server.grading.interface import Outcome
 from server.models import AlertKind, AttemptState, State
-from server.nodes import service as nodes
-from tests.doubles.world import World, case, passed
+from server.nodes import nodes
+from tests.doubles.world import World, case, manifest, passed, wrong
 
 REPORT = NodeReport((Lane.cpu,), 1, draining=False, facts={}, at=0.0)
 
@@ -44,22 +45,21 @@ def the_alerts(world):
 
 def test_forged_messages_are_one_alert_and_one_line(world, caplog):
     for _ in range(5):
-        assert world.send(Kind.node, REPORT, token="kn_guessed") is Outcome.refused
+        assert world.send(Kind.node, REPORT, key=NodeKey.generate()) is Outcome.refused
     assert the_alerts(world) == {(AlertKind.forged_message, "node:anvil"): 5}
     assert len([line for line in caplog.messages if line.startswith("ignored")]) == 1
 
 
 def test_messages_of_nodes_that_do_not_exist_are_one_alert_whatever_their_names(world, caplog):
     for name in ("nobody", "x" * 100_000, "a\0b", "⟨other⟩"):
-        world.tokens[name] = "kn_x"
+        world.keys[name] = NodeKey.generate()
         assert world.send(Kind.node, REPORT, name) is Outcome.refused
     assert the_alerts(world) == {(AlertKind.forged_message, "node:unknown"): 4}
     assert len([line for line in caplog.messages if line.startswith("ignored")]) == 1
 
 
 def test_a_name_that_only_begins_like_a_nodes_is_nobodys(world):
-    world.tokens["anvil\0"] = world.tokens["anvil"]
-    assert world.send(Kind.node, REPORT, "anvil\0", token="kn_x") is Outcome.refused
+    assert world.send(Kind.node, REPORT, "anvil\0", key=NodeKey.generate()) is Outcome.refused
 
 
 def test_late_messages_about_one_attempt_are_one_line_and_no_alert(world, caplog):
@@ -155,11 +155,11 @@ def test_a_result_after_its_node_was_disabled_or_drained_counts(world):
             nodes.undrain(session, name="anvil")
 
 
-def test_a_message_by_a_token_that_was_replaced_is_not_believed(world):
+def test_a_message_by_a_key_that_was_replaced_is_not_believed(world):
     submission = world.submit()
     task = world.take()
     with world.database.transaction() as session:
-        nodes.rotate_token(session, name="anvil")
+        nodes.set_identity(nodes.find_node(session, name="anvil"), NodeKey.generate().identity)
     assert world.send(Kind.result, AttemptResult(task.attempt, task.fence, passed())) is Outcome.refused
     assert world.state_of(submission) is State.running
 
@@ -174,3 +174,11 @@ def test_a_report_says_what_a_node_does_and_how_far_off_its_clock_is(world):
         world.send(Kind.node, dataclasses.replace(REPORT, at=absurd))
         with world.database.reading() as session:
             assert abs(nodes.find_node(session, name="anvil").clock_skew_s) == nodes.MAX_SKEW_S
+
+
+@pytest.mark.parametrize(("result", "told"), [(passed(), True), (wrong(), False)])
+def test_who_passes_what_no_honest_kernel_passes_is_told_of(world, result, told):
+    with world.database.transaction() as session:
+        world.publish(session, manifest(challenge=True))
+    name = world.grade(result)
+    assert ((AlertKind.judge_beaten, f"submission:{name}") in the_alerts(world)) is told

@@ -40,10 +40,10 @@ from autograder.contract import (
     Verdict,
     Work,
 )
-from server.courses import service as courses
+from server.courses import courses
 from server.db import Database
 from server.errors import ConflictError
-from server.grading.service import FINAL, LIVE, WAITING, Outcome, requeue
+from server.grading.interface import FINAL, LIVE, WAITING, Outcome, requeue
 from server.grading.states import (
     IllegalTransitionError,
     after_an_end_without_result,
@@ -51,7 +51,7 @@ from server.grading.states import (
     submission_moves,
 )
 from server.models import Attempt, AttemptState, Base, Line, Result, State, Submission, User
-from server.submissions import service as submissions
+from server.submissions import submissions
 from tests.doubles.world import SOURCE, World, case, manifest, passed, wrong
 
 _COMPILE_ERROR = GradeResult(Verdict.compile_error, "It does not load.", ())

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from autograder.contract import AttemptFailure, GradeResult, Kind, Lane, Language, Mode, Verdict
-from server.courses import service as courses
+from server.courses import courses
 from server.errors import ConflictError, ForbiddenError, NotFoundError
 from server.gradebook.deadlines import days_late
-from server.grading.plausible import MOST_BYTES, compiles
 from server.grading.requeue import requeue
 from server.grading.supersede import Older, takeover
+from server.grading.syntax_check import MOST_BYTES, compiles
 from server.models import Assignment, Line, Role, State, Submission, User
-from server.submissions import service as submissions
+from server.submissions import submissions
 from tests.doubles.world import SOURCE, START, World, manifest, passed, wrong
 
 BROKEN = b"def vector_add(:\n"

@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import update
 
 from autograder.contract import AttemptFailure, Kind, Lane, NodeReport, Work
-from server.alerts import service as alerts
-from server.grading import heard, watch
+from server import alerts
+from server.grading import lease_clock, watch
 from server.models import AlertKind, Node, State, Submission, Tick
-from server.nodes import service as nodes
+from server.nodes import nodes
+from server.nodes.nodes import Grant
 from tests.doubles.world import World
 
 REPORT = NodeReport((Lane.cpu,), 1, draining=False, facts={}, at=0.0)
@@ -164,8 +165,20 @@ def test_what_happens_no_more_is_over_after_a_while(world, look, kind, subject):
 
 def test_a_look_forgets_old_ticks(world, look):
     with world.database.transaction() as session:
-        session.add(Tick(nonce="0" * 32, made_at=world.now - 2 * heard.KEPT, heard_at=world.now))
+        session.add(Tick(nonce="0" * 32, made_at=world.now - 2 * lease_clock.KEPT, heard_at=world.now))
         session.add(Tick(nonce="1" * 32, made_at=world.now + timedelta(hours=1), heard_at=world.now))
     look()
     with world.database.reading() as session:
         assert session.query(Tick).count() == 0
+
+
+def test_a_course_that_none_of_the_lanes_nodes_may_grade_is_told_of(world, look):
+    world.submit()
+    with world.database.transaction() as session:
+        node = nodes.find_node(session, name="anvil")
+        nodes.set_grant(node, Grant(frozenset({Lane.cpu}), frozenset({99})))
+    world.wait(301)
+    assert (AlertKind.queue_stuck, "course:gpu") in look()
+    with world.database.transaction() as session:
+        nodes.set_grant(nodes.find_node(session, name="anvil"), Grant(frozenset({Lane.cpu})))
+    assert (AlertKind.queue_stuck, "course:gpu") not in look()

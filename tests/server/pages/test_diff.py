@@ -76,7 +76,7 @@ def test_the_page_says_which_edit_made_it_faster(world, visit):
 def test_a_difference_within_the_intervals_is_none(world, visit):
     graded(world, 1.0)
     second = graded(world, 1.01)
-    assert "no difference that the intervals can tell" in visit("Alice", f"/submissions/{second}/diff")[1]
+    assert "no difference beyond the intervals" in visit("Alice", f"/submissions/{second}/diff")[1]
 
 
 def test_the_first_version_has_nothing_to_be_held_against(world, visit):

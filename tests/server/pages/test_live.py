@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 from sqlalchemy import event, update
 
-from server.db import Database
+from server.db import Database, make_engine
 from server.http.live import Live
 from server.models import Submission
 from tests.server.conftest import People, Submit
@@ -112,21 +112,28 @@ def test_many_watchers_are_one_query_and_nobody_is_none(
 
 
 def test_a_database_that_does_not_answer_is_asked_again(
-    live: Live, database: Database, people: People, submit: Submit, caplog: pytest.LogCaptureFixture
+    *,
+    live: Live,
+    database: Database,
+    owner_url: str,
+    people: People,
+    submit: Submit,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    submission = submit(people.alice)
+    submission, owner = submit(people.alice), make_engine(owner_url)
 
     async def watch() -> int | None:
         async with aclosing(live.changes(submission.id, seen=submission.revision)) as changes:
-            with database.engine.connect() as connection:
+            with owner.connect() as connection:
                 connection.exec_driver_sql("ALTER TABLE submissions RENAME TO gone")
                 connection.commit()
             task = asyncio.create_task(following(changes))
             await until(lambda: "did not answer" in caplog.text)
-            with database.engine.connect() as connection:
+            with owner.connect() as connection:
                 connection.exec_driver_sql("ALTER TABLE gone RENAME TO submissions")
                 connection.commit()
             raise_revision(database, submission)
             return await task
 
     assert asyncio.run(watch()) == submission.revision + 1
+    owner.dispose()

@@ -12,7 +12,7 @@ from autograder.contract import CompiledFor, CompiledKernel, Lane
 from autograder.listings import PREFIX, KernelListing, Listings, Row, pack
 from server.grading.artefacts import forget_artefacts, store_artefact
 from server.models import Attempt, Submission
-from server.nodes import service as nodes
+from server.nodes import nodes
 from server.pages.compiled_diff import compiled_changes, instruction_changes
 from server.pages.machine_code import linked
 from tests.doubles.world import passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from autograder.assignment import Points
 from autograder.contract import (
@@ -27,12 +27,13 @@ from autograder.contract import (
 from server.grading.confirm import confirm_due
 from server.grading.requeue import requeue
 from server.models import Assignment, ChangeReason, Line, Submission, User
-from server.pages import words
-from server.pages.sheet import sheet_of
+from server.pages import labels, submission_view
+from server.pages.submission_view import sheet_of
 from server.regrades.console import rescore
-from server.submissions import service as submissions
+from server.submissions import submissions
 from tests.browser import results
 from tests.doubles.world import SOURCE, case, manifest, passed
+from tests.server.test_leaderboard import counted
 
 GPU = {"lane": Lane.h200}
 
@@ -61,10 +62,10 @@ def graded(world, result, **changes):
 
 
 def test_every_word_of_the_contract_that_a_page_says_is_there():
-    assert set(words.FINDINGS) == set(FindingKind)
-    assert set(words.THROTTLES) == set(Throttle)
-    assert set(words.CHANGES) == set(ChangeReason)
-    assert set(words.LINES) == set(Line)
+    assert set(labels.FINDINGS) == set(FindingKind)
+    assert set(labels.THROTTLES) == set(Throttle)
+    assert set(labels.CHANGES) == set(ChangeReason)
+    assert set(labels.LINES) == set(Line)
 
 
 def test_a_held_submission_says_what_is_withheld_and_why_to_staff_only(world, page):
@@ -102,7 +103,7 @@ def test_one_that_is_held_without_a_verdict_says_so_and_takes_no_appeal_that_nob
 def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, page):
     name = graded(world, dataclasses.replace(passed(2.0), remeasure="The times vary too much."))
     text = page("Alice", f"/submissions/{name}")
-    assert "Its speed is measured once more" in text
+    assert "Its speed has to be measured again" in text
     assert "the points for correctness stand" in text
     assert "The times vary too much" not in text
     assert "The times vary too much" in page("Tom", f"/submissions/{name}")
@@ -115,9 +116,9 @@ def test_one_that_is_measured_once_more_says_that_its_correctness_stands(world, 
             Work.check,
             Phase.profiling,
             Verdict.passed,
-            "All 2 cases passed. Its kernel is being looked at; then it is timed",
+            "All 2 cases passed. The kernel is being inspected; then it will be timed",
         ),
-        (Work.all, Phase.profiling, Verdict.passed, "All 2 cases passed. Its kernel is being looked at."),
+        (Work.all, Phase.profiling, Verdict.passed, "All 2 cases passed. The kernel is being inspected."),
         (Work.all, Phase.measuring, Verdict.passed, "All 2 cases passed. Its speed is being measured."),
         (Work.check, Phase.profiling, Verdict.wrong_answer, "2 cases finished, 1 passed so far."),
         (Work.check, Phase.checking, Verdict.passed, "2 cases finished, 2 passed so far."),
@@ -144,7 +145,7 @@ def test_one_that_is_confirmed_keeps_its_verdict_on_the_page(world, page):
     with world.database.transaction() as session:
         assert confirm_due(session, now=world.now) == 1
     text = page("Alice", f"/submissions/{name}")
-    assert "Its grade stands. It is graded once more" in text
+    assert "Its grade stands. It will be graded once more" in text
     assert "Passed" in text
     assert "before you" not in text
 
@@ -159,12 +160,39 @@ def test_what_the_live_stream_prints_outlives_the_session(world):
     assert sheet.changes[0].after == pytest.approx(sheet.view.score.total)
 
 
+def test_what_else_gives_points_is_looked_up_once_it_is_final_and_only_where_it_is_said(world, monkeypatch):
+    asked = []
+
+    def lanes(*_session, **_more):
+        asked.append(1)
+        return frozenset()
+
+    monkeypatch.setattr(submission_view.nodes, "lanes_in_service", lanes)
+
+    def note(name):
+        asked.clear()
+        with counted(world.database) as statements, world.database.reading() as session:
+            alice = session.scalars(select(User).where(User.name == "Alice")).one()
+            submission = submissions.find(session, alice, name)
+            said = sheet_of(session, submission, alice, wait=None, max_attempts=3).points_note
+        return said, len(asked), sum("quizzes" in statement for statement in statements)
+
+    practice = world.grade(passed(), "Alice")
+    said, *cost = note(practice)
+    assert said.startswith("The assignment gives 100 points")
+    assert cost == [1, 1]
+    assert note(graded(world, passed(2.0))) == ("", 0, 1)
+    with world.database.transaction() as session:
+        session.execute(update(Submission).where(Submission.public_id == practice).values(state="queued"))
+    assert note(practice) == ("", 0, 0)
+
+
 def test_a_measurement_names_its_clock_its_bound_its_node_and_what_kept_the_clocks_down(world, page):
     timed = results.on_gpu("large", 2.0, agrees=False)
     name = graded(world, dataclasses.replace(passed(2.0), measurements=(timed,), gpu=results.GPU))
     text = page("Alice", f"/submissions/{name}")
-    for said in ("The event clock ranks", "32 sealed calls in a row", "the reference alone afterwards", "power limit",
-                 "outside ± 2.0 %", "forge", "NVIDIA H200", "driver 580.95"):  # fmt: skip
+    for said in ("Ranked by the event clock", "32 sealed calls in a row", "the reference alone afterwards",
+                 "power limit", "outside ± 2.0 %", "forge", "NVIDIA H200", "driver 580.95"):  # fmt: skip
         assert said in text
     assert "1,965–1,980 MHz" not in text
     assert "1,965–1,980 MHz" in page("Tom", f"/submissions/{name}")
@@ -174,7 +202,7 @@ def test_a_pool_and_its_changes_are_told(world, page):
     first = graded(world, passed(2.0), source=SOURCE)
     graded(world, passed(4.0), source=SOURCE)
     text = page("Alice", f"/submissions/{first}")
-    assert "samples of 2 attempts at this same kernel" in text
+    assert "samples of 2 attempts with this same kernel" in text
     assert "the same kernel was measured again: its samples were added" in text
 
 
@@ -184,13 +212,13 @@ def test_what_was_compiled_is_a_table_and_what_ran_is_for_staff(world, page):
     name = graded(world, dataclasses.replace(passed(2.0), **extra))
     text = page("Alice", f"/submissions/{name}")
     for said in ("sm_90a", "sm_100a", "vector_add_kernel", "48.0 KiB", "Would not compile", "line 14", "Not met",
-                 "Could not be told", "without a device; not measured"):  # fmt: skip
+                 "Could not be checked", "without a device; not measured"):  # fmt: skip
         assert said in text
     assert "FillFunctor" not in text
-    assert "Decide about its speed" not in text
+    assert "Decide whether its speed counts" not in text
     staff = page("Tom", f"/submissions/{name}")
     assert "FillFunctor" in staff
-    assert "Decide about its speed" in staff
+    assert "Decide whether its speed counts" in staff
 
 
 def test_staff_decide_by_the_page_and_nobody_else_does(world, page):
@@ -213,7 +241,7 @@ def test_whose_points_a_regrade_changed_reads_why(world, visit):
         world.publish(session, manifest(points=Points(correctness=90, speed=10)))
         only = session.scalars(select(Assignment)).one()
         rescore(session, only, reason="A <b>tolerance</b> was wrong.", apply=True, may_lower=True, now=world.now)
-    said = "worked out anew by another formula or other points: “A &lt;b&gt;tolerance&lt;/b&gt; was wrong.”"
+    said = "computed again with another formula or other points: “A &lt;b&gt;tolerance&lt;/b&gt; was wrong.”"
     assert said in visit("Alice", f"/submissions/{name}").html
 
 

@@ -23,8 +23,8 @@ from server.models import (
     Submission,
     Work,
 )
-from server.nodes import service as nodes
-from server.regrades import work
+from server.regrades import boards, runner
+from tests.doubles.machines import make_node
 from tests.doubles.world import case, wrong
 
 BASE = "/courses/gpu/regrades"
@@ -43,7 +43,7 @@ def graded(database, people, submit):
     made = submit(people.alice)
     at = datetime.now(UTC)
     with database.transaction() as session:
-        node, _token = nodes.create_node(session, name="anvil", now=at)
+        node, _key = make_node(session, name="anvil", now=at)
         row = session.get_one(Submission, made.id)
         row.state, row.attempts_made = State.running, 1
         attempt = Attempt(
@@ -57,6 +57,11 @@ def graded(database, people, submit):
     return made.public_id
 
 
+@pytest.fixture
+def tom(site, people, config):
+    return site.logged_in(people.tom, config)
+
+
 def form(page, **fields):
     """The fields of a page's first form of this revision, and some more."""
     revision = re.search(r'name="revision" value="(\d+)"', page)
@@ -65,7 +70,7 @@ def form(page, **fields):
 
 def test_a_proposal_is_drafted_started_and_discarded_in_pages(site, people, config, graded, database):
     tom = site.logged_in(people.tom, config)
-    assert "Nothing was regraded" in tom.get(BASE).text
+    assert "There are no regrades" in tom.get(BASE).text
     refused = tom.post(BASE, data={"assignment": "add_one", "which": "latest", "reason": " ", "version": "7x"})
     assert refused.status_code == 422
     assert 'id="version-problem"' in refused.text
@@ -96,7 +101,7 @@ def test_a_proposal_is_drafted_started_and_discarded_in_pages(site, people, conf
     assert graded in table.text
     with database.reading() as session:
         assert session.scalars(select(Submission.state)).one() is State.done
-        assert work.active_ids(session) == []
+        assert runner.active_ids(session) == []
 
 
 def test_a_proposal_that_is_applied_in_part_is_left_as_applied_in_pages(site, people, config, graded, database):
@@ -104,24 +109,44 @@ def test_a_proposal_that_is_applied_in_part_is_left_as_applied_in_pages(site, pe
     made = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": graded, "reason": "x"})
     here = made.headers["location"]
     page = tom.get(here).text
-    assert ("Discard</button>" in page, "Leave it as applied" in page) == (True, False)
+    assert ("Discard</button>" in page, "Stop here" in page) == (True, False)
     for state in (RegradeState.running, RegradeState.paused, RegradeState.ready):
         with database.transaction() as session:
             item = session.scalars(select(RegradeItem)).one()
             item.state, item.applied_at = RegradeItemState.applied, datetime.now(UTC)
             session.scalars(select(Regrade)).one().state = state
         page = tom.get(here).text
-        assert ("Discard</button>" in page, "Leave it as applied</button>" in page) == (False, True)
-        assert "What is applied goes on to count" in page
+        assert ("Discard</button>" in page, "Stop here</button>" in page) == (False, True)
+        assert "What is applied keeps counting" in page
     assert tom.post(f"{here}/discard", data=form(page)).status_code == 303
     page = tom.get(here).text
-    assert ("Discarded" in page, "Leave it as applied" in page, "Roll back…" in page) == (False, False, True)
+    assert ("Discarded" in page, "Stop here" in page, "Roll back…" in page) == (False, False, True)
+
+
+def test_who_leaves_a_leaderboard_is_told_before_it_is_applied(tom, graded, database, monkeypatch):
+    here = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": graded, "reason": "x"}).headers[
+        "location"
+    ]
+    assert "Leaderboards</h2>" not in tom.get(here).text
+    with database.transaction() as session:
+        session.scalars(select(Regrade)).one().state = RegradeState.ready
+    assert "No place on a leaderboard would change" in tom.get(here).text
+    moved = (boards.Moved("<b>Alice</b>", 1, None, 2), boards.Moved("Bob", 2, 1, 0))
+    monkeypatch.setattr(boards, "outlook", lambda *_: (boards.Outlook(Lane.h200, True, moved),))
+    page = tom.get(here).text
+    for said in (
+        "1 student would leave the board",
+        "1 student would lose a record",
+        "&lt;b&gt;Alice",
+        "of the current version",
+    ):
+        assert said in page
 
 
 def test_what_a_roll_back_passed_over_is_rolled_back_again_in_pages(site, people, config, graded, database):
     tom = site.logged_in(people.tom, config)
     made = tom.post(BASE, data={"assignment": "add_one", "which": "picked", "picked": graded, "reason": "x"})
-    here, button = made.headers["location"], "Roll back what was passed over"
+    here, button = made.headers["location"], "Roll back the skipped ones"
     for applied_at, shown in ((None, False), (datetime.now(UTC), True)):
         with database.transaction() as session:
             item = session.scalars(select(RegradeItem)).one()
@@ -130,11 +155,11 @@ def test_what_a_roll_back_passed_over_is_rolled_back_again_in_pages(site, people
             item.after = {"version_id": submission.version_id + 1}
             session.scalars(select(Regrade)).one().state = RegradeState.rolled_back
         page = tom.get(here).text
-        assert (button in page, "1 submission was passed over" in page) == (shown, shown)
+        assert (button in page, "1 submission was skipped" in page) == (shown, shown)
     assert tom.post(f"{here}/roll-back-again", data={**form(page), "revision": "99"}).status_code == 409
     assert tom.post(f"{here}/roll-back-again", data=form(page)).status_code == 303
     page = tom.get(here).text
-    assert ("It was regraded by another version since." in page, button in page) == (True, True)
+    assert ("It has been regraded with another version since." in page, button in page) == (True, True)
 
 
 def test_a_request_is_asked_answered_and_reopened_in_pages(site, people, config, graded, database):

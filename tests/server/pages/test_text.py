@@ -14,10 +14,10 @@ from autograder.contract import Mismatch, Pattern, State, Verdict
 from server.http.templates import Templates, clip, verbatim, visible
 from server.pages import formats
 from server.pages.highlight import MAX_COLOURED_CHARS, MAX_LINES, highlight, listing
+from server.pages.labels import STATES, VERDICTS, agent_name, status_label
 from server.pages.markdown import handout_html
-from server.pages.pictures import damage_map, ratio_scale, staircase
 from server.pages.rendering import local_path
-from server.pages.words import STATES, VERDICTS, agent_name, status_label
+from server.pages.svg_geometry import damage_map, ratio_scale, staircase
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 

@@ -2,17 +2,33 @@
 // content comes from, so that there is one set of templates.
 import { ask } from "../parts/ask.js";
 import { startLive } from "../parts/live.js";
+import { startScrolling } from "../parts/scrolling.js";
 import { startTimes } from "../parts/times.js";
+import { startSplitter } from "./splitter.js";
 
 /**
  * @param {HTMLElement} panel
  * @param {{keys: {keyOf: (body: FormData) => string, answered: (mode: string) => void},
- *          onEnd: (frames: {line: number, message: string}[]) => void, onLine: (line: number) => void}} options
- *   `onEnd` gets the lines to mark once the run has ended; `onLine` is called for a line that somebody wants to see
+ *          onEnd: (frames: {line: number, message: string}[]) => void, onLine: (line: number) => void,
+ *          onClose: () => void, bar: HTMLElement, above: HTMLElement}} options
+ *   `onEnd` gets the lines to mark once the run has ended; `onLine` is called for a line that somebody wants to see;
+ *   `onClose` when the panel was closed. `bar` divides it from `above`
  */
-export function runPanel(panel, { keys, onEnd, onLine }) {
+export function runPanel(panel, { keys, onEnd, onLine, onClose, bar, above }) {
   let stop = () => {};
   let sending = false;
+  const splitter = startSplitter(bar, panel, above);
+
+  function open() {
+    panel.hidden = false;
+    splitter.show();
+  }
+
+  panel.querySelector("[data-panel-close]").addEventListener("click", () => {
+    panel.hidden = true;
+    splitter.hide();
+    onClose();
+  });
 
   // The listing with numbered lines is on the run's own page; here, a line is one in the editor.
   panel.addEventListener("click", (event) => {
@@ -33,7 +49,7 @@ export function runPanel(panel, { keys, onEnd, onLine }) {
     const region = page.querySelector("[data-result]");
     const problem = page.querySelector("[data-form-problem]");
     const title = page.querySelector("h1");
-    panel.hidden = false;
+    open();
     const body = panel.querySelector("[data-panel-body]");
     const link = panel.querySelector("[data-panel-link]");
     link.hidden = !region;
@@ -42,6 +58,7 @@ export function runPanel(panel, { keys, onEnd, onLine }) {
       link.href = address;
       body.replaceChildren(document.adoptNode(region));
       startTimes(body);
+      startScrolling(body);
       if (region.dataset.live) stop = startLive(region, { onEnd: () => onEnd(frames()) });
       else onEnd(frames());
     } else {
@@ -81,7 +98,7 @@ export function runPanel(panel, { keys, onEnd, onLine }) {
     const message = document.createElement("p");
     message.setAttribute("role", "status");
     message.textContent = text;
-    panel.hidden = false;
+    open();
     panel.querySelector("[data-panel-link]").hidden = true;
     panel.querySelector("[data-panel-body]").replaceChildren(message);
   }

@@ -17,9 +17,10 @@ import {
 } from "@codemirror/view";
 import { highlightStyle, theme } from "./theme.js";
 
+/** By the name that a language's record has for it. */
 const MODES = {
-  triton: () => import("@codemirror/lang-python").then(({ python }) => python()),
-  cuda: () => import("@codemirror/lang-cpp").then(({ cpp }) => cpp()),
+  python: () => import("@codemirror/lang-python").then(({ python }) => python()),
+  cpp: () => import("@codemirror/lang-cpp").then(({ cpp }) => cpp()),
 };
 
 // Typing over a selection makes Chromium copy the selected text's looks into a style attribute, which the content security
@@ -40,12 +41,12 @@ const typingOverSelection = EditorView.domEventHandlers({
 
 /**
  * @param {HTMLElement} host
- * @param {{text: string, language: string, label: string, description: string, onChange: (text: string) => void,
+ * @param {{text: string, mode: string, label: string, description: string, onChange: (text: string) => void,
  *          onRun: () => void, onSubmit: () => void}} options
  */
-export function makeEditor(host, { text, language, label, description, onChange, onRun, onSubmit }) {
+export function makeEditor(host, { text, mode, label, description, onChange, onRun, onSubmit }) {
   const root = host.attachShadow({ mode: "open" });
-  const mode = new Compartment();
+  const colouring = new Compartment();
   const command = (action) => () => {
     action();
     return true;
@@ -74,7 +75,7 @@ export function makeEditor(host, { text, language, label, description, onChange,
         syntaxHighlighting(highlightStyle),
         theme,
         typingOverSelection,
-        mode.of([]),
+        colouring.of([]),
         Prec.highest(
           keymap.of([
             { key: "Mod-Enter", run: command(onRun) },
@@ -92,18 +93,18 @@ export function makeEditor(host, { text, language, label, description, onChange,
 
   let wanted = "";
 
-  async function setLanguage(name) {
+  async function setMode(name) {
     wanted = name;
     const support = await colours(name);
-    if (wanted === name) view.dispatch({ effects: mode.reconfigure(support) });
+    if (wanted === name) view.dispatch({ effects: colouring.reconfigure(support) });
   }
 
-  /** What colours a language; nothing where a network is away, until it is back. */
+  /** What colours a mode; nothing where a network is away, until it is back. */
   async function colours(name) {
     try {
       return (await MODES[name]?.()) ?? [];
     } catch {
-      addEventListener("online", () => wanted === name && setLanguage(name), { once: true });
+      addEventListener("online", () => wanted === name && setMode(name), { once: true });
       return [];
     }
   }
@@ -132,6 +133,6 @@ export function makeEditor(host, { text, language, label, description, onChange,
     view.focus();
   }
 
-  setLanguage(language);
-  return { view, goTo, setLanguage, setText, mark, text: () => view.state.doc.toString() };
+  setMode(mode);
+  return { view, goTo, setMode, setText, mark, text: () => view.state.doc.toString() };
 }

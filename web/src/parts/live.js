@@ -1,6 +1,7 @@
 // Keeps a region's parts as the server has them. The server sends a part's HTML, made by the same templates as the page,
 // only when it changed; parts are the elements with `data-part` inside the region.
 import { ask } from "./ask.js";
+import { startScrolling } from "./scrolling.js";
 import { startTimes } from "./times.js";
 
 const RETRY_MS = 2000;
@@ -24,6 +25,7 @@ function replace(part, html) {
   }
   if (focused) document.getElementById(focused)?.focus();
   startTimes(part);
+  startScrolling(part);
 }
 
 async function loginEnded() {
@@ -36,7 +38,7 @@ function sayLoginEnded(notice) {
   const link = document.createElement("a");
   link.href = `/login?next=${encodeURIComponent(location.pathname)}`;
   link.textContent = "Log in";
-  notice.querySelector("span").replaceChildren("Your login has ended; nothing of yours depends on it. ", link, " to see more.");
+  notice.querySelector("span").replaceChildren("Your session has ended; your submissions are not affected. ", link, " to see more.");
 }
 
 /**

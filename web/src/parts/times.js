@@ -9,7 +9,11 @@ export function startTimes(root) {
   for (const element of root.querySelectorAll("time[data-zone]")) {
     const date = new Date(element.dateTime);
     const zone = element.dataset.zone;
-    if (Number.isNaN(date.getTime()) || wall(date, zone) === wall(date, READER_ZONE)) continue;
+    if (Number.isNaN(date.getTime()) || wall(date, zone) === wall(date, READER_ZONE)) {
+      if (element.dataset.both !== undefined) remember(false);
+      delete element.dataset.both;
+      continue;
+    }
     const theirs = `${wall(date, READER_ZONE)} your time`;
     element.title = theirs;
     if (element.dataset.both === undefined) continue;
@@ -18,5 +22,16 @@ export function startTimes(root) {
     addition.textContent = theirs;
     element.after(addition);
     delete element.dataset.both;
+    remember(true);
+  }
+}
+
+/** Whether pages are to keep a line free for the reader's times before they are there (theme.js, layout.css). */
+function remember(isAway) {
+  try {
+    if (isAway) localStorage.setItem("away", "1");
+    else localStorage.removeItem("away");
+  } catch {
+    // Storage is switched off: the line comes when it comes.
   }
 }

@@ -16,9 +16,12 @@
 #include "cuda_emulator/vectors.h"
 
 // Code of ours that reads what no kernel may read, such as a launch's arguments on the host's stack.
-#define CUDA_EMULATOR_UNCHECKED __attribute__((no_sanitize("kernel-address", "alignment", "bounds")))
+#define CUDA_EMULATOR_UNCHECKED __attribute__((no_sanitize("thread", "alignment", "bounds")))
 // Code of ours that touches the student's memory: an error in it is told at the line that calls it.
 #define CUDA_EMULATOR_INLINE __attribute__((always_inline)) inline
+
+// The line of the call is the default argument: it is evaluated where the function is called.
+#define CUDA_EMULATOR_LINE int line_ = __builtin_LINE()
 
 namespace cuda_emulator {
 
@@ -29,12 +32,12 @@ constexpr size_t max_shared_bytes = 227 * 1024;
 constexpr unsigned char poison = 0xCB;  // As a float about -2.7e7, as a double about -2.5e54: it shows in a result.
 constexpr unsigned max_launches = 64;   // How many kernels and grids of one call are told apart in its record.
 
-enum class State : unsigned char { ready, at_barrier, at_warp, done };
+enum class State : unsigned char { ready, at_barrier, at_warp, gathering, done };
 enum class Order : int { forward = 0, reverse = 1, shuffled = 2 };
 
 // One value that a lane hands to its warp.
 struct alignas(16) Slot {
-  unsigned char bytes[16];
+  unsigned char bytes[32];
 };
 
 struct Thread {
@@ -63,6 +66,7 @@ struct Trouble {
   std::string kind, text;
   int line = 0;
   std::uintptr_t code = 0;
+  std::uintptr_t other_code = 0;  // Of the other of two accesses; the text has `{line}` where its line belongs.
   cudaError_t error = cudaErrorLaunchFailure;
 };
 
@@ -82,6 +86,8 @@ struct Machine {
   const char* kernel = "";
   int launch_line = 0;
   bool kernel_began = false;  // A thread of this launch has come to its kernel's first line.
+  bool asking = false;        // It is run for what it says there, and nothing else.
+  long long asked_threads = 0;
   size_t dynamic_bytes = 0;
   std::uint64_t block_number = 0;  // Counts all blocks of all launches: says whose content shared memory holds.
   size_t static_shared_bytes = 0;
@@ -99,13 +105,15 @@ struct Machine {
 extern Machine machine;
 
 // A launch's dynamic shared memory begins at `dynamic_shared + shared_margin_bytes`; nobody may touch what is before it, or
-// behind what the launch gave. No size stands here, and it is no member of the machine: the compiler leaves out its call
-// before an access with a constant index where it sees that the access stays inside of a variable.
+// behind what the launch gave.
 constexpr size_t shared_margin_bytes = 256 * 1024;
 extern unsigned char dynamic_shared[];
 
 // Say what went wrong, once; the first thing is the cause, what follows from it is noise.
 __attribute__((format(printf, 3, 4))) void fail(const char* kind, int line, const char* format, ...);
+
+// Only a GPU has what was asked for at this line.
+[[noreturn]] void gpu_only(const char* what, int line);
 
 inline Thread& current() { return *machine.current; }
 inline unsigned lane() { return machine.current->linear % warp_size; }
@@ -141,6 +149,11 @@ void kernel_begins(long long most_threads = 0, long long least_blocks = 0, long 
 
 // Launches of the kernel at this address may have as many bytes of dynamic shared memory.
 void may_share(const void* kernel, size_t bytes);
+size_t shared_limit_of(const void* kernel);
+// How many threads a block of this kernel may have.
+int most_threads_of(const void* kernel);
+// As messages and the record call the kernel at this address.
+std::string name_of(const void* kernel);
 
 // kernel<<<configuration>>>(arguments…). After something went wrong nothing is launched any more, as on a GPU.
 template <class Kernel, class... Arguments>

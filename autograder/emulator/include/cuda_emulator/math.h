@@ -13,6 +13,8 @@
 #include <cstring>
 
 #include "cuda_emulator/block.h"
+#include "cuda_emulator/integers.h"
+#include "cuda_emulator/rounding.h"
 
 using std::max;
 using std::min;
@@ -57,6 +59,8 @@ inline float cuda_emulator_sin(float x) { return std::sin(x); }
 inline float cuda_emulator_cos(float x) { return std::cos(x); }
 inline float cuda_emulator_tan(float x) { return std::tan(x); }
 inline float cuda_emulator_pow(float x, float y) { return std::pow(x, y); }
+inline float cuda_emulator_tanh(float x) { return std::tanh(x); }
+inline void cuda_emulator_sincos(float x, float* sine, float* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
 inline float cuda_emulator_saturate(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 // glibc has functions of some of these names of its own.
 #define __expf cuda_emulator_exp
@@ -68,78 +72,159 @@ inline float cuda_emulator_saturate(float x) { return x > 0.0f ? (x < 1.0f ? x :
 #define __cosf cuda_emulator_cos
 #define __tanf cuda_emulator_tan
 #define __powf cuda_emulator_pow
+#define __tanhf cuda_emulator_tanh
+#define __sincosf cuda_emulator_sincos
 #define __saturatef cuda_emulator_saturate
 
 inline float rsqrtf(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fdividef(float x, float y) { return x / y; }
-inline float __fdiv_rn(float x, float y) { return x / y; }
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
-inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678118654752f); }
+
+// Functions that C++ does not have. In double, those for floats too, and so more exact than a GPU's.
+namespace cuda_emulator {
+constexpr double pi = 3.14159265358979323846, sqrt_half = 0.70710678118654752440;
+
+// sin and cos of pi x, without a large argument's loss.
+inline double sine_of_pi(double x) {
+  const double within = std::remainder(x, 2.0);
+  return within == std::nearbyint(within) ? std::copysign(0.0, x) : std::sin(pi * within);
+}
+inline double cosine_of_pi(double x) {
+  const double within = std::fabs(std::remainder(x, 2.0));
+  return within == 0.5 ? 0.0 : std::cos(pi * within);
+}
+// exp(x^2) erfc(x): by a continued fraction where erfc has become too small.
+inline double scaled_erfc(double x) {
+  if (x < 10.0) return std::exp(x * x) * std::erfc(x);
+  double tail = x;
+  for (int i = 60; i > 0; --i) tail = x + 0.5 * i / tail;
+  return 1.0 / (tail * std::sqrt(pi));
+}
+// Where erfc is `y`, by Newton's method on its logarithm; from a first guess that is right to a few hundredths.
+inline double inverse_erfc(double y) {
+  if (!(y > 0.0 && y < 2.0)) return y == 0.0 ? HUGE_VAL : y == 2.0 ? -HUGE_VAL : NAN;
+  if (y > 1.0) return -inverse_erfc(2.0 - y);
+  const double t = std::sqrt(-2.0 * std::log(0.5 * y));
+  double x = sqrt_half * (t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t));
+  for (int i = 0; i < 4; ++i) {
+    const double scaled = scaled_erfc(x);
+    x += (std::log(scaled) - x * x - std::log(y)) * scaled * std::sqrt(pi) / 2;
+  }
+  return x;
+}
+inline double inverse_erf(double y) {
+  if (!(y > -1.0 && y < 1.0)) return y == 1.0 ? HUGE_VAL : y == -1.0 ? -HUGE_VAL : NAN;
+  if (std::fabs(y) > 0.5) return y > 0 ? inverse_erfc(1.0 - y) : -inverse_erfc(1.0 + y);
+  double x = y * std::sqrt(pi) / 2;
+  for (int i = 0; i < 6; ++i) x -= (std::erf(x) - y) * std::exp(x * x) * std::sqrt(pi) / 2;
+  return x;
+}
+inline double length(int count, const double* values) {
+  double sum = 0.0;
+  for (int i = 0; i < count; ++i) sum = std::hypot(sum, values[i]);
+  return sum;
+}
+inline double length(int count, const float* values) {
+  double sum = 0.0;
+  for (int i = 0; i < count; ++i) sum = std::hypot(sum, static_cast<double>(values[i]));
+  return sum;
+}
+}  // namespace cuda_emulator
+
+#define CUDA_EMULATOR_FUNCTION(name, expression)                                                  \
+  inline double name(double x) { return expression; }                                             \
+  inline float name##f(float value) {                                                             \
+    const double x = value;                                                                       \
+    return static_cast<float>(expression);                                                        \
+  }
+CUDA_EMULATOR_FUNCTION(rcbrt, 1.0 / std::cbrt(x))
+CUDA_EMULATOR_FUNCTION(sinpi, ::cuda_emulator::sine_of_pi(x))
+CUDA_EMULATOR_FUNCTION(cospi, ::cuda_emulator::cosine_of_pi(x))
+CUDA_EMULATOR_FUNCTION(erfinv, ::cuda_emulator::inverse_erf(x))
+CUDA_EMULATOR_FUNCTION(erfcinv, ::cuda_emulator::inverse_erfc(x))
+CUDA_EMULATOR_FUNCTION(erfcx, ::cuda_emulator::scaled_erfc(x))
+CUDA_EMULATOR_FUNCTION(normcdf, 0.5 * std::erfc(-x * ::cuda_emulator::sqrt_half))
+CUDA_EMULATOR_FUNCTION(normcdfinv, -::cuda_emulator::inverse_erfc(2.0 * x) / ::cuda_emulator::sqrt_half)
+CUDA_EMULATOR_FUNCTION(cyl_bessel_i0, std::cyl_bessel_i(0.0, std::fabs(x)))
+CUDA_EMULATOR_FUNCTION(cyl_bessel_i1, std::copysign(std::cyl_bessel_i(1.0, std::fabs(x)), x))
+#undef CUDA_EMULATOR_FUNCTION
+
+#define CUDA_EMULATOR_LENGTH(type, suffix)                                                        \
+  inline type rhypot##suffix(type x, type y) { return static_cast<type>(1.0 / std::hypot(double(x), double(y))); } \
+  inline type norm##suffix(int count, const type* values) { return static_cast<type>(::cuda_emulator::length(count, values)); } \
+  inline type rnorm##suffix(int count, const type* values) { return static_cast<type>(1.0 / ::cuda_emulator::length(count, values)); } \
+  inline type norm3d##suffix(type x, type y, type z) {                                            \
+    const type values[] = {x, y, z};                                                              \
+    return norm##suffix(3, values);                                                               \
+  }                                                                                               \
+  inline type rnorm3d##suffix(type x, type y, type z) {                                           \
+    const type values[] = {x, y, z};                                                              \
+    return rnorm##suffix(3, values);                                                              \
+  }                                                                                               \
+  inline type norm4d##suffix(type x, type y, type z, type w) {                                    \
+    const type values[] = {x, y, z, w};                                                           \
+    return norm##suffix(4, values);                                                               \
+  }                                                                                               \
+  inline type rnorm4d##suffix(type x, type y, type z, type w) {                                   \
+    const type values[] = {x, y, z, w};                                                           \
+    return rnorm##suffix(4, values);                                                              \
+  }                                                                                               \
+  inline void sincospi##suffix(type x, type* sine, type* cosine) { *sine = sinpi##suffix(x), *cosine = cospi##suffix(x); }
+CUDA_EMULATOR_LENGTH(double, )
+CUDA_EMULATOR_LENGTH(float, f)
+#undef CUDA_EMULATOR_LENGTH
+inline float fdividef(float x, float y) { return x / y; }
+inline double fdivide(double x, double y) { return x / y; }
 
 inline int __float_as_int(float x) { return cuda_emulator::same_bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return cuda_emulator::same_bits<unsigned>(x); }
 inline float __int_as_float(int x) { return cuda_emulator::same_bits<float>(x); }
 inline float __uint_as_float(unsigned x) { return cuda_emulator::same_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return cuda_emulator::same_bits<long long>(x); }
+inline int __double2hiint(double x) { return static_cast<int>(__double_as_longlong(x) >> 32); }
+inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }
 inline double __longlong_as_double(long long x) { return cuda_emulator::same_bits<double>(x); }
-inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
-inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 
-inline int __popc(unsigned x) { return __builtin_popcount(x); }
-inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
-inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned __brev(unsigned x) {
-  unsigned reversed = 0;
-  for (int i = 0; i < 32; ++i) reversed |= (x >> i & 1u) << (31 - i);
-  return reversed;
-}
-inline int __mul24(int x, int y) { return x * y; }
-inline int __mulhi(int x, int y) { return static_cast<int>(static_cast<long long>(x) * y >> 32); }
-inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(static_cast<std::uint64_t>(x) * y >> 32); }
-inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
-  return static_cast<unsigned long long>(static_cast<unsigned __int128>(x) * y >> 64);
-}
-inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>(((static_cast<std::uint64_t>(high) << 32 | low) << (shift & 31)) >> 32);
-}
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((static_cast<std::uint64_t>(high) << 32 | low) >> (shift & 31));
-}
-inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
-  const std::uint64_t bytes = static_cast<std::uint64_t>(y) << 32 | x;
-  unsigned result = 0;
-  for (int i = 0; i < 4; ++i) {
-    const unsigned choice = selector >> (4 * i) & 15;
-    unsigned byte = static_cast<unsigned>(bytes >> (8 * (choice & 7)) & 255);
-    if (choice & 8) byte = byte & 128 ? 255 : 0;
-    result |= byte << (8 * i);
-  }
-  return result;
+inline double __hiloint2double(int high, int low) {
+  return __longlong_as_double(static_cast<long long>(static_cast<std::uint64_t>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low)));
 }
 
-// Loads and stores with a hint for the caches, of which there are none here.
+// An address says by itself where it lies: these are for inline PTX.
+inline size_t __cvta_generic_to_shared(const void* address) { return reinterpret_cast<size_t>(address); }
+inline size_t __cvta_generic_to_global(const void* address) { return reinterpret_cast<size_t>(address); }
+inline size_t __cvta_generic_to_local(const void* address) { return reinterpret_cast<size_t>(address); }
+inline size_t __cvta_generic_to_constant(const void* address) { return reinterpret_cast<size_t>(address); }
+inline void* __cvta_shared_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+inline void* __cvta_global_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+inline void* __cvta_local_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+inline void* __cvta_constant_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+
+// Loads and stores with a hint for the caches, of which there are none here. What goes past a multiprocessor's own cache is
+// how blocks tell each other.
+namespace cuda_emulator {
+template <class T>
+CUDA_EMULATOR_INLINE T loaded_from_l2(const T* address) {
+  races::atomic_begins();
+  const T value = *address;
+  races::atomic_ends();
+  return value;
+}
+template <class T>
+CUDA_EMULATOR_INLINE void stored_to_l2(T* address, T value) {
+  races::atomic_begins();
+  *address = value;
+  races::atomic_ends();
+}
+}  // namespace cuda_emulator
 template <class T> CUDA_EMULATOR_INLINE T __ldg(const T* address) { return *address; }
 template <class T> CUDA_EMULATOR_INLINE T __ldca(const T* address) { return *address; }
-template <class T> CUDA_EMULATOR_INLINE T __ldcg(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldcg(const T* address) { return ::cuda_emulator::loaded_from_l2(address); }
 template <class T> CUDA_EMULATOR_INLINE T __ldcs(const T* address) { return *address; }
 template <class T> CUDA_EMULATOR_INLINE T __ldlu(const T* address) { return *address; }
-template <class T> CUDA_EMULATOR_INLINE T __ldcv(const T* address) { return *address; }
+template <class T> CUDA_EMULATOR_INLINE T __ldcv(const T* address) { return ::cuda_emulator::loaded_from_l2(address); }
 template <class T> CUDA_EMULATOR_INLINE void __stwb(T* address, T value) { *address = value; }
-template <class T> CUDA_EMULATOR_INLINE void __stcg(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE void __stcg(T* address, T value) { ::cuda_emulator::stored_to_l2(address, value); }
 template <class T> CUDA_EMULATOR_INLINE void __stcs(T* address, T value) { *address = value; }
-template <class T> CUDA_EMULATOR_INLINE void __stwt(T* address, T value) { *address = value; }
+template <class T> CUDA_EMULATOR_INLINE void __stwt(T* address, T value) { ::cuda_emulator::stored_to_l2(address, value); }

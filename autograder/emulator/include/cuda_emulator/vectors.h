@@ -35,6 +35,19 @@ CUDA_EMULATOR_VECTORS(float, float, 8, 16)
 CUDA_EMULATOR_VECTORS(double, double, 16, 16)
 #undef CUDA_EMULATOR_VECTORS
 
+// The same of four long ones, by how they are aligned.
+#define CUDA_EMULATOR_WIDE(name, type)                                                                        \
+  using name##4_16a = name##4;                                                                                \
+  struct alignas(32) name##4_32a { type x, y, z, w; };                                                        \
+  constexpr name##4_16a make_##name##4_16a(type x, type y, type z, type w) { return {x, y, z, w}; }           \
+  constexpr name##4_32a make_##name##4_32a(type x, type y, type z, type w) { return {x, y, z, w}; }
+CUDA_EMULATOR_WIDE(long, long)
+CUDA_EMULATOR_WIDE(ulong, unsigned long)
+CUDA_EMULATOR_WIDE(longlong, long long)
+CUDA_EMULATOR_WIDE(ulonglong, unsigned long long)
+CUDA_EMULATOR_WIDE(double, double)
+#undef CUDA_EMULATOR_WIDE
+
 struct uint1 {
   unsigned x;
 };

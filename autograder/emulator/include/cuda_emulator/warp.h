@@ -62,6 +62,19 @@ T reduce(unsigned mask, T value, Combine combine, const char* operation, int lin
   return total;
 }
 
+// What the lanes before the caller gave, combined in order, and perhaps its own; `none` where there are none.
+template <class T, class Combine>
+T scan(unsigned mask, T value, T none, Combine combine, bool with_own, const char* operation, int line) {
+  give(value, mask, operation, line);
+  bool first = true;
+  for (unsigned i = 0; i < lane() + with_own; ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    none = first ? shown<T>(i) : combine(none, shown<T>(i));
+    first = false;
+  }
+  return none;
+}
+
 template <class T>
 unsigned match(unsigned mask, T value, const char* operation, int line) {
   give(value, mask, operation, line);
@@ -82,6 +95,15 @@ inline unsigned ballot(unsigned mask, bool predicate, const char* operation, int
   return bits;
 }
 
+// Which lanes of this warp have come here with the caller.
+inline unsigned gathered(const char* operation, int line) {
+  Thread& self = current();
+  self.operation = operation;
+  self.line = line;
+  wait_as(State::gathering);
+  return self.mask;
+}
+
 // How many threads of the block say yes. They are counted when the barrier is passed: when the last warp goes on, the first
 // ones may have said other things since. Until it has gone on no barrier is passed, so the number stays.
 inline int count_in_block(bool predicate, const char* operation, int line) {
@@ -94,9 +116,6 @@ inline unsigned segment_end(int width) { return (lane() | (static_cast<unsigned>
 inline unsigned segment_begin(int width) { return lane() & ~(static_cast<unsigned>(width) - 1); }
 
 }  // namespace cuda_emulator
-
-// The line of the call is the default argument: it is evaluated where the function is called.
-#define CUDA_EMULATOR_LINE int line_ = __builtin_LINE()
 
 #define __syncthreads() ::cuda_emulator::barrier(__LINE__, "__syncthreads")
 #define __syncthreads_count(predicate) ::cuda_emulator::count_in_block((predicate), "__syncthreads_count", __LINE__)
@@ -141,6 +160,16 @@ inline int __any_sync(unsigned mask, int predicate, CUDA_EMULATOR_LINE) {
 }
 inline int __all_sync(unsigned mask, int predicate, CUDA_EMULATOR_LINE) {
   return ::cuda_emulator::ballot(mask, predicate != 0, "__all_sync", line_) == mask;
+}
+inline int __uni_sync(unsigned mask, int predicate, CUDA_EMULATOR_LINE) {
+  const unsigned yes = ::cuda_emulator::ballot(mask, predicate != 0, "__uni_sync", line_);
+  return yes == 0 || yes == mask;
+}
+inline unsigned __activemask(CUDA_EMULATOR_LINE) { return ::cuda_emulator::gathered("__activemask", line_); }
+template <class T>
+unsigned __match_all_sync(unsigned mask, T value, int* all_same, CUDA_EMULATOR_LINE) {
+  const unsigned same = ::cuda_emulator::match(mask, value, "__match_all_sync", line_);
+  return *all_same = same == mask, same == mask ? mask : 0;
 }
 template <class T>
 unsigned __match_any_sync(unsigned mask, T value, CUDA_EMULATOR_LINE) {

@@ -1,0 +1,21 @@
+#pragma once
+// cuBLASLt as cublas_v2.h has cuBLAS; its attributes are refused by name where they stand.
+#include "cublas_v2.h"
+
+typedef struct cublasLtContext* cublasLtHandle_t;
+typedef struct cublasLtMatmulDescOpaque* cublasLtMatmulDesc_t;
+typedef struct cublasLtMatrixLayoutOpaque* cublasLtMatrixLayout_t;
+typedef struct cublasLtMatmulPreferenceOpaque* cublasLtMatmulPreference_t;
+
+CUDA_EMULATOR_ABSENT(cublasLtCreate)
+CUDA_EMULATOR_ABSENT(cublasLtDestroy)
+CUDA_EMULATOR_ABSENT(cublasLtMatmul)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulAlgoGetHeuristic)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulDescCreate)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulDescDestroy)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulDescSetAttribute)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulPreferenceCreate)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulPreferenceDestroy)
+CUDA_EMULATOR_ABSENT(cublasLtMatmulPreferenceSetAttribute)
+CUDA_EMULATOR_ABSENT(cublasLtMatrixLayoutCreate)
+CUDA_EMULATOR_ABSENT(cublasLtMatrixLayoutDestroy)

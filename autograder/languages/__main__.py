@@ -1,0 +1,32 @@
+"""What languages need, for scripts that make images: `python -m autograder.languages packages|distributions|system`.
+
+packages        what pip installs, with versions
+distributions   the same without versions
+system          packages of Debian's
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from autograder import languages
+
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "packages": tuple(dict.fromkeys(package for record in languages.ALL for package in record.packages)),
+    "distributions": languages.distributions(),
+    "system": tuple(dict.fromkeys(package for record in languages.ALL for package in record.system)),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Print one a line."""
+    if len(arguments) != 1 or arguments[0] not in ASKED:
+        sys.stderr.write(f"{__doc__}\n")
+        return 2
+    sys.stdout.write("".join(f"{name}\n" for name in ASKED[arguments[0]]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""Announcements: what the staff of a course tell everybody in it."""

@@ -1,1 +1,0 @@
-"""The trail: who changed what, when and why."""

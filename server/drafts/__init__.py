@@ -1,1 +1,0 @@
-"""What students wrote and have not handed in."""

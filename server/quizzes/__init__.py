@@ -1,1 +1,0 @@
-"""Quizzes as people take them: answers come in, and explanations go out to whoever may read them."""

@@ -1,1 +1,0 @@
-"""Write-ups: texts that a rung asks for beside the kernel."""
