@@ -5,6 +5,6 @@
     include/    the headers that take the place of CUDA's
 
 It is no simulator of speed. It runs threads in an order that can be turned round, so that a missing barrier shows; says
-which threads never reach a barrier; and, with sanitizers, where memory is touched that nobody owns. What is supported
+which lanes never reach a shuffle; and, with sanitizers, where memory is touched that nobody owns. What is supported
 stands in docs/cuda_emulator.md; the rest is refused by name.
 """

@@ -152,17 +152,36 @@ void barrier(int line, const char* operation) {
   wait_as(State::at_barrier);
 }
 
+// Whether every thread that has not ended waits at a barrier, and one does.
 bool block_waits() {
-  return std::all_of(machine.threads, machine.threads + machine.count,
-                     [](const Thread& thread) { return thread.state == State::at_barrier; });
+  bool one_waits = false;
+  for (const Thread* thread = machine.threads; thread != machine.threads + machine.count; ++thread) {
+    one_waits |= thread->state == State::at_barrier;
+    if (thread->state != State::at_barrier && thread->state != State::done) return false;
+  }
+  return one_waits;
 }
 
-// All threads have arrived; at one and the same barrier, or it is no barrier.
-bool pass_barrier() {
-  const Thread& first = machine.threads[0];
+// Say once that threads have ended before a barrier: a result without their part is wrong, and nothing else shows why.
+void note_ended_threads(const Thread& waits) {
+  static bool noted = false;
   Thread* const end = machine.threads + machine.count;
+  const long ended = std::count_if(machine.threads, end, [](const Thread& thread) { return thread.state == State::done; });
+  if (noted || ended == 0) return;
+  noted = true;
+  std::fprintf(stderr,
+               "Note: %s: %ld of %u threads returned before the %s() at line %d. The others go on without them, as on a GPU "
+               "since Volta; what they should have done after it is not done.\n",
+               here_in_grid().c_str(), ended, machine.count, waits.operation, waits.line);
+}
+
+// All threads that have not ended have arrived; at one and the same barrier, or it is no barrier.
+bool pass_barrier() {
+  Thread* const end = machine.threads + machine.count;
+  const auto waits = [](const Thread& thread) { return thread.state == State::at_barrier; };
+  const Thread& first = *std::find_if(machine.threads, end, waits);
   for (Thread* thread = machine.threads; thread != end; ++thread) {
-    if (thread->line != first.line) {
+    if (waits(*thread) && thread->line != first.line) {
       const long others = std::count_if(machine.threads, end, [&](const Thread& one) { return one.line == thread->line; });
       fail("BarrierError", thread->line,
            "%s: threads of one block wait at different barriers, %ld of %u at line %d and others at line %d. Every thread "
@@ -171,8 +190,12 @@ bool pass_barrier() {
       return false;
     }
   }
-  machine.agreed = static_cast<int>(std::count_if(machine.threads, end, [](const Thread& thread) { return thread.says; }));
-  for (Thread* thread = machine.threads; thread != end; ++thread) thread->state = State::ready;
+  note_ended_threads(first);
+  machine.agreed =
+      static_cast<int>(std::count_if(machine.threads, end, [&](const Thread& one) { return waits(one) && one.says; }));
+  for (Thread* thread = machine.threads; thread != end; ++thread) {
+    if (waits(*thread)) thread->state = State::ready;
+  }
   races::block_waited();
   return true;
 }
@@ -220,16 +243,6 @@ bool gather_warp(unsigned first) {
   return true;
 }
 
-void explain_stuck_block(const Thread& waits) {
-  const long arrived = std::count_if(machine.threads, machine.threads + machine.count, [&](const Thread& thread) {
-    return thread.state == State::at_barrier && thread.line == waits.line;
-  });
-  fail("BarrierError", waits.line,
-       "%s: %ld of %u threads never reach the %s() at line %d. It has to be passed by every thread of the block, also by "
-       "those that have nothing to do: no early return before it, no branch around it.",
-       here_in_grid().c_str(), machine.count - arrived, machine.count, waits.operation, waits.line);
-}
-
 void explain_stuck_warp(const Thread& waits) {
   const unsigned first = waits.linear / warp_size * warp_size;
   unsigned missing = 0;
@@ -242,14 +255,10 @@ void explain_stuck_warp(const Thread& waits) {
        here_in_grid().c_str(), first / warp_size, waits.operation, waits.line, missing, waits.mask);
 }
 
-// Nobody can go on and not all are done: say why.
+// Nobody can go on and not all are done: lanes wait for others of their warp.
 void explain_stuck() {
-  for (const State state : {State::at_warp, State::at_barrier}) {
-    for (unsigned i = 0; i < machine.count; ++i) {
-      const Thread& thread = machine.threads[i];
-      if (thread.state != state) continue;
-      return state == State::at_warp ? explain_stuck_warp(thread) : explain_stuck_block(thread);
-    }
+  for (unsigned i = 0; i < machine.count; ++i) {
+    if (machine.threads[i].state == State::at_warp) return explain_stuck_warp(machine.threads[i]);
   }
 }
 

@@ -77,17 +77,44 @@ def test_a_missing_barrier_shows_in_another_order(kernel):
 
 
 @pytest.mark.quick
-def test_threads_that_leave_before_a_barrier_are_counted(kernel):
+def test_the_others_pass_a_barrier_that_some_returned_before(kernel, capfd):
+    """As on a GPU since Volta, with a note: a result without what the others should have done is wrong."""
     leaves = kernel("""__global__ void k(float* out, int n) {
+          __shared__ float shared[64];
           if (threadIdx.x >= n) return;
+          shared[threadIdx.x] = threadIdx.x;
           __syncthreads();
-          out[threadIdx.x] = 1.0f;
+          out[threadIdx.x] = shared[n - 1 - threadIdx.x];
+          if (__syncthreads_and(1) && !__syncthreads_or(0)) out[63] = __syncthreads_count(1);
         }
         extern "C" void go(float* out, int n) { k<<<1, 64>>>(out, n); }""")
-    assert leaves(torch.zeros(64), 64) == ""
-    assert leaves(torch.zeros(64), 52).startswith(
-        "block (0,0,0) of k: 12 of 64 threads never reach the __syncthreads() at line 3."
+    out = torch.zeros(64)
+    assert leaves(out, 52) == ""
+    assert out[:52].tolist() == list(range(51, -1, -1))
+    assert out[63] == 52
+    assert capfd.readouterr().err.startswith(
+        "Note: block (0,0,0) of k: 12 of 64 threads returned before the __syncthreads() at line 5."
     )
+
+
+@pytest.mark.quick
+def test_a_tree_without_the_threads_that_returned_is_wrong(kernel):
+    total = kernel("""__global__ void k(const float* x, float* out, int n) {
+          __shared__ float shared[64];
+          if (threadIdx.x >= n) return;
+          shared[threadIdx.x] = x[threadIdx.x];
+          for (int step = 32; step > 0; step /= 2) {
+            __syncthreads();
+            if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
+          }
+          if (threadIdx.x == 0) out[0] = shared[0];
+        }
+        extern "C" void go(const float* x, float* out, int n) { k<<<1, 64>>>(x, out, n); }""")
+    out = torch.zeros(1)
+    assert total(torch.ones(64), out, 64) == ""
+    assert out.item() == 64
+    assert total(torch.ones(64), out, 52) == ""
+    assert out.item() < -1e6
 
 
 def test_two_barriers_are_not_one(kernel):

@@ -120,8 +120,8 @@ inline unsigned segment_begin(int width) { return lane() & ~(static_cast<unsigne
 #define __syncthreads() ::cuda_emulator::barrier(__LINE__, "__syncthreads")
 #define __syncthreads_count(predicate) ::cuda_emulator::count_in_block((predicate), "__syncthreads_count", __LINE__)
 #define __syncthreads_or(predicate) (__syncthreads_count(predicate) > 0)
-#define __syncthreads_and(predicate) \
-  (__syncthreads_count(predicate) == static_cast<int>(::cuda_emulator::machine.count))
+// Nobody says no: threads that have ended say nothing.
+#define __syncthreads_and(predicate) (::cuda_emulator::count_in_block(!(predicate), "__syncthreads_and", __LINE__) == 0)
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, CUDA_EMULATOR_LINE) {
   // Of a warp that is not full, the lanes that are not there do not count.
