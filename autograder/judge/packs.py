@@ -14,7 +14,7 @@ from collections import OrderedDict
 from autograder.judge import memory
 
 MOST_KEPT = 8
-"""Sources whose packs are kept between attempts; what was kept longest ago goes first."""
+"""Submissions whose packs are kept from check to measurement; what was kept longest ago goes first."""
 
 
 class Packs:
@@ -61,17 +61,25 @@ class Packs:
 
 
 class Shelf:
-    """What was compiled in checks, until the same source is measured: by source, descriptors that nobody writes."""
+    """What was compiled, until the same source is loaded again: by source, descriptors that nobody writes.
 
-    def __init__(self) -> None:
+    Args:
+        most: sources that are kept; what was kept longest ago goes first.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
         self._kept: OrderedDict[str, list[int]] = OrderedDict()
+
+    def __contains__(self, source: str) -> bool:
+        return source in self._kept
 
     def keep(self, source: str, descriptors: list[int]) -> None:
         """Keep these, which are the shelf's from now on, instead of what was there of this source."""
         memory.close(self._kept.pop(source, []))
         if descriptors:
             self._kept[source] = descriptors
-        while len(self._kept) > MOST_KEPT:
+        while len(self._kept) > self._most:
             memory.close(self._kept.popitem(last=False)[1])
 
     def of(self, source: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +20,18 @@ from autograder.judge.defences import ALL_ON
 from autograder.judge.devices import Device
 from autograder.judge.failure import Failure
 from autograder.judge.null import NullExchanges
-from autograder.judge.packs import Shelf
+from autograder.judge.packs import Packs, Shelf
 from autograder.judge.preparing import Prepared
 from autograder.protocol import Load
 from autograder.sandbox import RunnerLimits, Sandbox, Side
 
 KEPT = 4
 """Warm runners that are kept; the one that was used longest ago goes first."""
+
+COMPILED = 64
+"""References whose compiled code is kept for the runner that takes the place of one that went."""
+
+_PACK_S = 2.0
 
 MOST_ATTEMPTS = 100
 """How many attempts one runner serves: what leaks in a toolchain stays small, and nothing grows old unnoticed."""
@@ -121,6 +126,7 @@ class References:
         self._sandbox = sandbox
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._exchanges: NullExchanges | None = None
+        self._compiled = Shelf(COMPILED)
         self.shelf = Shelf()
 
     def known(self, theirs: Conversation) -> dict[str, Prepared]:
@@ -148,6 +154,17 @@ class References:
             # Nobody knows what it was in the middle of.
             self._end(key)
             raise
+        if key not in self._compiled:
+            self._keep_compiled(key, kept.conversation)
+
+    def _keep_compiled(self, key: str, conversation: Conversation) -> None:
+        """Compiling is most of what a new runner takes: 4 to 18 s of the device on an H200 (docs/measurement.md)."""
+        packs = Packs()
+        packs.add(conversation.pack(_PACK_S))
+        packs.seal()
+        if made := packs.sealed():
+            self._compiled.keep(key, made)
+        packs.close()
 
     def _fit(self, key: str) -> Kept | None:
         """The runner that is kept, if it may serve on."""
@@ -162,7 +179,8 @@ class References:
         return kept
 
     def _start(self, key: str, assignment: Assignment, request: GradeRequest, reference: Reference) -> Kept:
-        self._kept[key] = kept = Kept(self._started(assignment, request, reference))
+        compiled = self._compiled.of(key)
+        self._kept[key] = kept = Kept(self._started(assignment, request, reference, compiled))
         while len(self._kept) > KEPT:
             self._end(next(iter(self._kept)))
         return kept
@@ -176,16 +194,19 @@ class References:
             self._end(next(iter(self._kept)))
         if self._exchanges:
             self._exchanges.close()
+        self._compiled.close()
         self.shelf.close()
 
-    def _started(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Conversation:
+    def _started(
+        self, assignment: Assignment, request: GradeRequest, reference: Reference, packs: Sequence[int]
+    ) -> Conversation:
         limits = limits_of(assignment, request.lane)
         runner = self._sandbox.start(limits, request.language, request.lane, side=Side.reference)
         device = devices.of(request.lane)
         conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, device)
         conversation.hello()
         load = load_of(assignment, request.language, reference.source, reference.name, lane=request.lane)
-        failed = conversation.load(load)
+        failed = conversation.load(load, packs)
         if isinstance(failed, Failure):
             conversation.close()
             raise HarnessError(f"the reference of {assignment.slug} does not load: {failed.message}")

@@ -26,6 +26,7 @@ from autograder.judge.defences import ALL_ON
 from autograder.judge.failure import Failure
 from autograder.judge.host import HOST
 from autograder.judge.packs import Packs, Shelf
+from autograder.judge.references import Reference, References
 from autograder.judge.runners import Runners
 from autograder.protocol import MAX_PACKET, WORD_BYTES, Load
 from autograder.runner import pack
@@ -475,3 +476,21 @@ def test_a_measurement_has_what_its_check_compiled_after_the_runners_before_it_w
     measured.runners.fresh()
     assert measured.given == [[b"01"]]
     shelf.close()
+
+
+@pytest.mark.quick
+def test_a_references_next_runner_has_what_the_first_one_compiled(packing_runners: Callable[..., Packing]) -> None:
+    packing = packing_runners(Language.cuda)
+    lent = References(packing.runners._sandbox)
+    request = GradeRequest("double", "", Language.cuda, Lane.cpu, Mode.submission, "", "double.cu", Work.measure)
+    before = open_packs()
+    for _ in range(3):
+        with lent.lent(DOUBLE, request, Reference("cuda.cu", "", right=True)):
+            pass
+        lent._end(next(iter(lent._kept)))
+    with lent.lent(DOUBLE, request, Reference("cuda.cu", "// another", right=True)):
+        pass
+    assert packing.given == [[], [b"01"], [b"01"], []]
+    lent.close()
+    # What the scripted runners were given, to write and to read.
+    assert open_packs() - before == 2 + 2
