@@ -1,9 +1,12 @@
 """A plain measurement, apart from the judge's: one process, K calls on K distinct inputs, both sides in turn.
 
-python -m tests.styles.plain RUNG FILE --lane h100
+python -m tests.styles.plain RUNG FILE --lane h100 [--rest-ms 5]
 
-Before every call the L2 cache is flushed, two events lie around it, and nobody waits but the call itself. A side's
+Before every call the L2 cache is flushed, two events lie around it, and nobody waits but the call itself. A turn
+begins with work for the device, so that what the host does before a launch is not in the first calls' times. A side's
 time is the median over its calls; the ratio is that of the two medians. Prints one JSON object by ranked case.
+
+With --rest-ms the device rests before every call: a card that works without a pause may lower its clock.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +41,8 @@ MEMORY_SHARE = 0.4
 LONGEST_MS = 400.0
 """Of one side's turn: slow programs are called less often."""
 FLUSHED_BYTES = 2**28
+HEAD_START = 20
+"""Flushes before a turn, about 2 ms of the device's time: a launch from Python takes some tens of microseconds."""
 
 Call = Callable[[list[Any]], object]
 
@@ -47,13 +53,14 @@ def main() -> None:
     parser.add_argument("rung")
     parser.add_argument("file", type=Path)
     parser.add_argument("--lane", type=Lane, required=True)
+    parser.add_argument("--rest-ms", type=float, default=0.0)
     options = parser.parse_args()
     assignment = load_assignment(ROOT / "assignments" / options.rung)
     language = Language("cuda") if options.file.suffix == ".cu" else Language("triton")
     solution = ROOT / "reference" / options.rung / "solutions" / f"{language}.{EXTENSIONS[language]}"
     ours, theirs = (loaded(assignment, language, path, options.lane) for path in (options.file, solution))
     for case in (case for case in assignment.cases_for(options.lane) if case.ranked):
-        print(json.dumps({"case": case.name, **ratio(assignment, case, ours, theirs)}), flush=True)
+        print(json.dumps({"case": case.name, **ratio(assignment, case, ours, theirs, options.rest_ms)}), flush=True)
 
 
 def loaded(assignment: Assignment, language: Language, path: Path, lane: Lane) -> Call:
@@ -76,28 +83,34 @@ def loaded(assignment: Assignment, language: Language, path: Path, lane: Lane) -
     return lambda arguments: getattr(module, assignment.entry)(*arguments)
 
 
-def ratio(assignment: Assignment, case: Case, ours: Call, theirs: Call) -> dict[str, Any]:
+def ratio(assignment: Assignment, case: Case, ours: Call, theirs: Call, rest_ms: float = 0.0) -> dict[str, Any]:
     """Medians of both sides in µs, and their ratio."""
     flushed = torch.empty(FLUSHED_BYTES // 4, dtype=torch.int32, device="cuda")
     sets = [arguments(assignment, case)]
     size = sum(one.numel() * one.element_size() for one in sets[0] if isinstance(one, torch.Tensor))
-    warm_ms = max(_times(side, sets, flushed)[-1] for side in (ours, theirs, ours, theirs))
+    for side in (ours, theirs):
+        _times(side, sets, flushed)  # What is compiled or tuned at a first call.
+    warm_ms = max(_times(side, sets, flushed)[-1] for side in (ours, theirs))
     room = MEMORY_SHARE * torch.cuda.get_device_properties(0).total_memory
     calls = int(max(2, min(MOST_CALLS, room // max(size, 1), LONGEST_MS // warm_ms)))
     sets += [arguments(assignment, case) for _ in range(calls - 1)]
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for turn in range(ROUNDS):
         for name, side in sorted({"ours": ours, "theirs": theirs}.items(), reverse=bool(turn % 2)):
-            times[name] += _times(side, sets, flushed)
+            times[name] += _times(side, sets, flushed, rest_ms)
     ours_ms, theirs_ms = (statistics.median(times[name]) for name in ("ours", "theirs"))
     return {"ours_us": 1e3 * ours_ms, "theirs_us": 1e3 * theirs_ms, "ratio": ours_ms / theirs_ms, "calls": calls}
 
 
-def _times(side: Call, sets: list[list[Any]], flushed: torch.Tensor) -> list[float]:
+def _times(side: Call, sets: list[list[Any]], flushed: torch.Tensor, rest_ms: float = 0.0) -> list[float]:
     """Milliseconds of each call."""
     marks = []
-    torch.cuda.synchronize()
-    for one in sets:
+    for number, one in enumerate(sets):
+        if rest_ms or not number:
+            torch.cuda.synchronize()
+            time.sleep(rest_ms / 1e3)
+            for _ in range(HEAD_START):
+                flushed.zero_()
         flushed.zero_()
         before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         before.record()
