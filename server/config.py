@@ -135,11 +135,11 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
         try:
             values[item.name] = kinds[str(item.type)](text)
         except ValueError:
-            raise ValueError(f"LADDER_{item.name.upper()} has to be {item.type}, it is {text!r}") from None
+            raise ValueError(f"LADDER_{item.name.upper()} must be {item.type}, but is {text!r}") from None
         if item.name in _LEAST and not float(text) >= _LEAST[item.name]:
-            raise ValueError(f"LADDER_{item.name.upper()} has to be {_LEAST[item.name]} or more, it is {text}")
+            raise ValueError(f"LADDER_{item.name.upper()} must be {_LEAST[item.name]} or more, but is {text}")
         if item.name in _LINKS and text and not text.startswith(("https://", "http://")):
-            raise ValueError(f"LADDER_{item.name.upper()} has to begin with https:// or http://, it is {text!r}")
+            raise ValueError(f"LADDER_{item.name.upper()} must begin with https:// or http://, but is {text!r}")
         if text not in _WORDS.get(item.name, (text,)):
             raise ValueError(
                 f"LADDER_{item.name.upper()} has to be one of {', '.join(_WORDS[item.name])}, it is {text!r}"

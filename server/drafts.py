@@ -88,6 +88,6 @@ def _check(detail: AssignmentDetail, language: Language, text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidInputError("The text has half a surrogate pair, which is not a character.", field="text") from None
+        raise InvalidInputError("The text has an unpaired surrogate, which is not a character.", field="text") from None
     if size > MAX_SOURCE_BYTES:
         raise TooLargeError(f"The draft has {size:,} bytes; at most {MAX_SOURCE_BYTES:,} are kept.")

@@ -96,7 +96,7 @@ def _message(error: BaseException) -> str:
         said = [str(link.error_message) for link in _chain(error) if link.error_message]
         last = list(_chain(error))[-1]
         if isinstance(last, CompileTimeAssertionFailure) and not said:
-            return "what it asserts does not hold"
+            return "its assertion fails"
         return said[-1] if said else str(last.__cause__ or error)
     if isinstance(error, PTXASError):
         found = _ERROR_LINE.search(str(error))

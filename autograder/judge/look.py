@@ -74,7 +74,7 @@ class Look:
             if self._replayed is None:
                 self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))
         except SandboxError as error:
-            logger.warning("a runner that looks did not start beside the cases: %s", error)
+            logger.warning("a runner that traces or replays did not start beside the cases: %s", error)
 
     def wait(self) -> None:
         """Until nobody looks any more who has begun beside the cases."""

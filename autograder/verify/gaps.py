@@ -246,7 +246,7 @@ def _submissions(language: Language, folder: Path) -> Iterator[Gap]:
             yield Gap(f"submissions/{name}", "does not start with the verdict it must get")
     honest = [name for name in names if verdict_in(name) is Verdict.passed and not uses_a_library(name)]
     if len(honest) < HONEST:
-        yield Gap("submissions", f"{len(honest)} honest variants in {language} pass; there have to be {HONEST}")
+        yield Gap("submissions", f"{len(honest)} honest variants in {language} pass; at least {HONEST} must")
     for verdict in (Verdict.wrong_answer, Verdict.compile_error, Verdict.runtime_error):
         if not any(verdict_in(name) is verdict for name in names):
             yield Gap("submissions", f"none in {language} gets {verdict}")
