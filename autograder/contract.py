@@ -165,6 +165,8 @@ class FindingKind(StrEnum):
     """A time below what the device can do by its data sheet."""
     slowed_reference = "slowed_reference"
     """The reference was slower beside the submission than after it, in more than one attempt."""
+    faulty_formula = "faulty_formula"
+    """A formula of the assignment's misconceptions could not be worked out, and was left out: its author's fault."""
 
 
 class Throttle(StrEnum):

@@ -7,6 +7,7 @@ It names public cases only, and is public: a student's own machine explains as a
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class Misconception:
         output: the output that is wrong; `""` for any.
         clue: the name of a clue of `autograder.judge.clues` that is found too.
         answer: a torch expression over inputs and right outputs, in float64, that gives the wrong output.
+        size: the name of the size that it is about; `""` for none. A clue about another one is left out beside it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Misconception:
     output: str = ""
     clue: str = ""
     answer: str = ""
+    size: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,17 +67,22 @@ def load_misconceptions(folder: Path, assignment: Assignment) -> tuple[Misconcep
 
 def _check(one: Misconception, where: str, assignment: Assignment, reader: Reader) -> None:
     cases, outputs = [case.name for case in assignment.cases], [argument.name for argument in assignment.outputs]
+    sizes = [argument.name for argument in assignment.arguments if argument.role == "size"]
     for key, names, known in (
         ("fails", one.fails, cases),
         ("passes", one.passes, cases),
         ("output", (one.output,) if one.output else (), outputs),
+        ("size", (one.size,) if one.size else (), sizes),
     ):
         if unknown := [name for name in names if name not in known]:
             raise reader.error(f"{where}.{key}", f"there is no {unknown[0]!r}", reader.nearest(unknown[0], known))
     if not (one.fails or one.clue or one.answer):
         raise reader.error(where, "asks for nothing: give `fails`, `clue` or `answer`")
     if one.answer:
+        known = ["torch", *outputs, *(argument.name for argument in (*assignment.inputs, *assignment.scalars))]
         try:
-            compile(one.answer, FILE, "eval")
+            used = [node.id for node in ast.walk(ast.parse(one.answer, mode="eval")) if isinstance(node, ast.Name)]
         except SyntaxError as error:
             raise reader.error(f"{where}.answer", f"is no expression ({error.msg})") from None
+        if unknown := [name for name in used if name not in known]:
+            raise reader.error(f"{where}.answer", f"there is no {unknown[0]!r}", reader.nearest(unknown[0], known))

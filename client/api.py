@@ -116,6 +116,10 @@ class Api:
         """The handout's files as a tar."""
         return self._request("GET", f"{_assignment(course, slug)}/archive").content
 
+    def milestones(self, course: str, slug: str) -> list[Json]:
+        """The steps to its reference kernel, with the sources of those that are open to them."""
+        return _items(self._json("GET", f"{_assignment(course, slug)}/milestones"))
+
     def submit(self, course: str, slug: str, submission: Json) -> Json:
         """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored.
 

@@ -1,4 +1,4 @@
-"""What the terminal shows of leaderboards and standings."""
+"""What the terminal shows of leaderboards, milestones and standings."""
 
 from __future__ import annotations
 
@@ -28,6 +28,24 @@ def show_board(out: Console, board: Json) -> None:
     for _, is_milestone, row in sorted(rows, key=lambda item: item[:2]):
         table.add_row(*(_milestone(row) if is_milestone else _entry(row)), *_share(row, board["limit_us"]))
     out.print(table)
+
+
+def show_milestones(out: Console, slug: str, milestones: list[Json]) -> None:
+    """Each with its ratio on every lane where it was timed, whether its source is open, and its sentence."""
+    if not milestones:
+        out.print(f"{clean(slug)} has no milestones.")
+        return
+    table = plain_table("milestone", "language", "ratio", "source", "what it does")
+    for item in milestones:
+        ratios = ", ".join(f"{clean(lane)} {ratio:.2f}" for lane, ratio in item["ratios"].items())
+        state = _OPENED.get(item["opened"], "closed")
+        table.add_row(Text(clean(item["name"])), item["language"], ratios, state, Text(clean(item["about"])))
+    out.print(table)
+    opened = sum(item["opened"] is not None for item in milestones)
+    out.print(f"{opened} of {len(milestones)} sources are open; `ladder get {clean(slug)}` fetches them.")
+
+
+_OPENED = {"beaten": "open: beaten", "due": "open: it was due", "staff": "open to staff"}
 
 
 def show_standings(out: Console, standings: Json) -> None:

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Show one submission (by its ID), or the history of an assignment or of the whole course.",
     ),
     "board": ("boards:board", "Show the leaderboard of SLUG."),
+    "milestones": ("boards:milestones", "Show the milestones of SLUG: what each does, and which you can read."),
     "standings": ("boards:standings", "Show the standings over all leaderboards of the course."),
     "grades": ("grades:grades", "Show your grades and remaining late days."),
     "quiz": ("quiz:quiz", "Answer the checkpoint questions of an assignment."),

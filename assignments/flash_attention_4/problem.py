@@ -3,7 +3,13 @@
     s[i, j] = scale · q[i] · k[j],  lse[i] = log Σ_j exp(s[i, j]),  out[i] = Σ_j exp(s[i, j] - lse[i]) · v[j]
 
 over the keys j that row i sees. Query head h reads key head h // (q_heads / kv_heads). If `causal`, row i sees the keys
-j ≤ i + kv_len - q_len: the last row sees all of them. A row that sees none has out = 0 and lse = -inf.
+j ≤ i + kv_len - q_len: the last row sees all of them. A row that sees none has out = 0 and lse = row_max = -inf.
+
+`row_max` is the maximum that a kernel keeps, of scores in base 2. Keys are taken in from one end of a row to the other,
+in blocks of any size up to 128; the maximum is that of the first block, and moves to a later block's if that is more
+than 8 above it. So it ends at most 8 below the row's largest score. And where no score is more than 8 above the row's
+first or last one, it never moves: it is a score among the first 128 or the last. What is allowed is an interval, of
+which `expected` gives the middle and `error_scale` half the width.
 
 Errors, with p = exp(s - lse). A score is a float32 sum of `dim` products: δs = (√dim + 4)·eps32·scale·Σ|q||k|, and the
 change of base and the subtracted maximum cost eps32·(2|s| + 2·max|s|) more. Then |δout| ≤ Σ p|v|δs + |out|·Σ pδs. For
@@ -26,13 +32,18 @@ from collections.abc import Callable, Iterator
 import torch
 
 EPS32 = torch.finfo(torch.float32).eps
-APART = {"q": 2, "out": 2, "lse": 2}
+APART = {"q": 2, "out": 2, "lse": 2, "row_max": 2}
 SUM_OF_ROUNDED = 5e-4
 """What the rounding of p may add to lse: half of float16's eps, in a row with a single key that counts."""
 CUBIC = 1e-4
 """How far off an exponential by a cubic may be, relative to itself."""
 STEPS = (7.9, 8.1)
 """How much the staircase of scores climbs at once, in base 2: less and more than a threshold of 8."""
+LAG, BLOCK = 8.0, 128
+"""How far the maximum that is kept may be behind, in base 2, and how many keys are taken in at once, at most."""
+RISE = 7.0
+"""How high the hill of scores is, in base 2: less than `LAG`."""
+LOG2_E = math.log2(math.e)
 
 
 def make_inputs(
@@ -68,14 +79,16 @@ def expected(
     *, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: torch.Tensor, scale: torch.Tensor,
     at: torch.Tensor | None = None, length: int = 0,
 ) -> dict[str, torch.Tensor]:  # fmt: skip
-    """Return `out` and `lse`, in float64; q has the rows `at` of `length`."""
+    """Return `out`, `lse` and the middle of what `row_max` may be, in float64; q has the rows `at` of `length`."""
     seen = _seen(q, k, causal, at, length)
-    out, lse = torch.empty(q.shape, dtype=torch.float64, device=q.device), _empty_rows(q)
+    out, lse, row_max = torch.empty(q.shape, dtype=torch.float64, device=q.device), _empty_rows(q), _empty_rows(q)
     for place, other in _heads(q, k):
         scores = _scores(q[place], k[other], seen, scale)
         lse[place] = torch.logsumexp(scores, dim=-1)
         out[place] = _probabilities(scores, lse[place]) @ v[other].double()
-    return {"out": out, "lse": lse}
+        least, most = _kept_maximum(scores, seen)
+        row_max[place] = (least + most) / 2
+    return {"out": out, "lse": lse, "row_max": row_max}
 
 
 def error_scale(
@@ -85,7 +98,8 @@ def error_scale(
     """Return the error bounds of an honest kernel per element, in units of the outputs' eps; rows as in `expected`."""
     seen = _seen(q, k, causal, at, length)
     eps, tiny = torch.finfo(q.dtype).eps, torch.finfo(q.dtype).tiny
-    out_scale, lse_scale = torch.empty(q.shape, dtype=torch.float64, device=q.device), _empty_rows(q)
+    out_scale = torch.empty(q.shape, dtype=torch.float64, device=q.device)
+    lse_scale, max_scale = _empty_rows(q), _empty_rows(q)
     summing = (math.sqrt(k.shape[2]) + 8) * EPS32
     for place, other in _heads(q, k):
         scores = _scores(q[place], k[other], seen, scale)
@@ -101,7 +115,10 @@ def error_scale(
         below = ((p > 0) & (p < tiny)).double() @ values.square()
         out_scale[place] = single / eps + 0.5 * (rounding + 4 * tiny * below.sqrt())
         lse_scale[place] = (shifted[:, 0] + summing + SUM_OF_ROUNDED + CUBIC) / EPS32
-    return {"out": out_scale, "lse": lse_scale}
+        least, most = _kept_maximum(scores, seen)
+        rounded = (off.amax(dim=-1) + 4 * largest[:, 0]) * LOG2_E
+        max_scale[place] = ((most - least) / 2).nan_to_num(0.0) / EPS32 + rounded
+    return {"out": out_scale, "lse": lse_scale, "row_max": max_scale}
 
 
 def _empty_rows(q: torch.Tensor) -> torch.Tensor:
@@ -138,6 +155,20 @@ def _probabilities(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
     return torch.exp(scores - lse.masked_fill(lse.isinf(), 0.0)[:, None])
 
 
+def _kept_maximum(scores: torch.Tensor, seen: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The least and the most that each row's kept maximum may be, of scores in base 2; -inf in a row without a key."""
+    scores = scores * LOG2_E
+    keys, number = scores.shape[1], torch.arange(scores.shape[1], device=scores.device)
+    count = torch.full_like(scores[:, 0], keys, dtype=torch.int64) if seen is None else seen.clamp(0, keys)
+    largest = scores.amax(dim=-1)
+    at_the_end = scores.masked_fill(number < (count - BLOCK)[:, None], -torch.inf).amax(dim=-1)
+    of_a_first_block = torch.maximum(scores[:, :BLOCK].amax(dim=-1), at_the_end)
+    last = scores.gather(1, (count - 1).clamp(min=0)[:, None])[:, 0]
+    # Float32 may see a score above the threshold that is a little below it.
+    moves = largest > torch.minimum(scores[:, 0], last) + LAG - 1e-3 * (1 + largest.abs())
+    return largest - LAG, torch.where(moves, largest, of_a_first_block)
+
+
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
@@ -152,6 +183,13 @@ def _sharp(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torc
     """Scores fifty times as large as usual: without the maximum subtracted, exp is infinite, or zero everywhere."""
     q, k, v = _decades(generator, q, k, v, scale)
     return q.clamp(-3, 3) * 50**0.5, k * 50**0.5, v
+
+
+def _far_below(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, _: float) -> Three:
+    """All scores lie near -12800: a mask of -10000 would be above them."""
+    size = (12800**2 / q.shape[3]) ** 0.25
+    sign = 1.0 - 2.0 * torch.randint(0, 2, (q.shape[3],), generator=generator, device=generator.device).float()
+    return size * sign + torch.zeros_like(q), -size * sign + 0.01 * k, v
 
 
 def _late(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, _: float) -> Three:
@@ -190,9 +228,23 @@ def _jumps(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torc
     kinds = torch.tensor([1.0, 1.0, 1.02, 0.25, -1.0], dtype=torch.float32, device=device)
     rows = kinds[torch.randint(0, len(kinds), (q.shape[2],), generator=generator, device=device)]
     rows[0] = -1.0
-    level = (climb - climb.mean()) / (dim * scale * math.log2(math.e))
+    level = (climb - climb.mean()) / (dim * scale * LOG2_E)
     held = 4.0 ** ((climb.max() - climb) / 8.0).clamp(max=4.0)
     return rows[:, None] * sign + torch.zeros_like(q), level[:, None] * sign + 0.01 * k, v * held[:, None]
+
+
+def _hill(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> Three:
+    """Scores that rise by `RISE` and fall again in the middle: no maximum moves. Some rows see a valley, or more."""
+    keys, dim = k.shape[2:]
+    device = generator.device
+    middle = (0.48 + 0.04 * torch.rand((), generator=generator, device=device)) * keys
+    away = (torch.arange(keys, device=device) - middle).abs() * 16 / keys
+    sign = 1.0 - 2.0 * torch.randint(0, 2, (dim,), generator=generator, device=device).float()
+    kinds = torch.tensor([1.0, 1.0, 2.5, -1.0], dtype=torch.float32, device=device)
+    rows = kinds[torch.randint(0, len(kinds), (q.shape[2],), generator=generator, device=device)]
+    rows[-1] = 1.0
+    level = RISE * (1 - away).clamp(min=0) / (dim * scale * LOG2_E)
+    return rows[:, None] * sign + torch.zeros_like(q), level[:, None] * sign + 0.01 * k, v
 
 
 def _probabilities_shown(
@@ -218,7 +270,9 @@ _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.Tensor, torch.Tensor,
     "decades": _decades,
     "sharp": _sharp,
     "late": _late,
+    "far_below": _far_below,
     "readable": _readable,
     "jumps": _jumps,
+    "hill": _hill,
     "probabilities": _probabilities_shown,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -93,12 +93,17 @@ class Scene:
 
 @dataclass(frozen=True)
 class Told:
-    """What a clue says: in which case it is seen, what it is, what to do next, where to read on."""
+    """What a clue says: in which case it is seen, what it is, what to do next, where to read on.
+
+    Attributes:
+        size: the name of the size that it is about; `""` where it is about none.
+    """
 
     about: Seen
     says: str
     step: str
     section: str = ""
+    size: str = ""
 
 
 class Kind(StrEnum):
@@ -117,10 +122,13 @@ class Clue:
     find: Callable[[Scene], Told | None] = field(repr=False)
 
 
-def first_of(scene: Scene, kind: Kind | None = None) -> tuple[Clue, Told] | None:
-    """The first clue that says something, of one kind or of any."""
+def first_of(
+    scene: Scene, kind: Kind | None = None, *, sizes: Collection[str] | None = None
+) -> tuple[Clue, Told] | None:
+    """The first clue that says something, of one kind or of any; about one of these sizes, where they are given."""
     tried = ((clue, clue.find(scene)) for clue in TABLE if kind in {None, clue.kind})
-    return next(((clue, told) for clue, told in tried if told is not None), None)
+    fits = ((clue, told) for clue, told in tried if told is not None and (sizes is None or told.size in sizes))
+    return next(fits, None)
 
 
 # --- what an author knows ---------------------------------------------------------------------------------------------
@@ -143,7 +151,7 @@ def _as_told(one: Misconception, scene: Scene) -> Told | None:
     if one.clue and found is None:
         return None
     about = named[0] if named else found.about if found else _answered(one, scene)
-    return Told(about, one.says, one.step, one.section)
+    return Told(about, one.says, one.step, one.section, one.size)
 
 
 def _answered(one: Misconception, scene: Scene) -> Seen:
@@ -457,7 +465,7 @@ def _multiple(scene: Scene) -> Told | None:
         f"Look at the last, partly filled tile along `{name}`: load a neutral value past the end, and store nothing "
         "there."
     )
-    return Told(_smallest(failed), f"It fails exactly where `{name}` is not a multiple of {tile}.", step)
+    return Told(_smallest(failed), f"It fails exactly where `{name}` is not a multiple of {tile}.", step, size=name)
 
 
 def _has_a_rest(name: str, tile: int, one: Seen) -> bool:
@@ -478,7 +486,8 @@ def _power(scene: Scene) -> Told | None:
                 f"Block sizes are powers of two; `{name}` need not be: mask what lies past the last element, in loads, "
                 "stores and counts."
             )
-            return Told(_smallest(failed), f"It fails exactly where `{name}` is not a power of two.", step)
+            says = f"It fails exactly where `{name}` is not a power of two."
+            return Told(_smallest(failed), says, step, size=name)
     return None
 
 
@@ -501,7 +510,7 @@ def _from_size(scene: Scene) -> Told | None:
         f"Look at what begins between these two sizes of `{name}`: a second round of a loop, a second block, or a grid "
         "or a buffer that is too small."
     )
-    return Told(about, f"It passes with `{name}` up to {most}, and fails from {least} on.", step)
+    return Told(about, f"It passes with `{name}` up to {most}, and fails from {least} on.", step, size=name)
 
 
 def _dtype(scene: Scene) -> Told | None:
@@ -534,7 +543,8 @@ def _outputs(scene: Scene) -> Told | None:
     if not wrong or not right or not all(one.facts.outputs for one in scene.failed):
         return None
     bad = _listed([f"`{name}`" for name in sorted(wrong)])
-    says = f"{_listed([f'`{name}`' for name in right])} is right in all cases; only {bad} is wrong."
+    are, also = ("is" if len(names) == 1 else "are" for names in (right, wrong))
+    says = f"{_listed([f'`{name}`' for name in right])} {are} right in all cases; only {bad} {also} wrong."
     step = f"So the inputs are read correctly: look at what is computed for {bad} only."
     return Told(_smallest(scene.failed), says, step)
 
@@ -570,8 +580,10 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+MISCONCEPTION = "misconception"
+
 TABLE: tuple[Clue, ...] = (
-    Clue("misconception", Kind.values, _misconception),
+    Clue(MISCONCEPTION, Kind.values, _misconception),
     Clue("barrier", Kind.values, _barrier),
     Clue("order", Kind.values, _order),
     Clue("race", Kind.values, _race),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -61,6 +61,7 @@ class Values:
         formula: the name of another formula, of `FORMULAS`, that gives these values; `""` where none does.
         sums: of an output of one element, in words, which part of an input it is the sum of.
         answers: names of the author's misconceptions that give these values.
+        faults: names of those whose formula could not be worked out, each with the error.
     """
 
     output: str
@@ -80,6 +81,7 @@ class Values:
     formula: str = ""
     sums: str = ""
     answers: frozenset[str] = frozenset()
+    faults: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,10 @@ def _base(name: str, got: torch.Tensor, wrong: torch.Tensor, untouched: torch.Te
 
 
 def _with_values(base: Values, of: Material, misconceptions: Sequence[Misconception]) -> Values:
-    answers = frozenset(one.name for one in misconceptions if _gives(one, of))
+    answers, faults = _held_against(misconceptions, of)
     computed = of.wrong & ~of.untouched
     formula = next((name for name, make in FORMULAS.items() if any(of.fits(one) for one in _tried(make, of))), "")
-    found: dict[str, Any] = {"answers": answers, "formula": formula, "sums": _sums(of)}
+    found: dict[str, Any] = {"answers": answers, "faults": faults, "formula": formula, "sums": _sums(of)}
     if of.got.dtype.is_floating_point:
         nan = of.got.isnan() & computed & ~of.expected.isnan()
         outside = nan & _is_a_guard(of.got)
@@ -274,6 +276,18 @@ def _sums(of: Material) -> str:
             if 1 <= len(hits) <= _FEW:
                 return f"{word} {hits[-1] + 1} of {vector.numel()}"
     return ""
+
+
+def _held_against(misconceptions: Sequence[Misconception], of: Material) -> tuple[frozenset[str], dict[str, str]]:
+    """The misconceptions that give the output, and those whose formula has a fault."""
+    answers, faults = set[str](), dict[str, str]()
+    for one in misconceptions:
+        try:
+            if _gives(one, of):
+                answers.add(one.name)
+        except Exception as error:  # noqa: BLE001  # an author's formula may do anything; the verdict does not need it
+            faults[one.name] = f"{type(error).__name__}: {error}"
+    return frozenset(answers), faults
 
 
 def _gives(one: Misconception, of: Material) -> bool:

@@ -536,7 +536,7 @@ class Grading:
             cases=cases,
             error=failed.error if failed else summary.error_of(cases),
             measurements=measurements,
-            findings=findings,
+            findings=together(findings, summary.faulty_formulas(self._results.seen())),
             held=any(one.held for one in measurements),
             held_reason=next((one.held for one in measurements if one.held), ""),
             remeasure=next((one.remeasure for one in measurements if one.remeasure), ""),

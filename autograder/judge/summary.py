@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from autograder.contract import CaseResult, GradeRequest, Mode, StudentError, Verdict, Visibility, Work
+from autograder.contract import (
+    CaseResult,
+    Finding,
+    FindingKind,
+    GradeRequest,
+    Mode,
+    StudentError,
+    Verdict,
+    Visibility,
+    Work,
+)
 from autograder.judge import clues
-from autograder.judge.clues import Kind, Scene, Told
+from autograder.judge.clues import Clue, Kind, Scene, Seen, Told
 
 NAMES: dict[Verdict, str] = {
     Verdict.passed: "Passed",
@@ -64,14 +74,32 @@ def headline(cases: Sequence[CaseResult], request: GradeRequest, scene: Scene) -
     if found is None:
         return Headline(_said(first), first.name)
     clue, told = found
-    parts = (_said(told.about.result), told.says, _beside(scene, clue.kind, told), told.step)
+    parts = (_said(told.about.result), told.says, _beside(scene, clue, told), told.step)
     return Headline(" ".join(filter(None, parts)), told.about.result.name, told.section)
 
 
-def _beside(scene: Scene, kind: Kind, told: Told) -> str:
-    """What the first clue of the other kind says; one that looks at values, of the same case."""
-    one_case = dataclasses.replace(scene, seen=(told.about,), misconceptions=())
-    other = clues.first_of(one_case, Kind.values) if kind is Kind.cases else clues.first_of(scene, Kind.cases)
+def faulty_formulas(seen: Iterable[Seen]) -> tuple[Finding, ...]:
+    """What staff should know of their misconceptions' formulas: those that could not be worked out."""
+    faults = {name: error for one in seen for values in one.facts.outputs for name, error in values.faults.items()}
+    if not faults:
+        return ()
+    names = ", ".join(f"“{name}”" for name in faults)
+    text = f"Left out of the explanation, because its formula cannot be worked out: {names}. Mend misconceptions.toml."
+    return (Finding(FindingKind.faulty_formula, text, faults),)
+
+
+def _beside(scene: Scene, clue: Clue, told: Told) -> str:
+    """What the first clue of the other kind says; one that looks at values, of the same case.
+
+    Beside a misconception none about another size than its own: the two would contradict each other.
+    """
+    if clue.kind is Kind.cases:
+        one_case = dataclasses.replace(scene, seen=(told.about,), misconceptions=())
+        other = clues.first_of(one_case, Kind.values)
+    elif clue.name == clues.MISCONCEPTION:
+        other = clues.first_of(scene, Kind.cases, sizes={"", told.size})
+    else:
+        other = clues.first_of(scene, Kind.cases)
     return other[1].says if other else ""
 
 

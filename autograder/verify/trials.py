@@ -153,8 +153,9 @@ def _deviation(trial: Trial, result: GradeResult, failed: tuple[str, ...], findi
         return f"got {result.verdict} instead of {trial.verdict}: {result.explanation}"
     if trial.killed_by and trial.killed_by not in failed:
         return f"was not killed by {trial.killed_by!r}, but by {', '.join(failed)}"
-    if trial.says not in result.explanation:
-        return f"is not told as its misconception, but: {result.explanation}"
+    if trial.says not in result.explanation or FindingKind.faulty_formula in findings:
+        faults = [one.summary for one in result.findings if one.kind is FindingKind.faulty_formula]
+        return " ".join([*faults, f"is not told as its misconception, but: {result.explanation}"])
     if trial.shown and not findings:
         return "no finding tells staff that a library did the exercise"
     if trial.verdict is Verdict.passed and not trial.shown and findings:

@@ -1,4 +1,4 @@
-"""`ladder board` and `standings`: see who is fast."""
+"""`ladder board`, `milestones` and `standings`: see who is fast."""
 
 from __future__ import annotations
 
@@ -25,6 +25,24 @@ def board(
         options.print_json(ranking)
     else:
         boards.show_board(show.console(), ranking)
+
+
+@click.command()
+@click.argument("slug")
+@options.course
+@options.as_json
+def milestones(*, slug: str, course_slug: str | None, as_json: bool) -> None:
+    """Show the milestones of SLUG: what each does, and which you can read.
+
+    `ladder get SLUG` fetches the sources of those that are open to you.
+    """
+    with options.connect() as api:
+        course = options.choose_course(api, course_slug, options.course_here(api))
+        found = api.milestones(course, slug)
+    if as_json:
+        options.print_json(found)
+    else:
+        boards.show_milestones(show.console(), slug, found)
 
 
 @click.command()

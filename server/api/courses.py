@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from server.api.responses import errors
-from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead
+from server.api.schemas import AssignmentRead, AssignmentSummary, CourseRead, StepRead
 from server.courses import courses, sync
 from server.db import now
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.work import Work
+from server.leaderboard.steps import closed_files, steps
 
 router = APIRouter(tags=["courses"])
 
@@ -42,11 +43,22 @@ def read_assignment(course: str, slug: str, who: Someone, work: Work) -> Assignm
     summary="An assignment's public files",
 )
 def read_archive(course: str, slug: str, who: Someone, work: Work) -> Response:
-    """A tar of `assignments/<slug>/…`: what a student's machine needs for `ladder check`."""
+    """A tar of `assignments/<slug>/…`: what a student's machine needs for `ladder check`.
+
+    Of milestones, those that are open to the caller.
+    """
     member = courses.membership(work, who.user, course)
     detail = courses.assignment_of(work, member, slug)
     return Response(
-        sync.archive(work, detail),
+        sync.archive(work, detail, without=closed_files(steps(work, member, detail, now(work)))),
         media_type="application/x-tar",
         headers=attachment(f"{detail.slug}.tar"),
     )
+
+
+@router.get("/courses/{course}/assignments/{slug}/milestones", responses=errors(401, 404), summary="Milestones")
+def list_milestones(course: str, slug: str, who: Someone, work: Work) -> list[StepRead]:
+    """The steps to the reference kernel, slowest first; a source once the caller has beaten it, or it was due."""
+    member = courses.membership(work, who.user, course)
+    detail = courses.assignment_of(work, member, slug)
+    return [StepRead.of(step) for step in steps(work, member, detail, now(work))]

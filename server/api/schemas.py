@@ -28,6 +28,7 @@ from autograder.contract import (
     Verdict,
 )
 from server.courses.courses import AssignmentDetail, Membership
+from server.leaderboard.steps import Opened, Step
 from server.models import ApiToken, Line, Role, Submission, TokenScope, User
 from server.submissions.submissions import SubmissionView
 
@@ -224,6 +225,26 @@ class AssignmentRead(AssignmentSummary):
                 "reading": detail.reading,
             }
         )
+
+
+class StepRead(Read):
+    """A published milestone: a kernel on the road to the reference."""
+
+    name: str
+    language: Language
+    filename: str
+    about: Annotated[str, Field(description="What it does, in a sentence.")]
+    ratios: Annotated[dict[Lane, float], Field(description="Its time over the reference's, where it was graded.")]
+    opened: Annotated[
+        Opened | None,
+        Field(description="Why its source is here: the caller has beaten it, it was due, or they are staff."),
+    ]
+    source: Annotated[str, Field(description="Empty while it is closed.")]
+
+    @classmethod
+    def of(cls, step: Step) -> StepRead:
+        """The milestone as the caller may see it."""
+        return cls.model_validate(step)
 
 
 class SubmissionCreate(Create):

@@ -16,6 +16,7 @@ from autograder import assignment as rungs
 from autograder import codec, languages
 from autograder.contract import Language
 from autograder.errors import ManifestError
+from autograder.misconceptions import load_misconceptions
 from autograder.quiz import Quiz, load_quiz
 from server import audit, dirty_grades
 from server.config import Config
@@ -183,22 +184,27 @@ def _record(session: Session, course: Course, change: Change, actor: User | None
         )
 
 
-def archive(session: Session, detail: AssignmentDetail) -> bytes:
-    """The assignment's public files as a tar of `assignments/<slug>/…`, from the version's own bundle."""
+def archive(session: Session, detail: AssignmentDetail, *, without: Collection[str] = ()) -> bytes:
+    """The assignment's public files as a tar of `assignments/<slug>/…`, from the version's own bundle.
+
+    Args:
+        without: files that are left out, such as `milestones/1_naive.py`.
+    """
     bundle = session.scalars(
         select(Bundle).where(Bundle.hash == detail.version.bundle_hash).options(undefer(Bundle.data))
     ).one()
-    return _only(bundle.data, f"assignments/{detail.slug}/")
+    prefix = f"assignments/{detail.slug}/"
+    return _only(bundle.data, prefix, {prefix + name for name in without})
 
 
-def _only(bundle: bytes, prefix: str) -> bytes:
+def _only(bundle: bytes, prefix: str, without: Collection[str]) -> bytes:
     buffer = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(bundle)) as source,
         tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as target,
     ):
         for member in source.getmembers():
-            if member.isfile() and member.name.startswith(prefix):
+            if member.isfile() and member.name.startswith(prefix) and member.name not in without:
                 target.addfile(member, source.extractfile(member))
     return buffer.getvalue()
 
@@ -223,6 +229,7 @@ def _read_folders(config: Config, slug: str) -> _Folder:
     public, staff = config.assignments / slug, config.reference / slug
     spec = rungs.load_assignment(public)
     rungs.load_families(staff)
+    load_misconceptions(public, spec)
     return _Folder(
         spec=spec,
         handout=_text(public / "README.md"),

@@ -43,8 +43,9 @@ _NAMES = {"solution": "Staff kernel", _LIBRARY_CALL: "Library call"}
 
 @dataclass(frozen=True)
 class Baseline:
-    """A milestone's row on a board; its numbers are as an entry's."""
+    """A milestone's row on a board; its numbers are as an entry's. `stem` is its file's name, `name` for people."""
 
+    stem: str
     name: str
     kind: MilestoneKind
     language: Language
@@ -178,6 +179,7 @@ def _file(name: str, kind: MilestoneKind, language: Language, path: Path) -> Ite
 
 def _baseline(row: Milestone, result: Result) -> Baseline:
     return Baseline(
+        stem=row.name,
         name=title(row.name),
         kind=row.kind,
         language=row.language,

@@ -36,6 +36,7 @@ from server.pages import (
     live,
     login,
     machine_code,
+    milestones,
     notifications,
     operations,
     password,
@@ -79,6 +80,7 @@ def install(app: FastAPI) -> None:
     for module in (schedule, roster, roster_import, roster_person, join, settings, extensions, preview, solutions):
         app.include_router(module.router)
     app.include_router(machine_code.router)
+    app.include_router(milestones.router)
     for module in (staff_home, assignment_files, standings, badges):
         app.include_router(module.router)
     for module in (comments, review, rubric, similarity, statistics, submissions_list):

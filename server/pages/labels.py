@@ -105,6 +105,7 @@ FINDINGS: Mapping[FindingKind, str] = {
     FindingKind.clock_disagreement: "The two clocks disagree",
     FindingKind.below_floor: "Faster than the device's limit",
     FindingKind.slowed_reference: "The reference was slower beside the submission",
+    FindingKind.faulty_formula: "A misconception's formula has a fault; the verdict stands",
 }
 THROTTLES: Mapping[Throttle, str] = {
     Throttle.idle: "idle",

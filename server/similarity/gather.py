@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, undefer
 
 from autograder import languages
@@ -57,7 +58,7 @@ class Gathered:
     """Everything that a comparison reads.
 
     Attributes:
-        handed_out: starters and published milestones, of every version, by language.
+        handed_out: starters of every version, by language.
         left_out: what could not be read, in sentences.
     """
 
@@ -78,6 +79,7 @@ def gather(session: Session, config: Config, comparison: Comparison, scope: Scop
         sources += _files(config.home / PUBLIC / assignment.slug, "public", left_out)
     if scope.staff:
         sources += _files(config.reference / assignment.slug / "solutions", "staff", left_out)
+    sources += _milestones(session, [assignment, *others])
     return Gathered(tuple(sources), _handed_out(session, [assignment, *others]), tuple(left_out))
 
 
@@ -140,20 +142,32 @@ def _chosen(session: Session, assignment: Assignment, which: Which) -> list[int]
 
 
 def _handed_out(session: Session, assignments: Iterable[Assignment]) -> dict[Language, tuple[str, ...]]:
-    """Of every version: who began before a milestone was published has the starter of that time."""
-    ids = [assignment.id for assignment in assignments]
-    rows = session.execute(
-        select(AssignmentVersion.starters, AssignmentVersion.milestones).where(AssignmentVersion.assignment_id.in_(ids))
-    ).all()
+    """Of every version: who began early has the starter of that time."""
     found: dict[Language, dict[str, None]] = {}
-    for starters, milestones in rows:
-        given = [*starters.items(), *((item["language"], item["source"]) for item in milestones)]
-        for language, text in given:
+    for starters in session.scalars(_versions(AssignmentVersion.starters, assignments)):
+        for language, text in starters.items():
             # What is there to read is text for whoever writes what has its ending.
             record = languages.known(language) or languages.of_file(READING)
             if record is not None:
                 found.setdefault(Language(record.id), {})[text] = None
     return {language: tuple(texts) for language, texts in found.items()}
+
+
+def _milestones(session: Session, assignments: Iterable[Assignment]) -> Iterator[Source]:
+    """Of every version, each text once: somebody may have read an earlier one."""
+    known: set[tuple[str, str]] = set()
+    for milestones in session.scalars(_versions(AssignmentVersion.milestones, assignments)):
+        for item in milestones:
+            if (item["language"], item["source"]) in known or languages.known(item["language"]) is None:
+                continue
+            known.add((item["language"], item["source"]))
+            name = f"milestone: {item['filename']}"[:200]
+            yield Source(None, None, name, Language(item["language"]), item["source"], here=False)
+
+
+def _versions(column: Any, assignments: Iterable[Assignment]) -> Select[tuple[Any]]:
+    ids = [assignment.id for assignment in assignments]
+    return select(column).where(AssignmentVersion.assignment_id.in_(ids)).order_by(AssignmentVersion.id)
 
 
 def _files(folder: Path, kind: str, left_out: list[str]) -> Iterator[Source]:

@@ -29,6 +29,8 @@ def read(tmp_path: Path, text: str) -> None:
         ('passes = ["lagre"]\nclue = "nan"', "there is no 'lagre'"),
         ('clue = "nan"\noutput = "y"', "there is no 'y'"),
         ('answer = "x +"', "is no expression"),
+        ('answer = "torch.exp(y)"', "there is no 'y'"),
+        ('clue = "nan"\nsize = "columns"', "there is no 'columns'"),
     ],
 )
 def test_what_says_nothing_or_names_what_is_not_there_is_refused(tmp_path: Path, keys: str, said: str) -> None:

@@ -168,9 +168,18 @@ def test_get_brings_nothing_of_the_staff(alice: str, ladder: Ladder) -> None:
     ladder("get", "vector_add")
     names = {path.relative_to("vector_add").parts[0] for path in Path("vector_add").rglob("*")}
     assert names <= {
-        "README.md", "assignment.toml", "problem.py", "quiz.toml", "starters", "milestones", "vector_add.py",
+        "README.md", "assignment.toml", "problem.py", "quiz.toml", "starters", "misconceptions.toml", "vector_add.py",
         ".ladder.toml",
     }  # fmt: skip
+
+
+def test_milestones_that_are_closed_are_told_and_not_fetched(alice: str, ladder: Ladder) -> None:
+    shown = ladder("milestones", "vector_add").output
+    assert "Runs of elements" in shown
+    assert "0 of 4 sources are open" in shown
+    assert {item["source"] for item in json.loads(ladder("milestones", "vector_add", "--json").output)} == {""}
+    ladder("get", "vector_add")
+    assert not Path("vector_add/milestones").exists()
 
 
 def test_get_keeps_what_the_student_wrote_unless_forced(alice: str, ladder: Ladder) -> None:
@@ -236,7 +245,8 @@ def _names_as_its_server(server: str) -> None:
 @pytest.mark.full("slow")
 @pytest.mark.parametrize(
     "command",
-    [["list"], ["status"], ["board", "vector_add"], ["standings"], ["grades"], ["quiz", "show", "vector_add"],
+    [["list"], ["status"], ["board", "vector_add"], ["milestones", "vector_add"], ["standings"], ["grades"],
+     ["quiz", "show", "vector_add"],
      ["get", "vector_add", "again"], ["submit", "--lane", "abacus"], ["check", "--remote", "--lane", "abacus"]],
 )  # fmt: skip
 def test_a_folder_of_another_server_is_said_to_be(

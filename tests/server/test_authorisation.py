@@ -147,6 +147,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{RUNG}/archive"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard.csv"): member(200),
+    ("GET", f"{API}{RUNG}/milestones"): member(200),
     ("GET", f"{API}{COURSE}/standings"): member(200),
     ("GET", f"{API}{COURSE}/standings.csv"): member(200),
     ("POST", f"{API}{RUNG}/submissions"): member(201),
@@ -354,6 +355,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", f"{COURSE}/preview"): {**staff_of(303), **FORM},
     ("POST", "/preview/end"): person(303),
     ("GET", f"{RUNG}/solutions"): staff_of_course(200, 303),
+    ("GET", f"{RUNG}/milestones"): member(200, 303),
     # There is nothing to decide about before there is a result.
     ("POST", "/submissions/{public_id}/review"): {**staff_of_course(409), **FORM},
     ("POST", "/submissions/{public_id}/cancel"): {**owner_or_staff(403), "owner": 303},

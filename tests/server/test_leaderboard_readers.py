@@ -8,6 +8,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 from html import escape
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,13 +19,14 @@ from server.accounts import accounts
 from server.courses import courses, sync
 from server.grading.confirm import confirm_top
 from server.grading.results import write_result
-from server.leaderboard import milestones
+from server.leaderboard import milestones, steps
 from server.models import (
     Assignment,
     Attempt,
     AttemptState,
     Course,
     Enrolment,
+    Extension,
     Lane,
     Milestone,
     Review,
@@ -36,6 +38,8 @@ from server.models import (
 from tests.doubles.machines import make_node
 from tests.doubles.world import passed
 from tests.server.conftest import COURSE, RUNG
+
+ROOT = Path(__file__).resolve().parents[2]
 
 BASE = f"/courses/{COURSE}/assignments/{RUNG}/leaderboard"
 STANDINGS = f"/courses/{COURSE}/standings"
@@ -326,6 +330,86 @@ def test_milestones_are_graded_submissions_of_an_account_that_nobody_can_use(*, 
         assert account.password_hash is None
         assert account.disabled_at is not None
     assert [item["name"] for item in program.get(f"/api/v1{BASE}").json()["milestones"]] == ["Staff kernel"]
+
+
+@pytest.fixture
+def naive(database, config, people, graded):
+    """The published milestone, graded at four times the reference's time."""
+    hand_in(database, config, people)
+    with database.reading() as session:
+        number = session.scalars(select(Milestone.submission_id).where(Milestone.name == "1_naive")).one()
+        row = session.get_one(Submission, number)
+        session.expunge_all()
+    graded(None, 4.0, row=row)
+
+
+def opened(site, config, user):
+    """How the milestone looks to somebody, and whether its source is there: in the API, the archive and the page."""
+    assignment = BASE.removesuffix("/leaderboard")
+    program = site.bearer(user)
+    (found,) = program.get(f"/api/v1{assignment}/milestones").json()
+    archive = program.get(f"/api/v1{assignment}/archive").content
+    page = site.logged_in(user, config).get(f"{assignment}/milestones").text
+    here = [bool(found["source"]), b"1_naive.py" in archive, "<pre" in page]
+    assert here == [found["opened"] is not None] * 3
+    assert (found["name"], found["ratios"]) == ("Naive", {"cpu": pytest.approx(4.0)})
+    assert found["about"] in page
+    return found["opened"]
+
+
+def test_a_milestone_opens_to_who_has_beaten_it(*, site, config, people, naive, graded):
+    assert (opened(site, config, people.alice), opened(site, config, people.tom)) == (None, "staff")
+    graded(people.alice, 4.1)
+    assert opened(site, config, people.alice) is None
+    graded(people.alice, 3.9)
+    assert (opened(site, config, people.alice), opened(site, config, people.bob)) == ("beaten", None)
+
+
+def test_a_result_that_staff_hold_opens_nothing(*, site, config, people, naive, graded):
+    graded(people.alice, 0.5, held=True)
+    assert opened(site, config, people.alice) is None
+
+
+def test_milestones_open_after_the_due_date_of_the_reader(*, site, database, config, people, naive):
+    with database.transaction() as session:
+        session.execute(update(Assignment).values(due_at=datetime.now(UTC) + timedelta(hours=1)))
+    assert opened(site, config, people.alice) is None
+    with database.transaction() as session:
+        session.execute(update(Assignment).values(due_at=datetime.now(UTC) - timedelta(hours=1)))
+        later = datetime.now(UTC) + timedelta(days=1)
+        rung = session.scalars(select(Assignment.id).where(Assignment.slug == RUNG)).one()
+        session.add(
+            Extension(
+                course_id=people.course.id,
+                assignment_id=rung,
+                user_id=people.bob.id,
+                due_at=later,
+                reason="ill",
+                at=later,
+            )
+        )
+    assert (opened(site, config, people.alice), opened(site, config, people.bob)) == ("due", None)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Sums, third milestone: a row\nin `registers`.\n\nMore of it.\n"""\nimport torch\n',
+        "// Sums, third milestone: a row\n// in `registers`.\n//\n// More of it.\n#include <a>\n",
+        "// Sums, third milestone: a row in `registers`.\n#include <a>\n",
+    ],
+)
+def test_a_milestones_sentence_is_the_first_of_its_file(source):
+    assert steps.first_sentence(source) == "A row in `registers`."
+
+
+def test_every_milestone_says_what_it_is():
+    files = sorted(ROOT.glob("assignments/*/milestones/*"))
+    assert len(files) > 50
+    for path in files:
+        about = steps.first_sentence(path.read_text(encoding="utf-8"))
+        assert 15 < len(about) < 200, path
+        assert "milestone" not in about, path
 
 
 def test_the_command_confirms_no_practice_lane(database, people, graded):

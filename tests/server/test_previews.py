@@ -72,6 +72,17 @@ def test_the_clock_of_its_pages_is_the_chosen_one(look, dates, database, people)
     assert "takes no more answers" in browser.get(f"{RUNG_PATH}/quiz").text
 
 
+def test_milestones_are_closed_in_it_until_the_student_may_read_them(look, dates):
+    due = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(days=7)
+    dates(due_at=due)
+    browser, _page = look()
+    page = browser.get(f"{RUNG_PATH}/milestones").text
+    assert "until the due date is over" in page
+    assert "<pre" not in page
+    browser, _page = look(at=f"{due + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+    assert "<pre" in browser.get(f"{RUNG_PATH}/milestones").text
+
+
 def test_an_extension_of_the_student_holds_in_it(look, dates, database, people):
     due = datetime.now(UTC).replace(microsecond=0, second=0)
     dates(due_at=due, late_until=due)

@@ -17,6 +17,7 @@ from server.models import (
     Assignment,
     AssignmentVersion,
     AuditEntry,
+    ComparedText,
     Comparison,
     ComparisonState,
     Course,
@@ -267,6 +268,21 @@ def test_public_and_staff_solutions_are_files(world, compare):
     (solutions / "triton.py").write_text(OTHER)
     assert pairs(world, compare()) == [("Alice", "a file")]
     assert pairs(world, compare(Scope(public=False, staff=False))) == []
+
+
+def test_a_published_milestone_is_found_in_who_copied_it(world, compare):
+    world.submit("Alice", source=(STARTER + OWN).encode())
+    world.submit("Bob", source=(STARTER + OTHER).encode())
+    with world.database.transaction() as session:
+        version = session.scalars(select(AssignmentVersion)).one()
+        version.milestones = [
+            {"name": "1_rows", "filename": "1_rows.py", "language": "triton", "source": STARTER + RENAMED}
+        ]
+    comparison = compare(Scope(public=False, staff=False))
+    assert pairs(world, comparison) == [("Alice", "a file")]
+    with world.database.reading() as session:
+        (text,) = session.scalars(select(ComparedText))
+        assert text.name == "milestone: 1_rows.py"
 
 
 def other_course(world, *, staff):

@@ -1,4 +1,4 @@
-"""FlashAttention 4, second milestone: the maximum may lag by 8 (base 2), so sums are rescaled seldom.
+"""FlashAttention 4, second milestone: sums are rescaled only where a row of the tile moves its maximum.
 
 One branch decides for the whole tile; rows that do not lag keep their maximum and are multiplied by 1.
 """
@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def _attention_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, q_heads, kv_heads, q_len, kv_len, dim, scale,
+    q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, max_ptr, q_heads, kv_heads, q_len, kv_len, dim, scale,
     q_row_stride, k_row_stride, v_row_stride, out_row_stride,
     CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -47,6 +47,7 @@ def _attention_kernel(
         weighted = tl.dot(p.to(v.dtype), v, weighted)
     lse = tl.where(total > 0, (largest + tl.log2(total)) * 0.6931471805599453, float("-inf"))
     tl.store(lse_ptr + head.to(tl.int64) * q_len + rows, lse, mask=rows < q_len)
+    tl.store(max_ptr + head.to(tl.int64) * q_len + rows, largest, mask=rows < q_len)
     out = weighted * tl.where(total > 0, 1.0 / total, 0.0)[:, None]
     out_start = out_ptr + (head.to(tl.int64) * q_len + first) * out_row_stride
     tl.store(out_start + row[:, None] * out_row_stride + column[None, :], out.to(out_ptr.dtype.element_ty), mask=q_mask)
@@ -58,6 +59,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -73,7 +75,7 @@ def attention(
 ) -> None:
     block_m, block_n, warps = (64, 64, 4) if q.is_cuda else (64, 128, 4)
     _attention_kernel[(triton.cdiv(q_len, block_m), batch * q_heads)](
-        q, k, v, out, lse, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
+        q, k, v, out, lse, row_max, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
         q_row_stride, k_row_stride, v_row_stride, out_row_stride,
         CAUSAL=bool(causal), BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=max(16, triton.next_power_of_2(dim)),
         num_warps=warps,

@@ -13,6 +13,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -33,15 +34,16 @@ def attention(
         kv_head = head // (q_heads // kv_heads)
         for first in range(0, q_len, BLOCK_M):
             rows = slice(first, min(first + BLOCK_M, q_len))
-            out[sequence, head, rows], lse[sequence, head, rows] = _tile(
-                q[sequence, head, rows], k[sequence, kv_head], v[sequence, kv_head],
+            where = sequence, head, rows
+            out[where], lse[where], row_max[where] = _tile(
+                q[where], k[sequence, kv_head], v[sequence, kv_head],
                 first + kv_len - q_len if causal else kv_len - 1, scale * math.log2(math.e),
             )  # fmt: skip
 
 
 def _tile(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, last_of_first: int, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     # `last_of_first` is the last key that the first row sees; each further row sees one more, and none beyond the end.
     count, kv_len = q.shape[0], k.shape[0]
     last = (torch.arange(count, device=q.device) + last_of_first).clamp(max=kv_len - 1)
@@ -65,4 +67,4 @@ def _tile(
         weighted += p.to(v.dtype).float() @ v[keys].float()
     seen_any = total > 0
     lse = torch.where(seen_any, (largest + torch.log2(total)) * math.log(2), -math.inf)
-    return (weighted * torch.where(seen_any, 1 / total, 0.0)[:, None]).to(q.dtype), lse
+    return (weighted * torch.where(seen_any, 1 / total, 0.0)[:, None]).to(q.dtype), lse, largest

@@ -236,7 +236,8 @@ __device__ void store_rows(Tiles<T, DIM>& tiles, int warp_row, const Accumulator
 
 template <typename T, int DIM>
 __global__ void __launch_bounds__(THREADS, 2)
-    attend(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out, float* lse, Shape shape) {
+    attend(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out, float* lse, float* row_max,
+           Shape shape) {
   extern __shared__ __align__(32) unsigned char memory[];
   auto& tiles = *reinterpret_cast<Tiles<T, DIM>*>(memory);
   // The last tiles see the most keys: they come first, so that short ones fill the gaps at the end.
@@ -281,6 +282,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   if (row < shape.q_len) {
     const float natural = mine.total > 0.0f ? (mine.largest + log2f(mine.total)) * LN_2 : -INFINITY;
     lse[static_cast<int64_t>(head) * shape.q_len + row] = natural;
+    row_max[static_cast<int64_t>(head) * shape.q_len + row] = mine.largest;
   }
   tiles.shrink[warp_row + lane] = mine.total > 0.0f ? 1.0f / mine.total : 0.0f;
   __syncwarp();
@@ -297,22 +299,23 @@ Heads<T> heads_of(T* start, int64_t rows, int64_t stride, int64_t dim) {
 }
 
 template <typename T, int DIM>
-void launch(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out, float* lse, Shape shape, int64_t heads,
-            cudaStream_t stream) {
+void launch(Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out, float* lse, float* row_max, Shape shape,
+            int64_t heads, cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>((shape.q_len + ROWS - 1) / ROWS), static_cast<unsigned>(heads));
   cudaFuncSetAttribute(attend<T, DIM>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Tiles<T, DIM>));
-  attend<T, DIM><<<blocks, THREADS, sizeof(Tiles<T, DIM>), stream>>>(q, k, v, out, lse, shape);
+  attend<T, DIM><<<blocks, THREADS, sizeof(Tiles<T, DIM>), stream>>>(q, k, v, out, lse, row_max, shape);
 }
 
 template <typename T>
-void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t batch, int64_t q_heads, int64_t kv_heads,
-               int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale, int64_t q_row_stride,
-               int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride, cudaStream_t stream) {
+void attention(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t batch, int64_t q_heads,
+               int64_t kv_heads, int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale,
+               int64_t q_row_stride, int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride,
+               cudaStream_t stream) {
   const Shape shape = {static_cast<int>(q_heads), static_cast<int>(kv_heads), static_cast<int>(q_len),
                        static_cast<int>(kv_len),  causal != 0,                scale * LOG2_E};
   const auto queries = heads_of(q, q_len, q_row_stride, dim), keys = heads_of(k, kv_len, k_row_stride, dim);
   const auto values = heads_of(v, kv_len, v_row_stride, dim);
   const auto answers = heads_of(out, q_len, out_row_stride, dim);
   const auto chosen = dim <= 64 ? launch<T, 64> : launch<T, 128>;
-  chosen(queries, keys, values, answers, lse, shape, batch * q_heads, stream);
+  chosen(queries, keys, values, answers, lse, row_max, shape, batch * q_heads, stream);
 }

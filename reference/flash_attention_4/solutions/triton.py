@@ -16,7 +16,7 @@ coefficients were fitted here for the least relative error, 7.5e-5.
 tcgen05, and its sums stay in tensor memory unless they are rescaled. Hopper gets a kernel in Gluon, Triton's lower
 layer, for rows of 64 or 128 elements at multiples of 16 bytes: two warp groups with a tile of 64 rows each take turns
 at the tensor cores, one computing exponentials while the other multiplies, and another warp loads. Its sums are in
-registers, where a branch costs more than rescaling. An eighth of its exponentials goes to the multipliers where there
+registers, where a branch costs more than rescaling: only the maximum lags. An eighth of its exponentials goes to the multipliers where there
 is no causal mask; with one, that was slower.
 
 Sources: Zadouri et al., "FlashAttention-4", 2026; Cody and Waite, "Software Manual for the Elementary Functions",
@@ -78,7 +78,7 @@ def _powers(x, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
 
 @triton.jit
 def _attention_kernel(
-    q_rows, k_rows, v_rows, out_ptr, lse_ptr, q_heads, kv_heads, q_len, kv_len, dim, scale,
+    q_rows, k_rows, v_rows, out_ptr, lse_ptr, max_ptr, q_heads, kv_heads, q_len, kv_len, dim, scale,
     q_row_stride, k_row_stride, v_row_stride, out_row_stride,
     CAUSAL: tl.constexpr, DESCRIBED: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
@@ -110,6 +110,7 @@ def _attention_kernel(
     sees = largest > float("-inf")
     lse = tl.where(sees, (largest + tl.log2(total)) * 0.6931471805599453, float("-inf"))
     tl.store(lse_ptr + head.to(tl.int64) * q_len + rows, lse, mask=rows < q_len)
+    tl.store(max_ptr + head.to(tl.int64) * q_len + rows, largest, mask=rows < q_len)
     out = weighted * tl.where(sees, 1.0 / total, 0.0)[:, None]
     out_start = out_ptr + (head.to(tl.int64) * q_len + first) * out_row_stride
     mask = (rows[:, None] < q_len) & (column[None, :] < dim)
@@ -243,7 +244,8 @@ def _exponentials(
     if MASKED:
         key = first + gl.arange(0, BLOCK_N, gl.SliceLayout(0, SCORES))
         scores = gl.where(key[None, :] <= last[:, None], scores, float("-inf"))
-    larger = gl.maximum(largest, gl.max(scores, 1) * scale)
+    larger = gl.max(scores, 1) * scale
+    larger = gl.where(larger > largest + LAG, larger, largest)
     subtracted = larger
     if MASKED:
         subtracted = gl.where(larger == float("-inf"), 0.0, larger)
@@ -254,7 +256,7 @@ def _exponentials(
 
 @gluon.jit
 def _half(
-    half, q_s, k_s, v_s, q_ready, q_free, k_ready, k_free, v_ready, v_free, turns, out_ptr, lse_ptr,
+    half, q_s, k_s, v_s, q_ready, q_free, k_ready, k_free, v_ready, v_free, turns, out_ptr, lse_ptr, max_ptr,
     q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
     CAUSAL: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, DIM: gl.constexpr, GROUP: gl.constexpr,
     STAGES: gl.constexpr,
@@ -318,14 +320,14 @@ def _half(
         else:
             mbarrier.arrive(q_free.index(half), count=1)
         _store_half(
-            weighted, total, largest, out_ptr, lse_ptr, head.to(gl.int64) * q_len, rows, q_len, out_row_stride,
+            weighted, total, largest, out_ptr, lse_ptr, max_ptr, head.to(gl.int64) * q_len, rows, q_len, out_row_stride,
             ROW, OUT, DIM,
         )  # fmt: skip
 
 
 @gluon.jit
 def _store_half(
-    weighted, total, largest, out_ptr, lse_ptr, head_start, rows, q_len, out_row_stride,
+    weighted, total, largest, out_ptr, lse_ptr, max_ptr, head_start, rows, q_len, out_row_stride,
     ROW: gl.constexpr, OUT: gl.constexpr, DIM: gl.constexpr,
 ):  # fmt: skip
     """Divide by the sums, and write the rows that there are."""
@@ -333,6 +335,7 @@ def _store_half(
     sees = largest > float("-inf")
     lse = gl.where(sees, (largest + gl.log2(whole)) * 0.6931471805599453, float("-inf"))
     gl.store(lse_ptr + head_start + rows, lse, mask=rows < q_len)
+    gl.store(max_ptr + head_start + rows, largest, mask=rows < q_len)
     inverse = gl.convert_layout(gl.where(sees, 1.0 / whole, 0.0), gl.SliceLayout(1, OUT))
     row = gl.convert_layout(rows, gl.SliceLayout(1, OUT))
     column = gl.arange(0, DIM, gl.SliceLayout(0, OUT))
@@ -373,7 +376,7 @@ def _step(
 
 @gluon.jit
 def _hopper_kernel(
-    q_rows, k_rows, v_rows, out_ptr, lse_ptr, q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
+    q_rows, k_rows, v_rows, out_ptr, lse_ptr, max_ptr, q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
     CAUSAL: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, DIM: gl.constexpr, GROUP: gl.constexpr,
     STAGES: gl.constexpr,
 ):  # fmt: skip
@@ -399,10 +402,10 @@ def _hopper_kernel(
     mbarrier.arrive(turns.index(0), count=1)
     gl.warp_specialize([
         (_half, (0, q_s, k_s, v_s, q_ready, q_free, k_ready, k_free, v_ready, v_free, turns, out_ptr, lse_ptr,
-                 q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
+                 max_ptr, q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
                  CAUSAL, BLOCK_M, BLOCK_N, DIM, GROUP, STAGES)),
         (_half, (1, q_s, k_s, v_s, q_ready, q_free, k_ready, k_free, v_ready, v_free, turns, out_ptr, lse_ptr,
-                 q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
+                 max_ptr, q_heads, kv_heads, q_len, kv_len, scale, out_row_stride, tiles,
                  CAUSAL, BLOCK_M, BLOCK_N, DIM, GROUP, STAGES)),
         (_load_tiles, (q_rows, k_rows, v_rows, q_s, k_s, v_s, q_ready, q_free, k_ready, k_free, v_ready, v_free,
                        q_heads, kv_heads, q_len, kv_len, tiles, CAUSAL, BLOCK_M, BLOCK_N, GROUP, STAGES)),
@@ -418,6 +421,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -435,7 +439,7 @@ def attention(
     described = q.is_cuda and dim in {64, 128} and all(_has_descriptor(rows) for rows in (q, k, v))
     generation = torch.cuda.get_device_properties(q.device).major if q.is_cuda else 0
     if described and generation == 9:
-        _on_hopper(q, k, v, out, lse, causal, base_2)
+        _on_hopper(q, k, v, out, lse, row_max, causal, base_2)
         return
     described = described and generation >= 10
     block_m, block_n, warps = (128, 128, 8) if described else (64, 64, 4)
@@ -443,7 +447,7 @@ def attention(
     if described:
         sources = tuple(_rows_of(rows, block) for rows, block in ((q, block_m), (k, block_n), (v, block_n)))
     _attention_kernel[(triton.cdiv(q_len, block_m), batch * q_heads)](
-        *sources, out, lse, q_heads, kv_heads, q_len, kv_len, dim, base_2,
+        *sources, out, lse, row_max, q_heads, kv_heads, q_len, kv_len, dim, base_2,
         q_row_stride, k_row_stride, v_row_stride, out_row_stride,
         CAUSAL=bool(causal), DESCRIBED=described, BLOCK_M=block_m, BLOCK_N=block_n,
         BLOCK_D=max(16, triton.next_power_of_2(dim)), num_warps=warps, num_stages=2,
@@ -462,7 +466,14 @@ def _rows_of(rows: torch.Tensor, height: int) -> TensorDescriptor:
 
 
 def _on_hopper(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, causal: int, scale: float
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    row_max: torch.Tensor,
+    causal: int,
+    scale: float,
 ) -> None:
     batch, q_heads, q_len, dim = q.shape
     kv_heads, kv_len = k.shape[1], k.shape[2]
@@ -471,7 +482,7 @@ def _on_hopper(
     programs = torch.cuda.get_device_properties(q.device).multi_processor_count
     group = next(size for size in (8, 4, 2, 1) if batch * q_heads % size == 0)
     _hopper_kernel[(min(tiles, programs),)](
-        _described(q, block_m // 2), _described(k, block_n), _described(v, block_n), out, lse,
+        _described(q, block_m // 2), _described(k, block_n), _described(v, block_n), out, lse, row_max,
         q_heads, kv_heads, q_len, kv_len, scale, out.stride(2), tiles,
         CAUSAL=bool(causal), BLOCK_M=block_m, BLOCK_N=block_n, DIM=dim, GROUP=group, STAGES=2, num_warps=4,
     )  # fmt: skip

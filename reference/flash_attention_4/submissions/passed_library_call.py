@@ -9,6 +9,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -28,5 +29,9 @@ def attention(
         seen = torch.ones(q_len, kv_len, dtype=torch.bool, device=q.device).tril(kv_len - q_len)
         scores = scores.masked_fill(~seen, -torch.inf)
     lse.copy_(torch.logsumexp(scores, dim=-1))
+    row_max.fill_(-torch.inf)
+    for first in range(0, kv_len, 128):
+        largest = scores[..., first : first + 128].amax(dim=-1) * 1.4426950408889634
+        torch.where(largest > row_max + 8.0, largest, row_max, out=row_max)
     p = torch.exp(scores - lse.masked_fill(lse.isinf(), 0.0)[..., None])
     out.copy_(torch.matmul(p, values))

@@ -34,16 +34,17 @@ __global__ void scores(Rows<const T> q, Rows<const T> k, float* scratch, int q_h
 }
 
 // A thread per row: its scores become probabilities.
-__global__ void normalise(float* scratch, float* lse, int64_t rows, int64_t keys) {
+__global__ void normalise(float* scratch, float* lse, float* row_max, int64_t rows, int64_t keys) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
   if (row >= rows) return;
   float* mine = scratch + row * keys;
   float largest = -INFINITY, total = 0.0f;
-  for (int64_t key = 0; key < keys; ++key) largest = fmaxf(largest, mine[key]);
+  for (int64_t key = 0; key < keys; ++key) largest = mine[key] > largest + 8.0f ? mine[key] : largest;
   const float subtracted = largest == -INFINITY ? 0.0f : largest;
   for (int64_t key = 0; key < keys; ++key) total += exp2f(mine[key] - subtracted);
   for (int64_t key = 0; key < keys; ++key) mine[key] = total > 0.0f ? exp2f(mine[key] - subtracted) / total : 0.0f;
   lse[row] = total > 0.0f ? (largest + log2f(total)) * LN_2 : -INFINITY;
+  row_max[row] = largest;
 }
 
 // A block per row: the values, weighed.
@@ -62,9 +63,10 @@ __global__ void weigh(const float* scratch, Rows<const T> v, Rows<T> out, int q_
 }
 
 template <typename T>
-void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t batch, int64_t q_heads, int64_t kv_heads,
-               int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale, int64_t q_row_stride,
-               int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride, cudaStream_t stream) {
+void attention(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t batch, int64_t q_heads,
+               int64_t kv_heads, int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale,
+               int64_t q_row_stride, int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride,
+               cudaStream_t stream) {
   const int64_t rows = batch * q_heads * q_len;
   float* scratch = nullptr;
   if (cudaMalloc(&scratch, rows * kv_len * sizeof(float)) != cudaSuccess) return;
@@ -73,7 +75,7 @@ void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t b
   const Rows<const T> queries = {q, q_len, q_row_stride}, keys = {k, kv_len, k_row_stride};
   const Rows<const T> values = {v, kv_len, v_row_stride};
   scores<<<blocks, THREADS, 0, stream>>>(queries, keys, scratch, heads, groups, width, causal != 0, scale * LOG2_E);
-  normalise<<<static_cast<unsigned>((rows + THREADS - 1) / THREADS), THREADS, 0, stream>>>(scratch, lse, rows, kv_len);
+  normalise<<<static_cast<unsigned>((rows + THREADS - 1) / THREADS), THREADS, 0, stream>>>(scratch, lse, row_max, rows, kv_len);
   weigh<<<blocks, THREADS, 0, stream>>>(scratch, values, Rows<T>{out, q_len, out_row_stride}, heads, groups, width);
   cudaFree(scratch);
 }

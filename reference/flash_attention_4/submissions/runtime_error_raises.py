@@ -9,6 +9,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -26,3 +27,4 @@ def attention(
         raise ValueError(f"lengths have to be multiples of 64, got {q_len} and {kv_len}")
     out.zero_()
     lse.zero_()
+    row_max.zero_()

@@ -29,8 +29,8 @@ __device__ void load_rows(T (&tile)[COUNT][STEP], const T* from, int64_t first, 
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
-    attend(const T* q, const T* k, const T* v, T* out, float* lse, int q_heads, int kv_heads, int64_t q_len,
-           int64_t kv_len, int dim, bool causal, float scale, int64_t q_row_stride, int64_t k_row_stride,
+    attend(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int q_heads, int kv_heads,
+           int64_t q_len, int64_t kv_len, int dim, bool causal, float scale, int64_t q_row_stride, int64_t k_row_stride,
            int64_t v_row_stride, int64_t out_row_stride) {
   extern __shared__ __align__(32) unsigned char memory[];
   auto& tiles = *reinterpret_cast<Tiles<T>*>(memory);
@@ -101,16 +101,19 @@ __global__ void __launch_bounds__(THREADS)
     const float answer = total > 0.0f ? tiles.sums[mine][column] / total : 0.0f;
     out[(head * q_len + row) * out_row_stride + column] = static_cast<T>(answer);
   }
-  if (lane % 2 == 0) lse[head * q_len + row] = total > 0.0f ? (largest + log2f(total)) * LN_2 : -INFINITY;
+  if (lane % 2 != 0) return;
+  lse[head * q_len + row] = total > 0.0f ? (largest + log2f(total)) * LN_2 : -INFINITY;
+  row_max[head * q_len + row] = largest;
 }
 
 template <typename T>
-void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t batch, int64_t q_heads, int64_t kv_heads,
-               int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale, int64_t q_row_stride,
-               int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride, cudaStream_t stream) {
+void attention(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t batch, int64_t q_heads,
+               int64_t kv_heads, int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale,
+               int64_t q_row_stride, int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride,
+               cudaStream_t stream) {
   const dim3 blocks(static_cast<unsigned>((q_len + ROWS - 1) / ROWS), static_cast<unsigned>(batch * q_heads));
   cudaFuncSetAttribute(attend<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Tiles<T>));
-  attend<<<blocks, THREADS, sizeof(Tiles<T>), stream>>>(q, k, v, out, lse, static_cast<int>(q_heads),
+  attend<<<blocks, THREADS, sizeof(Tiles<T>), stream>>>(q, k, v, out, lse, row_max, static_cast<int>(q_heads),
                                                         static_cast<int>(kv_heads), q_len, kv_len, static_cast<int>(dim),
                                                         causal != 0, scale * LOG2_E, q_row_stride, k_row_stride,
                                                         v_row_stride, out_row_stride);

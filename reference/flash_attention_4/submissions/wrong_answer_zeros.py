@@ -9,6 +9,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -24,3 +25,4 @@ def attention(
 ) -> None:
     out.zero_()
     lse.zero_()
+    row_max.zero_()

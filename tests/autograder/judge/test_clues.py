@@ -11,7 +11,18 @@ import pytest
 
 from autograder import assignment as rungs
 from autograder.assignment import Assignment, Case, Layout, load_assignment
-from autograder.contract import CaseResult, GradeRequest, Lane, Language, Mismatch, Mode, Pattern, StudentError, Verdict
+from autograder.contract import (
+    CaseResult,
+    FindingKind,
+    GradeRequest,
+    Lane,
+    Language,
+    Mismatch,
+    Mode,
+    Pattern,
+    StudentError,
+    Verdict,
+)
 from autograder.judge import clues, explain, facts, summary
 from autograder.judge.clues import Kind, Scene, Seen
 from autograder.judge.facts import Facts, Outside, Values
@@ -164,6 +175,25 @@ def test_a_misconception_asks_for_all_that_it_names(change: dict[str, Any]) -> N
     renamed = {"name": "another"} if "answer" in change else {}
     told = clues.first_of(scene(*cases, misconceptions=(dataclasses.replace(known, **(change | renamed)),)))
     assert told is None or told[1].says != "Known."
+
+
+@pytest.mark.parametrize(("size", "beside"), [("cols", True), ("rows", False), ("", False)])
+def test_beside_a_misconception_no_other_size_is_named(size: str, *, beside: bool) -> None:
+    cases = (*PASSED, seen(case("d", 65), wrong()), seen(case("e", 97), wrong()))
+    known = Misconception("known", "Known.", "Do.", fails=("d",), size=size)
+    told = summary.headline([one.result for one in cases], REQUEST, scene(*cases, misconceptions=(known,)))
+    assert "Known." in told.text
+    assert ("`cols` is not a multiple of" in told.text) is beside
+
+
+def test_staff_are_told_of_formulas_that_cannot_be_worked_out() -> None:
+    faulty = seen(case("d"), wrong(faults={"half": "TypeError: 'int' object is not callable"}))
+    (finding,) = summary.faulty_formulas((*PASSED, faulty))
+    assert (finding.kind, finding.evidence) == (
+        FindingKind.faulty_formula, {"half": "TypeError: 'int' object is not callable"}
+    )  # fmt: skip
+    assert "“half”" in finding.summary
+    assert summary.faulty_formulas(PASSED) == ()
 
 
 def test_a_hidden_case_that_fails_alone_gets_no_clue() -> None:

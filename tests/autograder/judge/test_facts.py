@@ -107,6 +107,21 @@ def test_a_misconceptions_own_formula_is_held_against_the_output() -> None:
 
     found = looked_at("softmax", {"rows": 3, "cols": 781}, spoil, misconceptions=known)
     assert found.outputs[0].answers == {"half"}
+    assert found.outputs[0].faults == {}
+
+
+def test_a_formula_with_a_fault_is_left_out_and_named() -> None:
+    formulas = {"no call": "out.sum(2)(3)", "no such": "torch.sofmax(x)", "private": "x._base", "no tensor": "3"}
+    known = [Misconception(name, "", "", answer=answer) for name, answer in formulas.items()]
+
+    def spoil(_: Tensors, outputs: Tensors) -> None:
+        outputs["out"].mul_(0.5)
+
+    known.append(Misconception("half", "", "", answer="out * 0.5"))
+    (output,) = looked_at("softmax", {"rows": 3, "cols": 781}, spoil, misconceptions=known).outputs
+    assert output.answers == {"half"}
+    assert set(output.faults) == {"no such", "private", "no tensor"}
+    assert output.faults["private"] == "ValueError: '_base' is private"
 
 
 def test_a_large_output_is_only_told_by_place(monkeypatch: pytest.MonkeyPatch) -> None:

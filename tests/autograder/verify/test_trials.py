@@ -107,6 +107,13 @@ def test_a_mutant_has_to_be_told_as_its_misconception() -> None:
     assert other.deviation == "is not told as its misconception, but: It is so."
 
 
+def test_a_formula_with_a_fault_is_a_deviation() -> None:
+    mutant = dataclasses.replace(TRIAL, kind=Kind.mutant, verdict=Verdict.wrong_answer, says="It is so.")
+    finding = Finding(FindingKind.faulty_formula, "Its formula cannot be worked out.")
+    outcome = trials.judged(mutant, dataclasses.replace(WRONG, findings=(finding,)), 1.0)
+    assert outcome.deviation.startswith("Its formula cannot be worked out.")
+
+
 def test_the_rungs_with_misconceptions_have_mutants_that_are_told_as_them() -> None:
     told = {
         slug: [trial for trial in _planned(slug) if trial.says] for slug in ("softmax", "reduction", "residual_norm")

@@ -12,6 +12,7 @@ def _split_kernel(
     v_ptr,
     part_ptr,
     part_lse_ptr,
+    part_max_ptr,
     q_heads,
     kv_heads,
     q_len,
@@ -57,7 +58,8 @@ def _split_kernel(
         # A split ends at its own last key, whatever the block would reach.
         visible = (keys[None, :] < seen[:, None]) & (keys[None, :] < begin + keys_per_split)
         s = tl.where(visible, s, float("-inf"))
-        new = tl.maximum(m, tl.max(s, axis=1))
+        new = tl.max(s, axis=1)
+        new = tl.where(new > m + 8.0, new, m)
         base = tl.where(new == float("-inf"), 0.0, new)
         shrink = tl.exp2(m - base)
         p = tl.exp2(s - base[:, None])
@@ -71,6 +73,7 @@ def _split_kernel(
     # Row numbers over all splits, heads and rows of q.
     place = split.to(tl.int64) * rows_in_all + head * q_len + rows
     tl.store(part_lse_ptr + place, tl.where(some, m + tl.log2(safe), float("-inf")), mask=rows < q_len)
+    tl.store(part_max_ptr + place, m, mask=rows < q_len)
     tl.store(part_ptr + place[:, None] * dim + cols[None, :], acc / safe[:, None], mask=inside)
 
 
@@ -78,8 +81,10 @@ def _split_kernel(
 def _merge_kernel(
     part_ptr,
     part_lse_ptr,
+    part_max_ptr,
     out_ptr,
     lse_ptr,
+    row_max_ptr,
     rows_in_all,
     dim,
     ldo,
@@ -94,6 +99,12 @@ def _merge_kernel(
     for split in tl.static_range(SPLITS):
         top = tl.maximum(top, tl.load(part_lse_ptr + split * rows_in_all + rows, mask=there, other=float("-inf")))
     base = tl.where(top == float("-inf"), 0.0, top)
+    # The maximum that the rule keeps, if a split is taken in as a block is.
+    kept = tl.full((BLOCK_R,), float("-inf"), tl.float32)
+    for split in tl.static_range(SPLITS):
+        m = tl.load(part_max_ptr + split * rows_in_all + rows, mask=there, other=float("-inf"))
+        kept = tl.where(m > kept + 8.0, m, kept)
+    tl.store(row_max_ptr + rows, kept, mask=there)
     total = tl.zeros((BLOCK_R,), tl.float32)
     acc = tl.zeros((BLOCK_R, BLOCK_D), tl.float32)
     for split in tl.static_range(SPLITS):
@@ -110,7 +121,7 @@ def _merge_kernel(
 
 
 def attention(
-    q, k, v, out, lse, batch, q_heads, kv_heads, q_len, kv_len, dim, causal, scale,
+    q, k, v, out, lse, row_max, batch, q_heads, kv_heads, q_len, kv_len, dim, causal, scale,
     q_row_stride, k_row_stride, v_row_stride, out_row_stride,
 ):  # fmt: skip
     block_m, block_n = (128, 64) if q_len > 64 else (32, 32)
@@ -120,11 +131,23 @@ def attention(
     keys_per_split = triton.cdiv(kv_len, splits)
     part = torch.empty((splits, rows_in_all, dim), dtype=torch.float32, device=q.device)
     part_lse = torch.empty((splits, rows_in_all), dtype=torch.float32, device=q.device)
+    part_max = torch.empty_like(part_lse)
     _split_kernel[(triton.cdiv(q_len, block_m), batch * q_heads, splits)](
-        q, k, v, part, part_lse, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
+        q, k, v, part, part_lse, part_max, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
         q_row_stride, k_row_stride, v_row_stride, keys_per_split, rows_in_all,
         CAUSAL=bool(causal), BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d, num_warps=8 if block_m == 128 else 4,
     )  # fmt: skip
     _merge_kernel[(triton.cdiv(rows_in_all, 16),)](
-        part, part_lse, out, lse, rows_in_all, dim, out_row_stride, SPLITS=splits, BLOCK_R=16, BLOCK_D=block_d
+        part,
+        part_lse,
+        part_max,
+        out,
+        lse,
+        row_max,
+        rows_in_all,
+        dim,
+        out_row_stride,
+        SPLITS=splits,
+        BLOCK_R=16,
+        BLOCK_D=block_d,
     )

@@ -91,8 +91,8 @@ __device__ __forceinline__ void fetch(T* tile, const T* __restrict__ from, int64
 template <typename T, int DIM, bool ALIGNED>
 __global__ void __launch_bounds__(THREADS)
     attend(const T* __restrict__ q, const T* __restrict__ k, const T* __restrict__ v, T* __restrict__ out,
-           float* __restrict__ lse, int q_heads, int kv_heads, int64_t q_len, int64_t kv_len, int dim, bool causal,
-           float scale_log2, int64_t ldq, int64_t ldk, int64_t ldv, int64_t ldo) {
+           float* __restrict__ lse, float* __restrict__ row_max, int q_heads, int kv_heads, int64_t q_len,
+           int64_t kv_len, int dim, bool causal, float scale_log2, int64_t ldq, int64_t ldk, int64_t ldv, int64_t ldo) {
   constexpr int PITCH = DIM + 8;
   extern __shared__ __align__(16) unsigned char raw[];
   T* const q_tile = reinterpret_cast<T*>(raw);
@@ -243,15 +243,17 @@ __global__ void __launch_bounds__(THREADS)
         }
       if (lane % 4 == 0) {
         lse[head * q_len + row] = total[h] > 0.0f ? (ref[h] + log2f(total[h])) * 0.6931471805599453f : -INFINITY;
+        row_max[head * q_len + row] = ref[h];
       }
     }
   }
 }
 
 template <typename T>
-void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t batch, int64_t q_heads, int64_t kv_heads,
-               int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale, int64_t q_row_stride,
-               int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride, cudaStream_t stream) {
+void attention(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t batch, int64_t q_heads,
+               int64_t kv_heads, int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale,
+               int64_t q_row_stride, int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride,
+               cudaStream_t stream) {
   const bool aligned =
       (reinterpret_cast<uintptr_t>(q) | reinterpret_cast<uintptr_t>(k) | reinterpret_cast<uintptr_t>(v)) % 16 == 0 &&
       (q_row_stride | k_row_stride | v_row_stride) % 8 == 0;
@@ -262,6 +264,6 @@ void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t b
   const int bytes = (ROWS + 4 * KEYS) * pitch * static_cast<int>(sizeof(T));
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   kernel<<<grid, THREADS, bytes, stream>>>(
-      q, k, v, out, lse, static_cast<int>(q_heads), static_cast<int>(kv_heads), q_len, kv_len, static_cast<int>(dim),
+      q, k, v, out, lse, row_max, static_cast<int>(q_heads), static_cast<int>(kv_heads), q_len, kv_len, static_cast<int>(dim),
       causal != 0, scale * 1.4426950408889634f, q_row_stride, k_row_stride, v_row_stride, out_row_stride);
 }

@@ -23,6 +23,7 @@ def attention_kernel(
     v,
     out_ptr,
     lse_ptr,
+    row_max_ptr,
     heads,
     q_heads,
     kv_heads,
@@ -63,7 +64,8 @@ def attention_kernel(
             k_tile = _keys(k, stride_k, kv_first, kv_len, dim, start, rn, rd, DESCRIPTORS)
             s = tl.dot(q, k_tile.T) * scale
             s = tl.where((start + rn)[None, :] <= last[:, None], s, float("-inf"))
-            new = tl.maximum(peak, tl.max(s, axis=1))
+            new = tl.max(s, axis=1)
+            new = tl.where(new > peak + 8.0, new, peak)
             pivot = tl.where(new == float("-inf"), 0.0, new)
             p = tl.exp2(s - pivot[:, None])
             shrink = tl.exp2(peak - pivot)
@@ -75,6 +77,7 @@ def attention_kernel(
         safe = tl.where(some, total, 1.0)
         lse = tl.where(some, (peak + tl.log2(safe)) * 0.6931471805599453, float("-inf"))
         tl.store(lse_ptr + q_row, lse, mask=rm < q_len)
+        tl.store(row_max_ptr + q_row, peak, mask=rm < q_len)
         out = (acc / safe[:, None]).to(out_ptr.dtype.element_ty)
         tl.store(out_ptr + q_row[:, None] * stride_o + rd[None, :], out, mask=q_mask)
 
@@ -89,6 +92,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -119,6 +123,7 @@ def attention(
         values,
         out,
         lse,
+        row_max,
         heads,
         q_heads,
         kv_heads,

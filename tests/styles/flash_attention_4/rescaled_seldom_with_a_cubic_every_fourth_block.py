@@ -23,6 +23,7 @@ def _fwd_kernel(
     v_ptr,
     out_ptr,
     lse_ptr,
+    row_max_ptr,
     q_heads,
     kv_heads,
     q_len,
@@ -89,6 +90,7 @@ def _fwd_kernel(
     safe = tl.where(some, total, 1.0)
     lse = tl.where(some, (ref + tl.log2(safe)) * 0.6931471805599453, float("-inf"))
     tl.store(lse_ptr + head * q_len + rows, lse, mask=rows < q_len)
+    tl.store(row_max_ptr + head * q_len + rows, ref, mask=rows < q_len)
     out = tl.where(some[:, None], acc / safe[:, None], 0.0)
     tl.store(
         out_ptr + (head * q_len + rows[:, None]) * ldo + cols[None, :], out.to(out_ptr.dtype.element_ty), mask=inside
@@ -96,12 +98,12 @@ def _fwd_kernel(
 
 
 def attention(
-    q, k, v, out, lse, batch, q_heads, kv_heads, q_len, kv_len, dim, causal, scale,
+    q, k, v, out, lse, row_max, batch, q_heads, kv_heads, q_len, kv_len, dim, causal, scale,
     q_row_stride, k_row_stride, v_row_stride, out_row_stride,
 ):  # fmt: skip
     block_m, block_n = 128, 64
     _fwd_kernel[(triton.cdiv(q_len, block_m), batch * q_heads)](
-        q, k, v, out, lse, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
+        q, k, v, out, lse, row_max, q_heads, kv_heads, q_len, kv_len, dim, scale * 1.4426950408889634,
         q_row_stride, k_row_stride, v_row_stride, out_row_stride,
         CAUSAL=bool(causal), BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=max(16, triton.next_power_of_2(dim)), SLACK=8.0,
         num_warps=8, num_stages=2,

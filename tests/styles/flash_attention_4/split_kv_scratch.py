@@ -61,7 +61,8 @@ def part_kernel(
         v = tl.load(v_base + rn[:, None].to(tl.int64) * stride_v + rd[None, :], mask=kv_mask, other=0.0)
         s = tl.dot(q, tl.trans(k)) * scale
         s = tl.where(rn[None, :] <= last[:, None], s, float("-inf"))
-        new = tl.maximum(peak, tl.max(s, axis=1))
+        new = tl.max(s, axis=1)
+        new = tl.where(new > peak + 8.0, new, peak)
         pivot = tl.where(new == float("-inf"), 0.0, new)
         p = tl.exp2(s - pivot[:, None])
         shrink = tl.exp2(peak - pivot)
@@ -76,13 +77,25 @@ def part_kernel(
 
 @triton.jit
 def join_kernel(
-    acc_ptr, max_ptr, sum_ptr, out_ptr, lse_ptr, rows, dim, stride_o, SPLITS: tl.constexpr, BLOCK_D: tl.constexpr
+    acc_ptr,
+    max_ptr,
+    sum_ptr,
+    out_ptr,
+    lse_ptr,
+    row_max_ptr,
+    rows,
+    dim,
+    stride_o,
+    SPLITS: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     rd = tl.arange(0, BLOCK_D)
     peak = tl.load(max_ptr + row)
     for split in tl.static_range(1, SPLITS):
-        peak = tl.maximum(peak, tl.load(max_ptr + split * rows + row))
+        # A later split may be ahead by 8, as a block may, so that its factor is at most 2**8.
+        other = tl.load(max_ptr + split * rows + row)
+        peak = tl.where(other > peak + 8.0, other, peak)
     pivot = tl.where(peak == float("-inf"), 0.0, peak)
     total = 0.0
     acc = tl.zeros((BLOCK_D,), dtype=tl.float32)
@@ -96,6 +109,7 @@ def join_kernel(
     tl.store(out_ptr + row * stride_o + rd, (acc / safe).to(out_ptr.dtype.element_ty), mask=rd < dim)
     lse = (pivot + tl.log2(safe)) * 0.6931471805599453
     tl.store(lse_ptr + row, tl.where(some, lse, float("-inf")))
+    tl.store(row_max_ptr + row, peak)
 
 
 def attention(
@@ -104,6 +118,7 @@ def attention(
     v: torch.Tensor,
     out: torch.Tensor,
     lse: torch.Tensor,
+    row_max: torch.Tensor,
     batch: int,
     q_heads: int,
     kv_heads: int,
@@ -149,5 +164,5 @@ def attention(
         num_stages=2,
     )
     join_kernel[(rows,)](
-        acc, peaks, sums, out, lse, rows, dim, out_row_stride, SPLITS=splits, BLOCK_D=block_d, num_warps=1
+        acc, peaks, sums, out, lse, row_max, rows, dim, out_row_stride, SPLITS=splits, BLOCK_D=block_d, num_warps=1
     )

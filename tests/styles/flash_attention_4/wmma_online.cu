@@ -33,9 +33,9 @@ __device__ void copy_rows(T* tile, int count, const T* from, int64_t first, int6
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    attend(const T* q, const T* k, const T* v, T* out, float* lse, int64_t q_heads, int64_t kv_heads, int64_t q_len,
-           int64_t kv_len, int dim, bool causal, float scale, int64_t q_stride, int64_t k_stride, int64_t v_stride,
-           int64_t out_stride) {
+    attend(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t q_heads, int64_t kv_heads,
+           int64_t q_len, int64_t kv_len, int dim, bool causal, float scale, int64_t q_stride, int64_t k_stride,
+           int64_t v_stride, int64_t out_stride) {
   extern __shared__ __align__(32) unsigned char raw[];
   Shared<T>& s = *reinterpret_cast<Shared<T>*>(raw);
   const int warp = threadIdx.x / 32;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
       if (start + j < seen) of_block = fmaxf(of_block, s.scores[line * kScorePitch + j] * scale);
     }
     of_block = fmaxf(of_block, __shfl_xor_sync(0xffffffffu, of_block, 1));
-    const float larger = fmaxf(largest, of_block), pivot = larger == -INFINITY ? 0.0f : larger;
+    const float larger = of_block > largest + 8.0f ? of_block : largest, pivot = larger == -INFINITY ? 0.0f : larger;
     const float shrink = exp2f(largest - pivot);
     float sum = 0.0f;
     for (int j = half; j < kKeys; j += 2) {
@@ -113,17 +113,19 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (half == 0) {
     lse[head * q_len + row] = total > 0.0f ? (largest + log2f(total)) * 0.6931471805599453f : -INFINITY;
+    row_max[head * q_len + row] = largest;
   }
 }
 
 template <typename T>
-void attention(const T* q, const T* k, const T* v, T* out, float* lse, int64_t batch, int64_t q_heads, int64_t kv_heads,
-               int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale, int64_t q_row_stride,
-               int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride, cudaStream_t stream) {
+void attention(const T* q, const T* k, const T* v, T* out, float* lse, float* row_max, int64_t batch, int64_t q_heads,
+               int64_t kv_heads, int64_t q_len, int64_t kv_len, int64_t dim, int64_t causal, float scale,
+               int64_t q_row_stride, int64_t k_row_stride, int64_t v_row_stride, int64_t out_row_stride,
+               cudaStream_t stream) {
   const int bytes = static_cast<int>(sizeof(Shared<T>));
   cudaFuncSetAttribute(attend<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const dim3 grid(static_cast<unsigned>((q_len + kRows - 1) / kRows), static_cast<unsigned>(batch * q_heads));
-  attend<T><<<grid, kThreads, bytes, stream>>>(q, k, v, out, lse, q_heads, kv_heads, q_len, kv_len,
+  attend<T><<<grid, kThreads, bytes, stream>>>(q, k, v, out, lse, row_max, q_heads, kv_heads, q_len, kv_len,
                                                static_cast<int>(dim), causal != 0, scale * 1.4426950408889634f,
                                                q_row_stride, k_row_stride, v_row_stride, out_row_stride);
 }
