@@ -134,7 +134,7 @@ def wrong_elements(
 def kernels_of(assignment: Assignment, lane: Lane, also: Sequence[Path]) -> dict[str, Callable[..., object]]:
     """The milestones, slowest first, the staff kernels, candidates, and torch's operator."""
     slug, solutions = assignment.slug, ROOT / "reference" / assignment.slug / "solutions"
-    paths = [*sorted((ROOT / "assignments" / slug / "milestones").iterdir()), *sorted(solutions.iterdir()), *also]
+    paths = [*sorted((ROOT / "assignments" / slug / "milestones").glob("*")), *sorted(solutions.iterdir()), *also]
     found: dict[str, Callable[..., object]] = {}
     with ThreadPoolExecutor(8 if lane is not Lane.cpu else 1) as pool:
         binaries = {path: pool.submit(binary_of, path, assignment, lane) for path in paths if path.suffix == ".cu"}

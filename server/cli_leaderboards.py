@@ -12,7 +12,6 @@ from server.courses.courses import AssignmentDetail
 from server.db import now
 from server.grading.confirm import TOP, confirm_top
 from server.leaderboard import milestones
-from server.leaderboard.board import lanes_with_board
 
 
 @click.command("milestones")
@@ -51,7 +50,7 @@ def confirm_command(course: str, top: int, reason: str) -> None:
 
 
 def _lanes(detail: AssignmentDetail, lane: str | None) -> tuple[Lane, ...]:
-    return tuple(each for each in lanes_with_board(detail) if lane in {None, each.value})
+    return tuple(each for each in detail.board_lanes if lane in {None, each.value})
 
 
 COMMANDS = (milestones_command, confirm_command)

@@ -272,8 +272,10 @@ def _never_written(scene: Scene) -> Told | None:
     where = values.unwritten.split(" (")[0] + (" of every row" if values.unwritten.startswith("column") else "")
     says = f"Your kernel never writes there: {where}."
     step = (
-        "Count how many elements all programs and loop rounds reach: round the grid or the loop up, not down, and let "
-        "the mask cut off the rest."
+        "Check where each program, or loop round, begins: its number times the elements of one block, no more."
+        if values.skipped
+        else "Count how many elements all programs and loop rounds reach: round the grid or the loop up, not down, and "
+        "let the mask cut off the rest."
     )
     return Told(seen, says, step)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
+from autograder.contract import Pattern
 from autograder.errors import HarnessError
 from autograder.judge.compare import bits, compare
 from autograder.judge.expressions import evaluate
@@ -45,12 +46,16 @@ class Outside:
     between: int
 
 
+_AT_ONE_DISTANCE = frozenset({Pattern.every_kth_row, Pattern.every_kth_column})
+
+
 @dataclass(frozen=True)
 class Values:
     """What a wrong output holds.
 
     Attributes:
         unwritten: where nothing was written, in words; `""` where all was, or nothing.
+        skipped: it is no end that is missing: what follows is written, or it is missing at one distance.
         nan: how many wrong elements are a NaN that was computed.
         infinite: how many of them are infinite, where a finite number is right.
         outside: how many of them are a NaN that the judge lays around inputs.
@@ -70,6 +75,7 @@ class Values:
     wrong: int
     total: int
     unwritten: str = ""
+    skipped: bool = False
     nan: int = 0
     infinite: int = 0
     outside: int = 0
@@ -166,9 +172,11 @@ def gather(
 def _base(name: str, got: torch.Tensor, wrong: torch.Tensor, untouched: torch.Tensor) -> Values:
     """What is known without the right values."""
     unset = untouched & wrong
-    where = find_pattern(unset)[1] if bool(unset.any()) and not bool(untouched.all()) else ""
-    dtype = str(got.dtype).removeprefix("torch.")
-    return Values(name, tuple(got.shape), dtype, int(wrong.sum()), wrong.numel(), unwritten=where)
+    partly = bool(unset.any()) and not bool(untouched.all())
+    pattern, where = find_pattern(unset) if partly else (Pattern.scattered, "")
+    base = Values(name, tuple(got.shape), str(got.dtype).removeprefix("torch."), int(wrong.sum()), wrong.numel())
+    skipped = partly and (pattern in _AT_ONE_DISTANCE or not bool(unset.reshape(-1)[-1]))
+    return replace(base, unwritten=where, skipped=skipped)
 
 
 def _with_values(base: Values, of: Material, misconceptions: Sequence[Misconception]) -> Values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -19,6 +20,8 @@ DENSE = 0.9
 
 LEAST_TILE = 8
 LEAST_STEPS = 3
+LEAST_RUNS = 2
+"""So many tiles at one distance are no chance, where they run through all of a length."""
 MATRIX = 2
 LISTED = 4
 
@@ -114,7 +117,7 @@ def _ends(damage: Damage) -> Iterator[Region]:
 
 
 def _steps(damage: Damage) -> Iterator[Region]:
-    """Every k-th row or column."""
+    """Every k-th row or column, or every k-th tile of them."""
     if (step := _step(damage.rows, damage.height)) and not damage.vector:
         size = len(damage.rows) * damage.width
         yield Region(Pattern.every_kth_row, size, lambda: _every(step, "row", damage.rows[0]))
@@ -122,6 +125,11 @@ def _steps(damage: Damage) -> Iterator[Region]:
         word = "element" if damage.vector else "column"
         size = damage.height * len(damage.columns)
         yield Region(Pattern.every_kth_column, size, lambda: _every(across, word, damage.columns[0]))
+    if (runs := _runs(damage.rows, damage.height)) and not damage.vector:
+        yield Region(Pattern.every_kth_row, len(damage.rows) * damage.width, partial(_run, runs, "row", damage.rows[0]))
+    if runs := _runs(damage.columns, damage.width):
+        word, size = "element" if damage.vector else "column", damage.height * len(damage.columns)
+        yield Region(Pattern.every_kth_column, size, partial(_run, runs, word, damage.columns[0]))
 
 
 def _boxes(damage: Damage) -> Iterator[Region]:
@@ -147,6 +155,17 @@ def _step(indices: list[int], length: int) -> int:
     step = indices[1] - indices[0]
     even = all(after - before == step for before, after in itertools.pairwise(indices))
     return step if even and step > 1 and indices[0] < step and indices[-1] + step >= length else 0
+
+
+def _runs(indices: list[int], length: int) -> tuple[int, int] | None:
+    """How long runs are that begin at one distance, through all of `length`, and that distance; `None` if none are."""
+    starts = [indices[0], *(after for before, after in itertools.pairwise(indices) if after > before + 1)]
+    if len(starts) < LEAST_RUNS:
+        return None
+    run, step = indices.index(starts[1]), starts[1] - starts[0]
+    through = (range(start, min(start + run, length)) for start in range(starts[0], length, step))
+    even = starts[0] < step and run >= LEAST_TILE and list(itertools.chain.from_iterable(through)) == indices
+    return (run, step) if even else None
 
 
 def _range(word: str, first: int, last: int, length: int) -> str:
@@ -175,6 +194,11 @@ def _tail(damage: Damage, total: int) -> str:
 
 def _every(step: int, word: str, start: int) -> str:
     return f"every {_ordinal(step)} {word}, starting with {word} {start}"
+
+
+def _run(runs: tuple[int, int], word: str, start: int) -> str:
+    run, step = runs
+    return f"{run} of every {step} {word}s, from {'index' if word == 'element' else word} {start} on"
 
 
 def _ordinal(number: int) -> str:

@@ -25,7 +25,7 @@ def write(assignments: Path, reference: Path, *, slug: str, title: str, rung: in
         reference: the folder of all rungs' staff folders.
         slug: the folders' name, and the entry function's.
         title: for people, one line.
-        rung: its place on the ladder, 1 to 999.
+        rung: its place on the ladder, 0 to 999.
 
     Raises:
         ScaffoldError: the slug is none, one of the folders is there, or another rung has this number.
@@ -54,8 +54,8 @@ def _check(assignments: Path, reference: Path, slug: str, title: str, rung: int)
         raise ScaffoldError(f"{slug!r} cannot be a slug: a-z, then a-z, 0-9 and _, 60 at most, as it names a function.")
     if not title.strip() or not title.isprintable() or set(title) & set('"\\@'):
         raise ScaffoldError('A title is one line without ", \\ and @.')
-    if not 1 <= rung <= MOST_RUNGS:
-        raise ScaffoldError(f"A rung's number is 1 to {MOST_RUNGS}.")
+    if not 0 <= rung <= MOST_RUNGS:
+        raise ScaffoldError(f"A rung's number is 0 to {MOST_RUNGS}.")
     for folder in (assignments / slug, reference / slug):
         if folder.exists():
             raise ScaffoldError(f"{folder} is there already.")

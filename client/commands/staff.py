@@ -145,7 +145,7 @@ def assignments_group() -> None:
 
 @assignments_group.command("new")
 @click.argument("slug")
-@click.option("--rung", type=click.IntRange(1), help="Its number on the ladder; default: after the last rung.")
+@click.option("--rung", type=click.IntRange(0), help="Its number on the ladder; default: after the last rung.")
 @click.option("--title", help="Title for people; default: made from the slug.")
 @click.option(
     "--assignments", type=_FOLDER, default=Path("assignments"), show_default=True, envvar="LADDER_ASSIGNMENTS"
@@ -157,7 +157,7 @@ def new_rung(*, slug: str, rung: int | None, title: str | None, assignments: Pat
     title = title or slug.replace("_", " ").capitalize()
     try:
         scaffold = load("autograder.verify.scaffold", "harness")
-        rung = rung or scaffold.next_rung(assignments)
+        rung = scaffold.next_rung(assignments) if rung is None else rung
         written = scaffold.write(assignments, reference, slug=slug, title=title, rung=rung)
     except HarnessError as error:
         raise UsageError(str(error)) from None

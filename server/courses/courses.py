@@ -142,6 +142,12 @@ class AssignmentDetail:
         return tuple(lane for lane, policy in policies if policy and policy.speed_points)
 
     @property
+    def board_lanes(self) -> tuple[Lane, ...]:
+        """The lanes that are offered and have a leaderboard."""
+        policies = ((lane, self.spec.policy(lane)) for lane in self.lanes)
+        return tuple(lane for lane, policy in policies if policy and policy.ranks)
+
+    @property
     def speed_points(self) -> float:
         """What there is for speed; nothing where no lane that is offered gives speed points."""
         return self.spec.points.speed if self.speed_lanes else 0.0

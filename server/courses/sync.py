@@ -55,7 +55,7 @@ class Offer:
 
     slug: str
     title: str = ""
-    rung: int = 0
+    rung: int | None = None
     is_new: bool = False
     changed: bool = False
     problem: str = ""
@@ -117,7 +117,7 @@ def offers(session: Session, config: Config, course: Course, user: User) -> list
     )
     have = {slug: (bundle, digest) for slug, bundle, digest in session.execute(query)}
     found = [_offer(config, slug, have.get(slug)) for slug in sorted(may_read(session, config, user))]
-    return sorted(found, key=lambda offer: (not offer.problem, offer.rung, offer.slug))
+    return sorted(found, key=lambda offer: (not offer.problem, offer.rung or 0, offer.slug))
 
 
 def _offer(config: Config, slug: str, have: tuple[str | None, str | None] | None) -> Offer:

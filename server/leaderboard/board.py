@@ -39,7 +39,6 @@ __all__ = [
     "crowds_of",
     "frozen_at",
     "is_practice",
-    "lanes_with_board",
     "languages_of",
     "practice_language",
     "sections_of",
@@ -143,14 +142,9 @@ def _entries(
     return tuple(_entry(row, rank, viewer_id, limit, work) for row, rank in zip(rows, places, strict=True))
 
 
-def lanes_with_board(detail: AssignmentDetail) -> tuple[Lane, ...]:
-    """The lanes on which an assignment is offered and ranks."""
-    return tuple(lane for lane in detail.lanes if (policy := detail.spec.policy(lane)) and policy.ranks)
-
-
 def chief_lane(session: Session, details: Sequence[AssignmentDetail]) -> Lane | None:
     """The lane whose boards are shown first: the one that gives most of them speed points, of those that are used."""
-    boards = [(detail, lane) for detail in details for lane in lanes_with_board(detail)]
+    boards = [(detail, lane) for detail in details for lane in detail.board_lanes]
     lanes = list(dict.fromkeys(lane for _, lane in boards))
     if len(lanes) < 2:  # noqa: PLR2004  # there is nothing to choose
         return next(iter(lanes), None)
@@ -201,7 +195,7 @@ def practice_language(
 
 def languages_of(details: Sequence[AssignmentDetail], lane: Lane) -> tuple[Language, ...]:
     """The languages of these assignments' boards on a lane."""
-    offered = {language for detail in details if lane in lanes_with_board(detail) for language in detail.spec.languages}
+    offered = {language for detail in details if lane in detail.board_lanes for language in detail.spec.languages}
     return tuple(language for language in Language if language in offered)
 
 

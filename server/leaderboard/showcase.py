@@ -20,7 +20,7 @@ from server.courses import courses
 from server.courses.courses import AssignmentDetail
 from server.grading import ranking
 from server.grading.ranking import Boards
-from server.leaderboard.board import frozen_at, is_practice, lanes_with_board
+from server.leaderboard.board import frozen_at, is_practice
 from server.leaderboard.limits import CaseWork, limit_us, work_of
 from server.models import Course
 
@@ -123,7 +123,7 @@ def newest(
     shown = {detail.row.id: detail for detail in details if staff or frozen_at(detail.row, now) is None}
     by_lane: dict[Lane, list[int]] = defaultdict(list)
     for number, detail in shown.items():
-        for lane in lanes_with_board(detail):
+        for lane in detail.board_lanes:
             by_lane[lane].append(number)
     boards = [Boards(numbers, [lane]) for lane, numbers in by_lane.items()]
     return tuple(_line(row, shown) for row in session.execute(ranking.newest(boards, NEWEST)))
@@ -136,7 +136,7 @@ def _leads(session: Session, details: Sequence[AssignmentDetail]) -> dict[int, L
     # Fastest first: of one board's languages the first one leads it.
     for row in session.execute(ranking.leaders(Boards(shown))):
         detail = shown[row.assignment_id]
-        if row.lane not in lanes_with_board(detail):
+        if row.lane not in detail.board_lanes:
             continue
         practice = is_practice(detail, row.lane)
         weight = (not practice, row.people if practice else row.everybody)

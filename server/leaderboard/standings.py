@@ -24,7 +24,6 @@ from server.leaderboard.board import (
     crowds_of,
     frozen_at,
     is_practice,
-    lanes_with_board,
     languages_of,
     practice_language,
 )
@@ -133,13 +132,13 @@ def standings(
     A frozen board counts as it is shown: for students and the public as it was, for staff as it is.
     """
     found = details(session, who, now)
-    lanes = tuple(item for item in Lane if any(item in lanes_with_board(detail) for detail in found))
+    lanes = tuple(item for item in Lane if any(item in detail.board_lanes for detail in found))
     chosen = lane if lane in lanes else chief_lane(session, found)
     if chosen is None:
         return Standings(None, (), (), (), details=tuple(found))
     since = {detail.row.id: None if who.is_staff else frozen_at(detail.row, now) for detail in found}
     entries = crowds_of(session, [number for number, at in since.items() if at is None])
-    boards = [detail for detail in found if chosen in lanes_with_board(detail)]
+    boards = [detail for detail in found if chosen in detail.board_lanes]
     practice = [detail for detail in boards if is_practice(detail, chosen)]
     languages = languages_of(practice, chosen)
     if language not in languages:

@@ -25,7 +25,6 @@ from server.leaderboard.board import (
     chief_lane,
     crowds_of,
     frozen_at,
-    lanes_with_board,
     practice_language,
     sections_of,
 )
@@ -155,7 +154,7 @@ def shown(session: Session, who: Looker, slug: str, wish: Wish, now: datetime) -
     language = wish.language or practice_language([detail], lane, entries.get(lane, {}))
     selection = replace(selection, language=language)
     found = board(session, assignment=detail.row, lane=lane, viewer_id=who.user_id, selection=selection)
-    return Shown(detail, lanes_with_board(detail), found, since, sections, entries)
+    return Shown(detail, detail.board_lanes, found, since, sections, entries)
 
 
 def _lane(session: Session, detail: AssignmentDetail, wish: Lane | None) -> Lane:

@@ -110,6 +110,8 @@ class Sheet:
         changes: of its points, in order.
         appeal: against what was decided about its speed, while it is open; for staff.
         points_note: what else its assignment gives points for; empty where it can have them all, or is not final.
+        has_board: its lane has a leaderboard.
+        has_quiz: its assignment has a quiz; false where it is not final.
     """
 
     view: SubmissionView
@@ -134,6 +136,8 @@ class Sheet:
     changes: tuple[PointsChange, ...]
     appeal: Said | None
     points_note: str
+    has_board: bool
+    has_quiz: bool
 
     @property
     def pairs(self) -> int:
@@ -174,7 +178,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
     limits = _limits(session, submission, spec, view)
     now = datetime.now(UTC)
     speed = _speed(session, submission)
-    policy = spec.policy(submission.lane)
+    policy, whole = spec.policy(submission.lane), _with_its_quiz(session, submission, version, view)
     scale = ratio_scale([(item.ratio_low, item.ratio, item.ratio_high) for item in view.measurements])
     return Sheet(
         view=view,
@@ -198,20 +202,27 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         section=_section(version, view),
         changes=_changes(session, submission),
         appeal=_appeal(session, submission) if staff else None,
-        points_note=_points_note(session, submission, version, view),
+        points_note=_points_note(session, whole, view) if whole else "",
+        has_board=policy is not None and policy.ranks,
+        has_quiz=whole is not None and bool(whole.questions),
     )
 
 
-def _points_note(session: Session, submission: Submission, version: AssignmentVersion, view: SubmissionView) -> str:
+def _with_its_quiz(
+    session: Session, submission: Submission, version: AssignmentVersion, view: SubmissionView
+) -> courses.AssignmentDetail | None:
     """Of what is final only: until then every change of it makes a sheet for each viewer, and this asks more."""
     if view.score is None or not view.is_final:
-        return ""
-    # Whether there is a quiz is not loaded with a submission.
+        return None
     query = select(Row).where(Row.id == submission.assignment_id).options(joinedload(Row.quiz))
-    detail, most = courses.AssignmentDetail(session.scalars(query).one(), version), view.score.maximum
+    return courses.AssignmentDetail(session.scalars(query).one(), version)
+
+
+def _points_note(session: Session, detail: courses.AssignmentDetail, view: SubmissionView) -> str:
+    most = view.score.maximum if view.score else 0.0
     in_service: frozenset[Lane] = frozenset()
     if most < detail.submission_points:
-        in_service = nodes.lanes_in_service(session, now=datetime.now(UTC), course_id=submission.course_id)
+        in_service = nodes.lanes_in_service(session, now=datetime.now(UTC), course_id=detail.row.course_id)
     return beyond_note(detail, most, in_service)
 
 

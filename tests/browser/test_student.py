@@ -100,5 +100,5 @@ def test_the_ladder_fits_its_window_and_leads_on(watched: Watched, a_stage: Stag
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= page.viewport_size["width"]
     expect(page.get_by_role("img", name=re.compile("The climb: "))).to_be_visible()
-    page.get_by_role("link", name=re.compile("^(Begin|Go on with) ")).click()
+    page.get_by_role("link", name=re.compile("^(Start here:|Begin|Go on with) ")).click()
     expect(page.locator(".cm-content")).to_be_visible()

@@ -19,9 +19,11 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _drawn(slug: str) -> Iterator[Case]:
-    """Every distribution that a rung uses, in every type and in the sizes that its staff name."""
-    used: list[Case | Family] = [*load_assignment(ASSIGNMENTS / slug).cases, *load_families(REFERENCE / slug)]
-    for name, dtype, size in itertools.product(_distributions(used), DTYPES, facts(slug).SIZES):
+    """Every distribution that a rung uses, in every type that it may have and in the sizes that its staff name."""
+    rung = load_assignment(ASSIGNMENTS / slug)
+    used: list[Case | Family] = [*rung.cases, *load_families(REFERENCE / slug)]
+    types = DTYPES if any(argument.dtype == "case" for argument in rung.inputs) else {one.dtype for one in used}
+    for name, dtype, size in itertools.product(_distributions(used), types, facts(slug).SIZES):
         yield Case("drawn", size, dtype, name)
 
 

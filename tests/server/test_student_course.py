@@ -89,6 +89,36 @@ def dates(database, slug="add_one", **values):
             setattr(row, name, value)
 
 
+# --- where to begin --------------------------------------------------------------------------------------------------
+
+
+def test_whoever_is_new_is_sent_to_the_first_rung_by_one_button_even_where_its_number_is_0(
+    *, two_rungs, site, people, config, database, submit, grade
+):
+    manifest = config.assignments / SECOND / "assignment.toml"
+    text = manifest.read_text().replace("rung = 2", "rung = 0").replace('["add_one"]', "[]")
+    manifest.write_text(text)
+    with database.transaction() as session:
+        course = session.get_one(Course, people.course.id)
+        sync.sync_assignments(session, config, course)
+        offered = sync.offers(session, config, course, people.ines)
+        assert [(one.rung, one.slug, one.problem) for one in offered] == [(0, SECOND, ""), (1, "add_one", "")]
+    client = site.logged_in(people.alice, config)
+
+    def action() -> list[str]:
+        return re.findall(r'button--primary" href="([^"]*)">([^<]*)', client.get("/courses/gpu").text)
+
+    rung = f"/courses/gpu/assignments/{SECOND}"
+    assert action() == [(rung, "Start here: Add two")]
+    assert "Rung 0" in client.get(rung).text
+    first = submit(people.alice, assignment=SECOND)
+    assert action() == [(rung, "Go on with Add two")]
+    grade(first)
+    assert action() == [("/courses/gpu/assignments/add_one", "Begin Add one")]
+    staff = site.logged_in(people.ines, config)
+    assert '<td class="number">0</td>' in staff.get("/courses/gpu/assignment-files").text
+
+
 # --- prerequisites ---------------------------------------------------------------------------------------------------
 
 

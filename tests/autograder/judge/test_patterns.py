@@ -37,6 +37,23 @@ def test_every_33rd_column_is_named() -> None:
     assert found(wrong) == (Pattern.every_kth_column, "every 33rd column, starting with column 32")
 
 
+def test_blocks_that_were_skipped_one_in_two_are_named() -> None:
+    wrong = torch.zeros(1095, dtype=torch.bool)
+    wrong[256:512] = wrong[768:1024] = True
+    assert found(wrong) == (Pattern.every_kth_column, "256 of every 512 elements, from index 256 on")
+    rows = matrix(40, 3)
+    rows[8:16] = rows[24:32] = True
+    assert found(rows) == (Pattern.every_kth_row, "8 of every 16 rows, from row 8 on")
+
+
+def test_two_blocks_that_do_not_go_on_are_no_step() -> None:
+    wrong = torch.zeros(3000, dtype=torch.bool)
+    wrong[256:512] = wrong[768:1024] = True
+    assert found(wrong)[0] is Pattern.scattered
+    wrong[1280:1530] = wrong[1792:2048] = wrong[2304:2560] = wrong[2816:] = True
+    assert found(wrong)[0] is Pattern.scattered
+
+
 def test_everything_from_an_index_on_is_named() -> None:
     wrong = torch.zeros(98432, dtype=torch.bool)
     wrong[98304:] = True
@@ -145,6 +162,18 @@ def test_a_planted_step_is_found(height: int, step: int, data: st.DataObject) ->
     assert pattern is Pattern.every_kth_column
     assert f"starting with column {start}" in where
     assert found(wrong.T.contiguous())[0] is Pattern.every_kth_row
+
+
+@given(st.integers(8, 40), st.integers(1, 40), st.data())
+def test_planted_blocks_at_one_distance_are_found(run: int, gap: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(min_value=0, max_value=run + gap - 1))
+    length = data.draw(st.integers(min_value=start + run + gap + 1, max_value=400))
+    wrong = torch.zeros(length, dtype=torch.bool)
+    for first in range(start, length, run + gap):
+        wrong[first : first + run] = True
+    if start and bool(wrong[start:].all()):
+        return
+    assert found(wrong) == (Pattern.every_kth_column, f"{run} of every {run + gap} elements, from index {start} on")
 
 
 @given(st.data())

@@ -96,3 +96,11 @@ def test_nothing_is_overwritten_and_no_number_is_taken_twice(begun: tuple[Path, 
         scaffold.write(assignments, reference, slug="new_one", title="T", rung=13)
     with pytest.raises(ScaffoldError, match="Rung 12 is 'new_one'"):
         scaffold.write(assignments, reference, slug="another", title="T", rung=12)
+
+
+def test_the_first_number_is_0_and_the_last_999(tmp_path: Path) -> None:
+    for rung in (-1, 1000):
+        with pytest.raises(ScaffoldError, match="0 to 999"):
+            scaffold.write(tmp_path, tmp_path, slug="a", title="T", rung=rung)
+    scaffold.write(tmp_path / "assignments", tmp_path / "reference", slug="zero", title="T", rung=0)
+    assert scaffold.next_rung(tmp_path / "assignments") == 1

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from sqlalchemy import select, update
 
-from autograder.assignment import Points
+from autograder.assignment import LanePolicy, Points
 from autograder.contract import (
     AttemptEvent,
     Calibration,
@@ -185,6 +185,18 @@ def test_what_else_gives_points_is_looked_up_once_it_is_final_and_only_where_it_
     with world.database.transaction() as session:
         session.execute(update(Submission).where(Submission.public_id == practice).values(state="queued"))
     assert note(practice) == ("", 0, 0)
+
+
+def test_what_passed_leads_on_and_to_a_leaderboard_only_where_there_is_one(world, page):
+    rung = "/courses/gpu/assignments/vector_add"
+    ranked = page("Alice", f"/submissions/{world.grade(passed(), 'Alice')}")
+    assert "Next: the ladder" in ranked
+    for text in (ranked, page("Alice", rung)):
+        assert "Leaderboard" in text
+    with world.database.transaction() as session:
+        world.publish(session, manifest(lanes={"cpu": LanePolicy(ranks=False)}, points=Points(100, 0)))
+    for text in (page("Alice", f"/submissions/{world.grade(passed(), 'Alice')}"), page("Alice", rung)):
+        assert "Leaderboard" not in text
 
 
 def test_a_measurement_names_its_clock_its_bound_its_node_and_what_kept_the_clocks_down(world, page):

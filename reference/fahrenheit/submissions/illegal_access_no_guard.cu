@@ -1,0 +1,11 @@
+// Wrong: the threads of the last block that have no element read and write all the same, behind the ends.
+#include <cstdint>
+
+__global__ void convert(const float* x, float* out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  out[i] = 1.8f * x[i] + 32.0f;
+}
+
+void fahrenheit(const float* x, float* out, int64_t n, cudaStream_t stream) {
+  convert<<<static_cast<unsigned>((n + 255) / 256), 256, 0, stream>>>(x, out);
+}
