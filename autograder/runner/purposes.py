@@ -21,6 +21,10 @@ def warmed(purpose: Purpose, language: Language, lane: Lane) -> Serve:
         from autograder.compile_checks import reading  # noqa: PLC0415
 
         return reading.serve
+    if purpose is Purpose.profile:
+        from autograder.profiling import session as profiling  # noqa: PLC0415
+
+        return profiling.serve
     if purpose is Purpose.compile:
         warm: Callable[[], Serve] = records.imported(records.of(language).compiler)
         return warm()

@@ -1,0 +1,124 @@
+"""The program that is traced, and that the tool runs: one call of the submission, after two that compile and tune.
+
+    python -m autograder.runner profile trace FOLDER     list what the call ran, in FOLDER/trace
+    python -m autograder.runner profile count FOLDER     mark the call for the tool that started this
+
+FOLDER has `job.json`, `source` and a file for each input. A call that does not return leaves `error.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from autograder import codec
+from autograder.contract import Lane
+from autograder.profiles import MOST_SPANS
+from autograder.profiling.messages import FILES, Ask
+from autograder.protocol import Load, TensorSpec
+from autograder.runner import languages, report
+from autograder.runner.trace import Tracer, TracerError
+
+MOST_KERNELS = 32
+_REHEARSALS = 2
+FAILED = 3
+"""Exit status where the submission did not do what it should; 4 where nothing could be traced."""
+NO_TRACE = 4
+
+
+def main(how: str, folder: Path) -> int:
+    """Make the call; the exit status."""
+    ask = codec.loads(Ask, (folder / "job.json").read_bytes())
+    loader = languages.get(ask.language, ask.lane)
+    loader.warm()
+    loader.begin()
+    # Before the submission is loaded: it may patch what these are made of.
+    tracer = Tracer()
+    mark = _marks() if how == "count" else None
+    where = "cpu" if ask.lane is Lane.cpu else "cuda"
+    values: dict[str, Any] = {spec.name: _tensor(spec, folder, where) for spec in ask.tensors} | ask.scalars
+    arguments = [values[name] for name in ask.arguments]
+    try:
+        entry = loader.load(_load(ask, folder))
+        for _ in range(_REHEARSALS):
+            entry.batch(iter([arguments]))
+        if mark is None:
+            return _traced(tracer, lambda: entry.batch(iter([arguments])), folder)
+        mark(lambda: entry.batch(iter([arguments])))
+    except TracerError as error:
+        print(error, file=sys.stderr)  # noqa: T201 -- the runner's log.
+        return NO_TRACE
+    except BaseException as error:  # noqa: BLE001 -- the untrusted call: SystemExit and KeyboardInterrupt too.
+        said = report.describe(error, ask.filename, loader.wrappers)
+        stage = error.stage if isinstance(error, report.SubmissionError) else "call"
+        (folder / "error.json").write_text(json.dumps({"nonce": 0, "stage": stage, **said}), encoding="utf-8")
+        return FAILED
+    return 0
+
+
+def _load(ask: Ask, folder: Path) -> Load:
+    return Load(
+        source=(folder / "source").read_text(encoding="utf-8"), filename=ask.filename, language=ask.language,
+        entry=ask.entry, arguments=ask.arguments, signatures=ask.signatures, tuned=True,
+    )  # fmt: skip
+
+
+def _tensor(spec: TensorSpec, folder: Path, where: str) -> Any:
+    """An input as the judge drew it, or an output of zeros, on the device, with its case's strides and offset."""
+    import torch  # noqa: PLC0415 -- the loader has imported it.
+
+    if spec.writable:
+        whole = torch.zeros(spec.bytes, dtype=torch.uint8, device=where)
+    else:
+        read = torch.from_file(str(folder / spec.name), shared=False, size=spec.bytes, dtype=torch.uint8)
+        whole = read.to(where)
+    typed = whole.view(getattr(torch, spec.dtype))
+    return typed.as_strided(spec.shape, spec.stride, spec.offset // typed.element_size())
+
+
+def _marks() -> Callable[[Callable[[], object]], None]:
+    """What makes a call between the marks that the tool looks for."""
+    import torch  # noqa: PLC0415 -- as above.
+
+    runtime, wait = torch.cuda.cudart(), torch.cuda.synchronize
+    start, stop = runtime.cudaProfilerStart, runtime.cudaProfilerStop
+
+    def marked(call: Callable[[], object]) -> None:
+        wait()
+        start()
+        call()
+        wait()
+        stop()
+
+    return marked
+
+
+def _traced(tracer: Tracer, call: Callable[[], int], folder: Path) -> int:
+    tracer.traced(call, [])
+    device, host = tracer.listed()
+    begin = min([start for *_, start, _ in (*device, *host)], default=0)
+    end = max([one[-1] for one in (*device, *host)], default=begin)
+    ns: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
+    for kind, name, start, stop in device:
+        if kind == "kernel":
+            ns[name] += max(0, stop - start)
+            calls[name] += 1
+    spans = [
+        [kind, tracer.readable(name), start - begin, stop - begin]
+        for kind, name, start, stop in sorted([*device, *(("host", *one) for one in host)], key=lambda one: one[2])
+    ]
+    said = {
+        "kernels": [
+            {"name": name, "shown": tracer.readable(name), "calls": calls[name], "ns": total}
+            for name, total in ns.most_common(MOST_KERNELS)
+        ],
+        "spans": spans[:MOST_SPANS], "call_ns": end - begin, "busy_ns": tracer.busy_ns(),
+        "left_out": max(0, len(spans) - MOST_SPANS),
+    }  # fmt: skip
+    (folder / "trace").write_text(json.dumps(said)[: FILES["trace"]], encoding="utf-8")
+    return 0
