@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +22,11 @@ from typing import Any
 from autograder import codec, toolchain
 from autograder.errors import ContractError
 from autograder.profiles import LEAST_SHARE, MOST_KERNELS
-from autograder.profiling import able, ncu
+from autograder.profiling import able, ncu, target
 from autograder.profiling.messages import FILES, Ask, Ran, Traced
 from autograder.profiling.target import FAILED
 from autograder.runner import wire
+from autograder.runner.languages import Loader
 
 _BOOTSTRAP = (
     "import sys, importlib.util as find; place = sys.argv.pop(1); "
@@ -35,11 +37,16 @@ _BOOTSTRAP = (
 """What a zygote's does, where the folder above the package may not be listed."""
 _CUT = 600
 _LEAST_S = 3.0
+_LOOK_S = 0.02
 _CHUNK = 2**24
 
 
-def serve(channel: socket.socket) -> None:
-    """Answer one question, then wait until the judge hangs up."""
+def serve(channel: socket.socket, loader: Loader) -> None:
+    """Answer one question, then wait until the judge hangs up.
+
+    Args:
+        loader: of the question's language, warm: the traced call is made in a fork of this process.
+    """
     line = wire.Wire(channel)
     received = line.receive()
     if received is None:
@@ -47,7 +54,7 @@ def serve(channel: socket.socket) -> None:
     fields, descriptors = received
     fields.pop("is")
     ask = codec.from_json(Ask, fields)
-    name, said = _Profiling(ask, Path(os.environ["TMPDIR"]) / "job", descriptors).run()
+    name, said = _Profiling(ask, loader, Path(os.environ["TMPDIR"]) / "job", descriptors).run()
     line.send(name, said)
     line.receive()
 
@@ -60,8 +67,9 @@ def picked(kernels: Sequence[Ran]) -> list[Ran]:
 
 
 class _Profiling:
-    def __init__(self, ask: Ask, folder: Path, descriptors: Sequence[int]) -> None:
+    def __init__(self, ask: Ask, loader: Loader, folder: Path, descriptors: Sequence[int]) -> None:
         self._ask = ask
+        self._loader = loader
         self._folder = folder
         inputs = [spec for spec in ask.tensors if not spec.writable]
         self._source, self._inputs = descriptors[0], dict(zip(inputs, descriptors[1:], strict=False))
@@ -74,7 +82,7 @@ class _Profiling:
     def run(self) -> tuple[str, dict[str, Any]]:
         """The name of the answer and its fields."""
         self._lay_out()
-        status, said = self._started(_program("trace", self._folder))
+        status, said = self._forked()
         if status == FAILED and (raised := self._raised()) is not None:
             return "Raised", raised
         kernels = self._traced(status, said)
@@ -91,6 +99,34 @@ class _Profiling:
             with (self._folder / spec.name).open("wb") as file:
                 for begin in range(0, spec.bytes, _CHUNK):
                     file.write(os.pread(descriptor, min(_CHUNK, spec.bytes - begin), begin))
+
+    def _forked(self) -> tuple[int, str]:
+        """Have the call traced in a process of its own; exit status and output as of `_started`."""
+        log = self._folder / "log"
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.setsid()
+                written = os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
+                os.dup2(written, 1)
+                os.dup2(written, 2)
+                status = target.call("trace", self._folder, self._loader)
+            except BaseException:  # noqa: BLE001 -- a child of a fork must not return into its parent's code.
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        waited = 0
+        while not waited and time.monotonic() < self._end:
+            waited, how = os.waitpid(pid, os.WNOHANG)
+            time.sleep(_LOOK_S)
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        if not waited:
+            os.waitpid(pid, 0)
+            return -1, f"it did not end within {self._ask.budget_s:.0f} s"
+        return os.waitstatus_to_exitcode(how), log.read_text(encoding="utf-8", errors="replace")
 
     def _started(self, command: Sequence[str]) -> tuple[int, str]:
         """Exit status and output of a program that is ended when there is no time left; -1 then."""
@@ -137,7 +173,7 @@ class _Profiling:
         self._tool = _version(self._started([tool, "--version"])[1])
         report = self._folder / "counted"
         wanted = [one.name for one in kernels]
-        status, said = self._started(ncu.command(tool, wanted, str(report), _program("count", self._folder)))
+        status, said = self._started(ncu.command(tool, wanted, str(report), _program(self._folder)))
         made = report.with_suffix(".ncu-rep")
         if status or not made.is_file():
             self._problems["counters"] = ncu.why(said) or f"The profiler gave nothing: {_end_of(said)}"
@@ -162,8 +198,8 @@ class _Profiling:
         self._sizes[name] = size
 
 
-def _program(how: str, folder: Path) -> list[str]:
-    return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE), "profile", how, str(folder)]
+def _program(folder: Path) -> list[str]:
+    return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE), "profile", str(folder)]
 
 
 def _version(said: str) -> str:

@@ -1,7 +1,7 @@
 """The program that is traced, and that the tool runs: one call of the submission, after two that compile and tune.
 
-    python -m autograder.runner profile trace FOLDER     list what the call ran, in FOLDER/trace
-    python -m autograder.runner profile count FOLDER     mark the call for the tool that started this
+    call("trace", …)                               list what the call ran, in FOLDER/trace
+    python -m autograder.runner profile FOLDER     mark the call for the tool that started this
 
 FOLDER has `job.json`, `source` and a file for each input. A call that does not return leaves `error.json`.
 """
@@ -30,11 +30,17 @@ FAILED = 3
 NO_TRACE = 4
 
 
-def main(how: str, folder: Path) -> int:
-    """Make the call; the exit status."""
+def main(folder: Path) -> int:
+    """Import the toolchain, and make the call for the tool that started this; the exit status."""
     ask = codec.loads(Ask, (folder / "job.json").read_bytes())
     loader = languages.get(ask.language, ask.lane)
     loader.warm()
+    return call("count", folder, loader)
+
+
+def call(how: str, folder: Path, loader: languages.Loader) -> int:
+    """Make the call with a warm loader; the exit status."""
+    ask = codec.loads(Ask, (folder / "job.json").read_bytes())
     loader.begin()
     # Before the submission is loaded: it may patch what these are made of.
     tracer = Tracer()

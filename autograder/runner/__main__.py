@@ -2,7 +2,7 @@
 
 python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]                       its socket is standard input
 python -m autograder.runner contained SOCKET LANGUAGE LANE PURPOSE [WITHOUT …]   the first process of a container
-python -m autograder.runner profile trace|count FOLDER                           one call, inside a runner that profiles
+python -m autograder.runner profile FOLDER                                       one call, inside a runner that profiles
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def main(arguments: list[str]) -> None:
             from autograder.runner import contained  # noqa: PLC0415
 
             contained.main(path, language, Lane(lane), Purpose(wanted), tuple(map(Promise, without)))
-        case ["profile", how, folder]:
+        case ["profile", folder]:
             from autograder.profiling import target  # noqa: PLC0415
 
-            raise SystemExit(target.main(how, Path(folder)))
+            raise SystemExit(target.main(Path(folder)))
         case _:
             raise SystemExit(__doc__)
 
