@@ -19,7 +19,7 @@ MOST_LINES = 200
 MOST_STALLS = 8
 REPORT = "profile.ncu-rep"
 """The artefact with the tool's own report."""
-MAX_REPORT_BYTES = 8 * 2**20
+MAX_REPORT_BYTES = 4 * 2**20
 
 
 class Figure(StrEnum):

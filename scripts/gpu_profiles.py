@@ -57,7 +57,15 @@ def _profiled(slug: str, path: Path, options: argparse.Namespace) -> bool:
     )
     folder = Path(tempfile.mkdtemp(prefix="gpu-profile-"))
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
-    command = [sys.executable, "-m", "autograder.judge", "--assignments", str(ROOT / "assignments"), "once", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "autograder.judge",
+        "--assignments",
+        str(ROOT / "assignments"),
+        "once",
+        str(folder),
+    ]
     started = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started

@@ -521,9 +521,7 @@ class Checker:
         return dataclasses.replace(second, seconds=first.seconds)
 
 
-def integers_of(
-    assignment: Assignment, case: Case, strides: Mapping[str, tuple[int, ...]]
-) -> dict[str, int | float]:
+def integers_of(assignment: Assignment, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
     """Sizes and strides that a call is given, by argument; `strides` are the tensors'."""
     scalars: dict[str, int | float] = {}
     for argument in assignment.arguments:

@@ -269,9 +269,7 @@ def _stalled(stalls: Mapping[ncu.Stall, int]) -> tuple[StalledFor, ...]:
     return tuple(StalledFor(reason, count) for reason, count in found[:MOST_STALLS])
 
 
-def _report(
-    failed: Failure | None, made: Profile | None, case: Case, phases: Phases, sandbox: Sandbox
-) -> GradeResult:
+def _report(failed: Failure | None, made: Profile | None, case: Case, phases: Phases, sandbox: Sandbox) -> GradeResult:
     verdict = failed.verdict if failed else Verdict.passed
     message = failed.message if failed else f"One call of the case {case.name} was profiled."
     return GradeResult(

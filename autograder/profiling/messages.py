@@ -1,7 +1,7 @@
 """What judge and profiling runner say to each other. Standard library only.
 
-    judge → runner     Ask, with the source, one descriptor per input, and one of fixed size for each of `FILES`
-    runner → judge     Profiled, or Raised where the submission's call did not return
+judge → runner     Ask, with the source, one descriptor per input, and one of fixed size for each of `FILES`
+runner → judge     Profiled, or Raised where the submission's call did not return
 """
 
 from __future__ import annotations

@@ -336,7 +336,11 @@ def hints(text: str) -> dict[str, list[Hint]]:
     found: dict[str, list[Hint]] = {}
     for row in _table(text, "Kernel Name") or []:
         said = row.get("Rule Description", "").strip()
-        if said and row.get("Rule Name", "").strip() not in _NOT_SAID and row.get("Rule Type", "").strip().upper() in {"OPT", "OPTIMIZATION"}:
+        if (
+            said
+            and row.get("Rule Name", "").strip() not in _NOT_SAID
+            and row.get("Rule Type", "").strip().upper() in {"OPT", "OPTIMIZATION"}
+        ):
             found.setdefault(row["Kernel Name"], []).append(_hint(row, said))
     return {
         name: sorted(some, key=lambda hint: -(hint.estimate_percent or 0.0))[:MOST_HINTS]
