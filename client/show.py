@@ -183,7 +183,7 @@ def show_profile(out: Console, profile: Json) -> None:
             Text(clean(kernel["name"])[:MAX_KERNEL]), Text(f"{kernel['share']:.0%}"),
             duration(found["duration_us"]) if "duration_us" in found else Text("–"),
             *(Text("–" if one is None else f"{one:.0f} %") for one in percents),
-            Text(next((one["reason"].replace("_", " ") for one in kernel["stalls"] if one["reason"] != "selected"), "–")),
+            Text(next((clean(one["reason"]) for one in kernel["stalls"] if one["reason"] != "selected"), "–")),
         )  # fmt: skip
     if profile["kernels"]:
         out.print(table)

@@ -116,8 +116,11 @@ def _beside_the_tool(report: Path) -> None:
     ).stdout  # fmt: skip
     rows = ncu._table(said, "Kernel Name") or []  # noqa: SLF001 -- a script of the same tree.
     wanted = {"Duration", "Registers Per Thread", "Achieved Occupancy", "Memory Throughput", "DRAM Throughput"}
-    found = {(row["Kernel Name"][:40], row["Section Name"][:24], row["Metric Name"]): row["Metric Value"] for row in rows
-             if row.get("Metric Name") in wanted}  # fmt: skip
+    found = {
+        (row["Kernel Name"][:40], row["Section Name"][:24], row["Metric Name"]): row["Metric Value"]
+        for row in rows
+        if row.get("Metric Name") in wanted
+    }
     print(f"    by the tool: {found}")
 
 

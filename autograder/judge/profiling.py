@@ -7,6 +7,7 @@ than numbers and cleaned words in `autograder.profiles`.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,17 +29,20 @@ from autograder.judge.inputs import kept, wanted
 from autograder.judge.owntime import Wait
 from autograder.judge.phases import Phases
 from autograder.judge.problem import load_problem
+from autograder.packets import decode
 from autograder.profiles import (
     MAX_REPORT_BYTES,
     MOST_LINES,
     MOST_SPANS,
     MOST_STALLS,
     REPORT,
+    Hint,
     LineCost,
     Profile,
     ProfiledKernel,
     Span,
     SpanKind,
+    Stall,
     StalledFor,
     Timeline,
 )
@@ -88,7 +92,7 @@ def profile(request: GradeRequest, folder: Path, sandbox: Sandbox, phases: Phase
         if isinstance(found, Failure):
             return _report(found, None, case, phases, sandbox)
         phases.enter(Phase.reporting)
-        made = _read(found, drawn, request, assignment, keep, time.monotonic() - began)
+        made = dataclasses.replace(_read(found, drawn, request, keep), seconds=time.monotonic() - began)
         return _report(None, made, case, phases, sandbox)
     finally:
         drawn.close()
@@ -117,7 +121,7 @@ class _Drawn:
 
     def _filled(self, name: str, image: torch.Tensor) -> int:
         descriptor = self._room(name, image.numel())
-        view = memoryview(image.numpy()).cast("B")
+        view = memoryview(image.numpy()).cast("B")  # type: ignore[arg-type]  # it is one
         done = 0
         while done < len(view):
             done += os.pwrite(descriptor, view[done : done + 2**30], done)
@@ -145,7 +149,7 @@ def _asked(drawn: _Drawn, request: GradeRequest, sandbox: Sandbox) -> Profiled |
     source = memory.of_bytes("source", text)
     try:
         send(runner, ask, [source, *drawn.inputs, *drawn.files.values()])
-        answer = understood(packet_of(runner, Wait(runner, BUDGET_S + _GRACE_S), doing="profiling"), Profiled, Raised)
+        answer = _understood(packet_of(runner, Wait(runner, BUDGET_S + _GRACE_S), doing="profiling"))
     except EndedError as error:
         return Failure(Verdict.time_limit, str(error))
     finally:
@@ -158,9 +162,14 @@ def _asked(drawn: _Drawn, request: GradeRequest, sandbox: Sandbox) -> Profiled |
     return answer
 
 
-def _read(
-    found: Profiled, drawn: _Drawn, request: GradeRequest, assignment: Assignment, keep: Keep, seconds: float
-) -> Profile:
+def _understood(packet: bytes) -> Profiled | Raised:
+    try:
+        return decode(packet, Profiled)
+    except ContractError:
+        return understood(packet, Raised)
+
+
+def _read(found: Profiled, drawn: _Drawn, request: GradeRequest, keep: Keep) -> Profile:
     data = {
         name: os.pread(drawn.files[name], size, 0) if 0 < size <= most else b""
         for (name, most), size in zip(FILES.items(), found.sizes, strict=True)
@@ -170,7 +179,7 @@ def _read(
     kernels = _kernels(data, traced, request, missing)
     if data["report"]:
         keep(REPORT, data["report"])
-    flops, moved = assignment.cost_of(drawn.case)
+    flops, moved = drawn.assignment.cost_of(drawn.case)
     return Profile(
         case=drawn.case.name,
         size=", ".join(f"{name}={value:,}" for name, value in drawn.case.size.items()),
@@ -181,7 +190,6 @@ def _read(
         timeline=_timeline(traced),
         missing=missing,
         report_bytes=min(len(data["report"]), MAX_REPORT_BYTES),
-        seconds=seconds,
     )
 
 
@@ -229,7 +237,7 @@ def _kernels(
 
 
 def _kernel(
-    launch: ncu.Launch, ran: Ran, total: int, rows: Iterable[ncu.Instruction], hints: Iterable[ncu.Hint]
+    launch: ncu.Launch, ran: Ran, total: int, rows: Iterable[ncu.Instruction], hints: Iterable[Hint]
 ) -> ProfiledKernel:
     rows = list(rows)
     mix: dict[str, int] = {}
@@ -244,14 +252,18 @@ def _kernel(
         mix=mix,
         stalls=_stalled(launch.stalls),
         lines=_lines(rows),
-        hints=tuple(ncu.Hint(clean(one.rule, _NAME), clean(one.text, _TEXT), one.estimate_percent, one.topic) for one in hints),
+        hints=tuple(_cleaned(one) for one in hints),
     )  # fmt: skip
+
+
+def _cleaned(hint: Hint) -> Hint:
+    return dataclasses.replace(hint, rule=clean(hint.rule, _NAME), text=clean(hint.text, _TEXT))
 
 
 def _lines(rows: Iterable[ncu.Instruction]) -> tuple[LineCost, ...]:
     executed: dict[int, int] = {}
     samples: dict[int, int] = {}
-    stalls: dict[int, dict[ncu.Stall, int]] = {}
+    stalls: dict[int, dict[Stall, int]] = {}
     for row in rows:
         executed[row.line] = executed.get(row.line, 0) + row.executed
         samples[row.line] = samples.get(row.line, 0) + row.samples
@@ -264,7 +276,7 @@ def _lines(rows: Iterable[ncu.Instruction]) -> tuple[LineCost, ...]:
     return tuple(LineCost(line, executed[line], samples[line], _stalled(stalls[line])) for line in sorted(most))
 
 
-def _stalled(stalls: Mapping[ncu.Stall, int]) -> tuple[StalledFor, ...]:
+def _stalled(stalls: Mapping[Stall, int]) -> tuple[StalledFor, ...]:
     found = sorted(((reason, count) for reason, count in stalls.items() if count > 0), key=lambda one: -one[1])
     return tuple(StalledFor(reason, count) for reason, count in found[:MOST_STALLS])
 

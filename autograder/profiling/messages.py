@@ -14,9 +14,13 @@ from autograder.profiles import MAX_REPORT_BYTES
 from autograder.protocol import TensorSpec
 
 FILES: Mapping[str, int] = {
-    "trace": 2**20, "raw": 2 * 2**20, "details": 2 * 2**20, "source": 8 * 2**20, "report": MAX_REPORT_BYTES
-}  # fmt: skip
-"""What comes back, with the most bytes that are taken of each: the traced call, three pages as CSV, the tool's report."""
+    "trace": 2**20,
+    "raw": 2 * 2**20,
+    "details": 2 * 2**20,
+    "source": 8 * 2**20,
+    "report": MAX_REPORT_BYTES,
+}
+"""What comes back, with the most bytes taken of each: the traced call, three pages as CSV, the tool's report."""
 BUDGET_S = 55.0
 """For everything after the runner has started."""
 

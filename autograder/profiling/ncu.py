@@ -80,7 +80,7 @@ _SCALE = {
     "second": 1e6, "byte": 1.0, "byte/block": 1.0, "byte/s": 1.0, "byte/second": 1.0,
 }  # fmt: skip
 """To the units of `Figure`, of what stands in base units; all others are counts."""
-_SCALED = ("byte", "second", "bytes", "byte/s", "byte/second")
+_SCALED = ("byte", "second", "bytes", "seconds", "byte/s", "byte/second")
 
 STALLS: Mapping[str, Stall] = {
     "long_scoreboard": Stall.global_memory, "long_sb": Stall.global_memory,
@@ -94,7 +94,8 @@ STALLS: Mapping[str, Stall] = {
     "barrier": Stall.barrier,
     "membar": Stall.memory_barrier,
     "branch_resolving": Stall.branch, "branch_resolve": Stall.branch,
-    "no_instructions": Stall.instruction_fetch, "no_instruction": Stall.instruction_fetch, "no_inst": Stall.instruction_fetch,
+    "no_instructions": Stall.instruction_fetch, "no_instruction": Stall.instruction_fetch,
+    "no_inst": Stall.instruction_fetch,
     "imc_miss": Stall.constant_cache, "imc": Stall.constant_cache,
     "dispatch_stall": Stall.dispatch, "dispatch": Stall.dispatch,
     "sleeping": Stall.sleeping, "sleep": Stall.sleeping, "drain": Stall.draining, "misc": Stall.other,
@@ -249,12 +250,13 @@ def instructions(text: str, filename: str) -> dict[str, list[Instruction]]:
     """The rows of the source page that are instructions, by kernel as the page names it.
 
     The page has a table for every source file of every kernel, in which a row of a line stands above the rows of its
-    instructions.
+    instructions. One instruction may stand there several times, as what was inlined belongs to several lines: it counts
+    once, for the student's line where there is one.
 
     Args:
         filename: the student's; lines of other files are line 0.
     """
-    found: dict[str, list[Instruction]] = {}
+    found: dict[str, dict[str, Instruction]] = {}
     file, kernel, header, line = "", "", [], 0  # type: tuple[str, str, list[str], int]
     for row in csv.reader(io.StringIO(text)):
         if len(row) >= 2 and row[0] in {"File Path", "File Name"}:  # noqa: PLR2004 -- a name and a value.
@@ -268,8 +270,10 @@ def instructions(text: str, filename: str) -> dict[str, list[Instruction]]:
             if number := _number(cells.get("Line No", "")):
                 line = int(number) if file.rpartition("/")[2] == filename.rpartition("/")[2] else 0
             elif opcode := opcode_of(cells["Source"]):
-                found.setdefault(kernel, []).append(_instruction(cells, opcode, line))
-    return found
+                rows = found.setdefault(kernel, {})
+                if cells["Address"] not in rows or not rows[cells["Address"]].line:
+                    rows[cells["Address"]] = _instruction(cells, opcode, line)
+    return {kernel: list(rows.values()) for kernel, rows in found.items()}
 
 
 def _instruction(cells: Mapping[str, str], opcode: str, line: int) -> Instruction:
@@ -298,7 +302,7 @@ def mix_of(opcode: str) -> Mix:
         return wide if "128" in modifiers else half if "64" in modifiers else narrow
     if name.startswith(_TENSOR):
         return Mix.tensor
-    return next((kind for kind, names in _BY_NAME.items() if name in names or name.startswith(names)), Mix.other)
+    return _BEGINS.get(max((word for word in _BEGINS if name.startswith(word)), key=len, default=""), Mix.other)
 
 
 _WIDE = {
@@ -329,6 +333,9 @@ _BY_NAME: Mapping[Mix, tuple[str, ...]] = {
                   "LOP", "ULOP", "SHF", "USHF", "SHL", "SHR", "IABS", "POPC", "FLO", "UFLO", "BREV", "BMSK", "SGXT",
                   "USGXT", "PLOP", "UPLOP", "IDP", "ISCADD", "PSETP", "UIADD3", "UPOPC"),
 }  # fmt: skip
+
+_BEGINS = {word: kind for kind, words in _BY_NAME.items() for word in words}
+"""How opcodes begin; the longest word that fits decides."""
 
 
 def hints(text: str) -> dict[str, list[Hint]]:

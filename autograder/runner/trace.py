@@ -99,6 +99,12 @@ class Tracer:
                 host.append((self._called(kind, number), start, end))
         return device, host
 
+    def now_ns(self) -> int:
+        """The time of the clock that `listed` has."""
+        found = ctypes.c_uint64()
+        self._do("cuptiGetTimestamp", ctypes.byref(found))
+        return found.value
+
     def readable(self, name: str) -> str:
         """A kernel's name as people write it."""
         return cut(self._demangled(name), _MOST_NAME)

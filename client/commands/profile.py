@@ -33,8 +33,9 @@ def profile(
     *, what: str | None, case: str, local: bool, save: Path | None, slug: str | None, lane: str | None,
     language: str | None, course_slug: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number). It does not affect your
-    grade, and waits until nobody waits for a grade.
+    """Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number).
+
+    It does not affect your grade, and waits until nobody waits for a grade.
 
     Without either, it takes the file that `ladder get` put into this folder.
     """

@@ -17,9 +17,7 @@ from server.models import AlertKind, AssignmentVersion, Lane, Line, Mode, State,
 
 
 def first_work(manifest: Manifest, lane: Lane, mode: Mode) -> Work:
-    """What the first attempt at a submission does: all of it, or, on a lane that measures apart, the check;
-    of a profile nothing else.
-    """
+    """What the first attempt does: all of it, on a lane that measures apart the check, or the profile."""
     if mode is Mode.profile:
         return Work.profile
     policy = manifest.policy(lane)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -202,9 +202,11 @@ def roofline_data(profile: Profile, lane: Lane, dtype: str) -> dict[str, Any] | 
     if facts is None or not profile.flops or not moved or not time_us or dtype not in facts.tflops:
         return None
     dots = [
-        {"case": profile.case, "who": who, "label": label, "x": profile.flops / size, "tflops": profile.flops / time_us / 1e6,
-         "tb": size / time_us / 1e6}
-        for who, label, size in (("this", "measured traffic", moved), ("reference", "least traffic", profile.bytes_moved))
+        {
+            "case": profile.case, "who": who, "label": f"{label} traffic", "x": profile.flops / size,
+            "tflops": profile.flops / time_us / 1e6, "tb": size / time_us / 1e6,
+        }
+        for who, label, size in (("this", "measured", moved), ("reference", "least", profile.bytes_moved))
         if size
     ]  # fmt: skip
     peaks = [{"dtype": dtype, "tflops": facts.tflops[dtype]}]
@@ -213,11 +215,8 @@ def roofline_data(profile: Profile, lane: Lane, dtype: str) -> dict[str, Any] | 
 
 def counted_bytes(profile: Profile) -> float:
     """Bytes that the call's kernels moved to and from the device's memory, each launch as the one counted."""
-    return sum(
-        kernel.calls
-        * (kernel.figures.get(Figure.dram_read_bytes, 0) + kernel.figures.get(Figure.dram_written_bytes, 0))
-        for kernel in profile.kernels
-    )
+    both = (Figure.dram_read_bytes, Figure.dram_written_bytes)
+    return sum(kernel.calls * kernel.figures.get(figure, 0) for kernel in profile.kernels for figure in both)
 
 
 def traffic(profile: Profile) -> str:
@@ -252,20 +251,23 @@ def host_cost(timeline: Timeline) -> str:
         return ""
     idle, launches = timeline.idle_ns / timeline.call_ns, sum(one.kind is SpanKind.kernel for one in timeline.spans)
     said = (
-        f"Of {microseconds(timeline.call_ns / 1e3)} from the first call of CUDA to the end, the device worked "
+        f"Of {microseconds(timeline.call_ns / 1e3)} that the call took, the device worked "
         f"{microseconds(timeline.busy_ns / 1e3)} and had nothing to do for {microseconds(timeline.idle_ns / 1e3)}."
     )
     if idle < _HALF:
         return said
     many = f" in {launches} launches" if launches > 1 else ""
-    return f"{said} Most of the call is the host's{many}: fewer launches, or more work in each, would help more than a faster kernel."
+    more = "fewer launches, or more work in each, would help more than a faster kernel"
+    return f"{said} Most of the call is the host's{many}: {more}."
 
 
 def differences(now: Profile, before: Profile) -> list[Difference]:
     """The three largest differences of the longest kernel from the profile before, and of the device's time."""
     if not (now.kernels and before.kernels):
         return []
-    pairs = [("Device's time", before.timeline.busy_ns / 1e3, now.timeline.busy_ns / 1e3, microseconds)]
+    pairs: list[tuple[str, float, float, Callable[[float], str]]] = [
+        ("Device's time", before.timeline.busy_ns / 1e3, now.timeline.busy_ns / 1e3, microseconds)
+    ]
     one, other = now.kernels[0], before.kernels[0]
     for figure, (name, shown) in _COMPARED.items():
         first, second = other.figure(figure), one.figure(figure)
@@ -294,7 +296,7 @@ def _percent(value: float) -> str:
     return f"{value:.0f} %"
 
 
-_COMPARED = {
+_COMPARED: Mapping[Figure, tuple[str, Callable[[float], str]]] = {
     Figure.duration_us: ("Time of the longest kernel", microseconds),
     Figure.dram_read_bytes: ("Bytes read", _size),
     Figure.dram_written_bytes: ("Bytes written", _size),

@@ -17,6 +17,7 @@ from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult
 from autograder.profiles import REPORT, Profile, SpanKind, Timeline
+from server import db
 from server.config import Config
 from server.courses.courses import Membership
 from server.errors import InvalidInputError, NotFoundError, TooManyError
@@ -24,6 +25,7 @@ from server.models import Artefact, Attempt, Lane, Mode, Result, State, Submissi
 from server.nodes import nodes
 
 _DAY = timedelta(days=1)
+_NO_GPU = "The CPU lane has no GPU, so there is nothing to profile. Choose a GPU lane."
 _LOOKED_AT = 10
 """So many profiles are looked through for one of the same case."""
 
@@ -37,8 +39,10 @@ def check_case(manifest: Manifest, lane: Lane, case: str) -> None:
     """Refuse a case that is not a public one of the lane; `""` stands for the ranked one with the most work.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: it is none, or the lane has no GPU.
     """
+    if lane is Lane.cpu:
+        raise InvalidInputError(_NO_GPU, field="lane")
     offered = cases_of(manifest, lane)
     if case and case not in offered:
         raise InvalidInputError(
@@ -49,7 +53,7 @@ def check_case(manifest: Manifest, lane: Lane, case: str) -> None:
 def why_not(session: Session, lane: Lane, *, course_id: int, now: datetime) -> str:
     """Why nobody gets a profile on this lane now, in a sentence; `""` where a node in service makes them."""
     if lane is Lane.cpu:
-        return "The CPU lane has no GPU, so there is nothing to profile. Choose a GPU lane."
+        return _NO_GPU
     serving = [
         node
         for node in nodes.working_nodes(session, now=now)
@@ -70,7 +74,7 @@ def check(session: Session, membership: Membership, lane: Lane, config: Config, 
         InvalidInputError: no node makes them; it says why.
         TooManyError: the day's are used up.
     """
-    if refused := why_not(session, lane, course_id=membership.course.id, now=now):
+    if refused := why_not(session, lane, course_id=membership.course.id, now=db.now(session)):
         raise InvalidInputError(refused, field="lane")
     if membership.is_staff:
         return
@@ -83,7 +87,7 @@ def check(session: Session, membership: Membership, lane: Lane, config: Config, 
     )
     used, first = session.execute(query).one()
     if used >= config.profiles_per_day:
-        wait_s = max(1.0, ((first or now) + _DAY - now).total_seconds())
+        wait_s = max(1.0, (first + _DAY - now).total_seconds())
         raise TooManyError(
             f"You have used all {config.profiles_per_day} profiles of 24 hours. The next is possible in "
             f"{wait_s / 3600:.1f} h.",
@@ -162,8 +166,8 @@ def perfetto(timeline: Timeline) -> dict[str, Any]:
     named = [{"ph": "M", "pid": 1, "tid": row, "name": "thread_name", "args": {"name": name}} for row, name in rows]
     events = [
         {
-            "ph": "X", "pid": 1, "tid": 2 if span.kind is SpanKind.host else 1, "name": span.name, "cat": span.kind.value,
-            "ts": span.start_ns / 1e3, "dur": (span.end_ns - span.start_ns) / 1e3,
+            "ph": "X", "pid": 1, "tid": 2 if span.kind is SpanKind.host else 1, "name": span.name,
+            "cat": span.kind.value, "ts": span.start_ns / 1e3, "dur": (span.end_ns - span.start_ns) / 1e3,
         }
         for span in timeline.spans
     ]  # fmt: skip
