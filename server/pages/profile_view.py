@@ -225,10 +225,8 @@ def traffic(profile: Profile) -> str:
     if not moved or not profile.bytes_moved:
         return ""
     cached = " Less than 1 means that some of it stayed in the L2 cache." if moved < profile.bytes_moved else ""
-    return (
-        f"Its kernels moved {_size(moved)} to and from the device's memory, {moved / profile.bytes_moved:.2f} times the "
-        f"least possible ({_size(profile.bytes_moved)}).{cached}"
-    )
+    times = f"{moved / profile.bytes_moved:.2f} times the least possible ({_size(profile.bytes_moved)})"
+    return f"Its kernels moved {_size(moved)} to and from the device's memory, {times}.{cached}"
 
 
 def bars(timeline: Timeline) -> tuple[tuple[str, tuple[Bar, ...]], ...]:
