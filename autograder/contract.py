@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from autograder import languages
+from autograder.profiles import Profile
 
-CONTRACT_VERSION = 4
+CONTRACT_VERSION = 5
 """Raised whenever a message changes shape; both sides refuse another version than their own."""
 
 MAX_SOURCE_BYTES = 2**20
@@ -82,10 +83,11 @@ class Review(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much is graded: a `run` meets the public cases and counts for nothing."""
+    """How much is graded: a `run` meets the public cases and counts for nothing, a `profile` looks at one of them."""
 
     run = "run"
     submission = "submission"
+    profile = "profile"
 
 
 class Work(StrEnum):
@@ -95,6 +97,8 @@ class Work(StrEnum):
     check = "check"
     measure = "measure"
     """Ranked cases only, every timed call checked as always; for what a `check` attempt found to pass."""
+    profile = "profile"
+    """One public case under a device's counters; nothing of it counts."""
 
 
 class Language(StrEnum):
@@ -205,6 +209,7 @@ class GradeRequest:
         work: all of it, or one of its two halves.
         best_us: best verified time so far by ranked case; who is far below it is measured again.
         remeasured: how many attempts at this submission asked to be measured again.
+        case: the public case to profile; `""` for the ranked one with the most work.
     """
 
     slug: str
@@ -217,6 +222,7 @@ class GradeRequest:
     work: Work = Work.all
     best_us: dict[str, float] = field(default_factory=dict)
     remeasured: int = 0
+    case: str = ""
 
 
 @dataclass(frozen=True)
@@ -676,6 +682,7 @@ class GradeResult:
         remeasure: why the ranked cases have to be measured again, on another node or later; `""` if they have not. The
             verdict stands, the samples are kept and pooled.
         exclusive_s: how long nobody else could use the GPU: from the first timed call to the last, checks included.
+        profile: of a `profile` attempt; `None` where the case could not be called.
     """
 
     verdict: Verdict
@@ -699,6 +706,7 @@ class GradeResult:
     requirements: tuple[RequirementResult, ...] = ()
     told_case: str = ""
     section: str = ""
+    profile: Profile | None = None
     version: int = CONTRACT_VERSION
 
     def for_student(self) -> GradeResult:

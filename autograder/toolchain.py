@@ -9,7 +9,18 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent
 """The harness itself: no secret is in it."""
 
-_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
+_SYSTEM = (
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/nix/store",
+    "/opt/nvidia/nsight-compute",
+)
 
 
 def readable() -> tuple[str, ...]:

@@ -121,7 +121,7 @@ class Api:
         return _items(self._json("GET", f"{_assignment(course, slug)}/milestones"))
 
     def submit(self, course: str, slug: str, submission: Json) -> Json:
-        """Hand in `{"mode", "lane", "language", "filename", "source"}`; returns it as stored.
+        """Hand in `{"mode", "lane", "language", "filename", "source"}`, of a profile `case` too; returns it as stored.
 
         Where no answer comes, or that of a server in trouble, it is sent once more. Its key is the same, so that it is
         stored once.
@@ -156,6 +156,18 @@ class Api:
     def cancel(self, public_id: str) -> Json:
         """Take a waiting submission out of the queue; it as it is then."""
         return self._json("POST", f"/submissions/{quote(public_id)}/cancel")
+
+    def source(self, public_id: str) -> str:
+        """The text that was handed in."""
+        return self._request("GET", f"/submissions/{quote(public_id)}/source").text
+
+    def report(self, public_id: str) -> bytes:
+        """The profiler's own report of a profile."""
+        return self._request("GET", f"/submissions/{quote(public_id)}/profile/report").content
+
+    def trace(self, public_id: str) -> Json:
+        """The timeline of a profile, as Perfetto opens it."""
+        return self._json("GET", f"/submissions/{quote(public_id)}/profile/trace")
 
     def leaderboard(
         self, course: str, slug: str, lane: str | None, *, language: str | None = None, section: str | None = None

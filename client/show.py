@@ -22,6 +22,7 @@ from client.errors import clean
 _STYLES = {"passed": "green", "grader_error": "magenta", None: "dim"}
 MAX_LOG_LINES = 10
 MAX_COMPILED = 12
+MAX_KERNEL = 60
 _NEEDED = 2
 """Columns of a table that are never left out: a name, and what it is of."""
 _SPECIAL = ("wgmma", "tcgen05", "TMA", "LDG.128")
@@ -169,6 +170,29 @@ def _show_measurements(out: Console, measurements: Sequence[Json]) -> None:
     for item in measurements:
         if note := item.get("note", ""):
             out.print(Text(f"{clean(item['case'])}: {clean(note)}", style="dim"))
+
+
+def show_profile(out: Console, profile: Json) -> None:
+    """The kernels that hold the time: how far from the device's limits, and what their warps wait for."""
+    out.print(Text(clean(f"case {profile['case']} ({profile['size']}), {profile['tool'] or 'no counters'}")))
+    table = plain_table("kernel", "of the time", "time", "compute", "memory", "occupancy", "waits mostly for")
+    for kernel in profile["kernels"]:
+        found = kernel["figures"]
+        percents = (found.get(f"{name}_percent") for name in ("compute", "memory", "occupancy"))
+        table.add_row(
+            Text(clean(kernel["name"])[:MAX_KERNEL]), Text(f"{kernel['share']:.0%}"),
+            duration(found["duration_us"]) if "duration_us" in found else Text("–"),
+            *(Text("–" if one is None else f"{one:.0f} %") for one in percents),
+            Text(next((clean(one["reason"]) for one in kernel["stalls"] if one["reason"] != "selected"), "–")),
+        )  # fmt: skip
+    if profile["kernels"]:
+        out.print(table)
+    line = profile["timeline"]
+    if line["call_ns"]:
+        busy, call = line["busy_ns"] / 1e3, line["call_ns"] / 1e3
+        out.print(Text(f"the device worked {busy:,.0f} of the {call:,.0f} µs that the call took", style="dim"))
+    for what, why in profile["missing"].items():
+        out.print(Text(clean(f"no {what.replace('_', ' ')}: {why}"), style="yellow"))
 
 
 def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:

@@ -44,6 +44,7 @@ class Config:
         max_attempts: after so many attempts without a result a submission has failed.
         artefact_days: how long files that attempts left are kept.
         poll_s: how often the dispatcher looks for work, and the web tier for changes that somebody watches.
+        profiles_per_day: that a student may ask for in 24 hours in one course.
         run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
         person_requests_per_s, person_requests_at_once, person_streams: of one person; 0: any number.
         network_requests_per_s, network_requests_at_once, network_streams: of one network address.
@@ -85,6 +86,7 @@ class Config:
     poll_s: float = 0.1
     run_quota_per_minute: int = 20
     submit_quota_per_minute: int = 10
+    profiles_per_day: int = 20
     login_quota_per_minute: int = 10
     person_requests_per_s: float = 20.0
     person_requests_at_once: int = 40

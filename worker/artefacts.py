@@ -9,6 +9,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.profiles import MAX_REPORT_BYTES, REPORT
+
 MAX_BYTES = 2**20
 MAX_FILES = 8
 LOG_BYTES = 64 * 1024
@@ -65,9 +67,10 @@ def _read(opened: int, name: str) -> bytes | None:
         try:
             found = os.fstat(file)
             # Under a second name it may be anything.
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and 0 < found.st_size <= MAX_BYTES:
+            most = MAX_REPORT_BYTES if name == REPORT else MAX_BYTES
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and 0 < found.st_size <= most:
                 with os.fdopen(os.dup(file), "rb") as reader:
-                    return reader.read(MAX_BYTES)
+                    return reader.read(most)
         finally:
             os.close(file)
     return None

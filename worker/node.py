@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from autograder.contract import Lane
+from autograder.contract import Lane, Work
+from autograder.profiling import able
 from worker.baseline import Hygiene, below_this_process, in_groups_of, take
 from worker.gpulock import GpuLock
 from worker.health import Health
@@ -61,7 +62,19 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         secrets_of_node=config.secrets,
         accepted=config.sandbox.accepted,
     )
-    return Node(Serves(lanes, config.works, facts(config, gpu)), gpu, device, judge, jobs, life)
+    why_not = no_profiles(config, lanes)
+    works = tuple(work for work in config.works if work is not Work.profile or not why_not)
+    known = facts(config, gpu) | ({"profiles": why_not or "yes"} if lanes != (Lane.cpu,) else {})
+    return Node(Serves(lanes, works, known), gpu, device, judge, jobs, life)
+
+
+def no_profiles(config: NodeConfig, lanes: tuple[Lane, ...]) -> str:
+    """Why this node makes no profiles, in a sentence for students; `""` where it does."""
+    if lanes == (Lane.cpu,):
+        return "There is no GPU on this node."
+    if config.foreign:
+        return ""
+    return able.why_not(able.find_tool())
 
 
 def judge_command(config: NodeConfig, lanes: tuple[Lane, ...]) -> tuple[str, ...]:

@@ -313,13 +313,7 @@ class Checker:
 
     def _scalars(self, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
         """Sizes and strides, by argument."""
-        scalars: dict[str, int | float] = {}
-        for argument in self._assignment.arguments:
-            if argument.role == "size":
-                scalars[argument.name] = case.size[argument.name]
-            elif argument.role == "stride":
-                scalars[argument.name] = strides[argument.of][argument.dim]
-        return scalars
+        return integers_of(self._assignment, case, strides)
 
     def _drawn(self, inputs: Tensors) -> dict[str, int | float]:
         """What was drawn for one call, by argument."""
@@ -525,6 +519,17 @@ class Checker:
                 found = Facts(order=case.visibility is Visibility.public)
                 return dataclasses.replace(second, verdict=Verdict.nondeterministic, message=message, facts=found)
         return dataclasses.replace(second, seconds=first.seconds)
+
+
+def integers_of(assignment: Assignment, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
+    """Sizes and strides that a call is given, by argument; `strides` are the tensors'."""
+    scalars: dict[str, int | float] = {}
+    for argument in assignment.arguments:
+        if argument.role == "size":
+            scalars[argument.name] = case.size[argument.name]
+        elif argument.role == "stride":
+            scalars[argument.name] = strides[argument.of][argument.dim]
+    return scalars
 
 
 def _shows_more(got: torch.Tensor, before: Mismatch) -> bool:

@@ -17,6 +17,7 @@ from autograder.judge import memory
 from autograder.judge.failure import from_exit
 from autograder.judge.owntime import Wait
 from autograder.packets import decode, encode
+from autograder.profiling.messages import Ask
 from autograder.protocol import MAX_PACKET
 from autograder.sandbox import Runner, RunnerLimits
 
@@ -55,7 +56,7 @@ def ask_with_source(runner: Runner, request: GradeRequest, ask: Compile | Precom
         os.close(text)
 
 
-def send(runner: Runner, ask: Compile | Precompile | Read, descriptors: list[int]) -> None:
+def send(runner: Runner, ask: Ask | Compile | Precompile | Read, descriptors: list[int]) -> None:
     """Send a question.
 
     Raises:
@@ -67,12 +68,15 @@ def send(runner: Runner, ask: Compile | Precompile | Read, descriptors: list[int
         raise EndedError("The compiler's process ended before it began.") from None
 
 
-def packet_of(runner: Runner, wait: Wait, given_up: Callable[[], bool] = lambda: False) -> bytes:
+def packet_of(
+    runner: Runner, wait: Wait, given_up: Callable[[], bool] = lambda: False, doing: str = "compiling"
+) -> bytes:
     """The next packet of a runner's.
 
     Args:
         wait: the time that it has, perhaps for several packets.
         given_up: whether nobody wants it any more.
+        doing: what it does, for the student.
 
     Raises:
         EndedError: there is none.
@@ -87,8 +91,8 @@ def packet_of(runner: Runner, wait: Wait, given_up: Callable[[], bool] = lambda:
             # Whoever has the other end may send nothing, or hang up and stay, as often as it likes.
             time.sleep(_LOOK_S)
         if (ending := runner.poll()) is not None:
-            raise EndedError(from_exit(ending, "compiling").message)
-    raise EndedError(f"Compiling did not end within {wait.limit_s:.3g} s and was stopped.")
+            raise EndedError(from_exit(ending, doing).message)
+    raise EndedError(f"{doing.capitalize()} did not end within {wait.limit_s:.3g} s and was stopped.")
 
 
 def understood(packet: bytes, *wanted: type[Said]) -> Said:

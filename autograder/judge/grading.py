@@ -1,4 +1,4 @@
-"""One grading, phase by phase, whole or in its two halves.
+"""One grading, phase by phase, whole or in its two halves; a profile goes its own way (`profiling`).
 
     phase        all   check   measure
     preparing     x      x        x      read the assignment, draw the hidden cases
@@ -47,7 +47,7 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError, SandboxError
 from autograder.findings import together
-from autograder.judge import clocks, compiled, devices, ghost, refusals, requirements, summary
+from autograder.judge import clocks, compiled, devices, ghost, profiling, refusals, requirements, summary
 from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
 from autograder.judge.afterwards import Seen
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
@@ -105,6 +105,8 @@ def grade(
     phases = Phases(emit)
     warm = references or References(sandbox)
     try:
+        if request.work is Work.profile:
+            return profiling.profile(request, assignment_folder, sandbox, phases, keep)
         with Grading(
             request, (assignment_folder, reference_folder), sandbox, phases,
             references=warm, defences=defences, keep=keep,

@@ -113,28 +113,32 @@ class Fresh(Inputs):
 
 
 class Kept(Inputs):
-    """Inputs whose images, the judge's own, are kept: they serve the other side as well, and any number of calls."""
+    """Inputs whose images, the judge's own, are kept: they serve the other side as well, and any number of calls.
+
+    Attributes:
+        images: of each tensor in a piece of its own, uint8, in the order of `layout`.
+    """
 
     def __init__(self, layout: Sequence[Wanted], images: Sequence[torch.Tensor], scalars: Tensors) -> None:
         self.layout = tuple(layout)
         self.drawn = _numbers(scalars)
-        self._images = images
+        self.images = images
         self._scalars = scalars
 
     def write(self, pieces: Sequence[torch.Tensor]) -> None:
         """Write every image."""
-        for piece, image in zip(pieces, self._images, strict=True):
+        for piece, image in zip(pieces, self.images, strict=True):
             piece.copy_(image)
 
     def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
         """Itself; the pieces are read where they lie."""
-        same = [same_words(piece, image) for piece, image in zip(pieces, self._images, strict=True)]
+        same = [same_words(piece, image) for piece, image in zip(pieces, self.images, strict=True)]
         return self, _changed(self.layout, pieces, same)
 
     def tensors(self) -> Tensors:
         """The inputs by name: views of the images, of the case's shapes and strides; and scalars."""
         found = dict(self._scalars)
-        for (spec, _), image in zip(self.layout, self._images, strict=True):
+        for (spec, _), image in zip(self.layout, self.images, strict=True):
             whole = image.view(dtype_of(spec.dtype))
             found[spec.name] = whole.as_strided(spec.shape, spec.stride, spec.offset // whole.element_size())
         return found

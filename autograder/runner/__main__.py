@@ -2,12 +2,14 @@
 
 python -m autograder.runner zygote LANGUAGE LANE [PURPOSE]                       its socket is standard input
 python -m autograder.runner contained SOCKET LANGUAGE LANE PURPOSE [WITHOUT …]   the first process of a container
+python -m autograder.runner profile FOLDER                                       one call, inside a runner that profiles
 """
 
 from __future__ import annotations
 
 import socket
 import sys
+from pathlib import Path
 
 from autograder.contract import Lane, Language
 from autograder.sandbox import Promise, Purpose
@@ -25,6 +27,10 @@ def main(arguments: list[str]) -> None:
             from autograder.runner import contained  # noqa: PLC0415
 
             contained.main(path, language, Lane(lane), Purpose(wanted), tuple(map(Promise, without)))
+        case ["profile", folder]:
+            from autograder.profiling import target  # noqa: PLC0415
+
+            raise SystemExit(target.main(Path(folder)))
         case _:
             raise SystemExit(__doc__)
 

@@ -45,7 +45,7 @@ def main(path: str, language: str, lane: Lane, purpose: Purpose, without: tuple[
     gc.collect()
     gc.freeze()
     if Promise.syscall_filter not in without:
-        _filter_calls(network=Promise.no_network in without, gpu=lane is not Lane.cpu)
+        _filter_calls(lane, purpose, network=Promise.no_network in without)
     shut_in.tell(line, Report("warm"))
     lent, descriptors, _, _ = socket.recv_fds(line, _PACKET, _DESCRIPTORS)
     if not lent:
@@ -69,10 +69,11 @@ def _warmed(purpose: Purpose, language: Language, lane: Lane) -> shut_in.Serve:
     return purposes.warmed(purpose, language, lane)
 
 
-def _filter_calls(*, network: bool, gpu: bool) -> None:
+def _filter_calls(lane: Lane, purpose: Purpose, *, network: bool) -> None:
     """On top of the container's own filter, and for this process too: nothing in here has less of it."""
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(network=network, signals_to=None, gpu=gpu)
+    profiler = purpose is Purpose.profile
+    seccomp.install(network=network, signals_to=None, gpu=lane is not Lane.cpu, profiler=profiler)
 
 
 def _end_with(line: socket.socket) -> None:

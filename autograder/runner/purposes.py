@@ -21,6 +21,13 @@ def warmed(purpose: Purpose, language: Language, lane: Lane) -> Serve:
         from autograder.compile_checks import reading  # noqa: PLC0415
 
         return reading.serve
+    if purpose is Purpose.profile:
+        from autograder.profiling import session as profiling  # noqa: PLC0415
+        from autograder.runner import languages  # noqa: PLC0415
+
+        loader = languages.get(language, lane)
+        loader.warm()
+        return lambda channel: profiling.serve(channel, loader)
     if purpose is Purpose.compile:
         warm: Callable[[], Serve] = records.imported(records.of(language).compiler)
         return warm()

@@ -26,6 +26,7 @@ _MOST_BUFFERS = 32
 _COPY, _FILL, _DRIVER, _RUNTIME, _KERNEL = 1, 2, 4, 5, 10
 """Kinds of records, which begin with their kind (`CUpti_ActivityKind`)."""
 _RECORDED = (_KERNEL, _COPY, _FILL, _RUNTIME, _DRIVER)
+_KINDS = {_KERNEL: "kernel", _COPY: "copy", _FILL: "fill"}
 _COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _COPY_KIND, _START, _END, _NAME = 4, 16, 24, 104
 """Bytes into a record; the same in `CUpti_ActivityKernel9` and `10`, `Memcpy6` and `Memset4` (CUDA 12.8, 13.0)."""
@@ -59,6 +60,7 @@ class Tracer:
         self._ran: Counter[str] = Counter()
         self._ns: Counter[str] = Counter()
         self._spans: list[tuple[int, int]] = []
+        self._listed: list[tuple[int, str, int, int]] = []
         self._host: list[HostCall] = []
         # CUPTI calls these as long as the process lives.
         self._callbacks = (_Requested(self._requested), _Completed(self._completed))
@@ -82,6 +84,30 @@ class Tracer:
             for name in found[:MOST]
         ]
         return result
+
+    def listed(self) -> tuple[list[tuple[str, str, int, int]], list[tuple[str, int, int]]]:
+        """What the call traced last ran on the device, as kind, name as compiled, start and end, and its calls of CUDA.
+
+        All in nanoseconds of one clock. What a call of the runtime calls of the driver is not listed again.
+        """
+        device = [(_KINDS.get(kind, "kernel"), name, start, end) for kind, name, start, end in self._listed]
+        host: list[tuple[str, int, int]] = []
+        until: dict[int, int] = {}
+        for kind, number, thread, start, end in sorted(self._host, key=lambda one: (one[3], -one[4])):
+            if end > until.get(thread, 0):
+                until[thread] = end
+                host.append((self._called(kind, number), start, end))
+        return device, host
+
+    def now_ns(self) -> int:
+        """The time of the clock that `listed` has."""
+        found = ctypes.c_uint64()
+        self._do("cuptiGetTimestamp", ctypes.byref(found))
+        return found.value
+
+    def readable(self, name: str) -> str:
+        """A kernel's name as people write it."""
+        return cut(self._demangled(name), _MOST_NAME)
 
     def busy_ns(self) -> int:
         """For how many nanoseconds of the call traced last the device worked; what ran side by side counts once."""
@@ -112,6 +138,7 @@ class Tracer:
         self._ran.clear()
         self._ns.clear()
         self._spans.clear()
+        self._listed.clear()
         self._host.clear()
         if not self._registered:
             self._do("cuptiActivityRegisterCallbacks", *self._callbacks)
@@ -160,6 +187,7 @@ class Tracer:
         self._ran[name] += 1
         self._ns[name] += max(0, end - start)
         self._spans.append((start, end))
+        self._listed.append((kind, name, start, end))
 
 
 def resting(host: Sequence[HostCall], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:

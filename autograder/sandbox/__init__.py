@@ -44,6 +44,12 @@ class Purpose(StrEnum):
     """It compiles one source's kernels for devices that are not there. It gets no device."""
     read = "read"
     """It reads machine code, has loaded nothing, and gets no device."""
+    profile = "profile"
+    """It calls one source under a profiler, which talks to itself over its own network namespace."""
+
+    def lane(self, wanted: Lane) -> Lane:
+        """The lane whose device it gets: none but the CPU's where it calls nothing."""
+        return wanted if self in {Purpose.call, Purpose.profile} else Lane.cpu
 
 
 class Side(StrEnum):

@@ -48,6 +48,7 @@ class Plan:
         devices: of a GPU, beside those that every runner has.
         cgroups: folders of the control groups it enters before it does anything else.
         readable: the toolchain; nothing else of the machine's files is there for it.
+        profiler: it runs one, which talks to itself by a unix socket and locks files of its own.
         without: promises that are not to be kept. Tests switch one off to show what it stops.
     """
 
@@ -62,6 +63,7 @@ class Plan:
     without: tuple[Promise, ...] = ()
     watched_bytes: int = 0
     devices: tuple[str, ...] = ()
+    profiler: bool = False
 
     def keeps(self, promise: Promise) -> bool:
         """Whether this promise is to be kept."""

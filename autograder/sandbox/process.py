@@ -110,7 +110,7 @@ class ProcessSandbox:
         Raises:
             SandboxError: it could not be started.
         """
-        lane = lane if purpose is Purpose.call else Lane.cpu
+        lane = purpose.lane(lane)
         devices = self._devices(lane)
         zygote = self._zygote(language, lane, purpose)
         group = self._group(limits)
@@ -128,6 +128,7 @@ class ProcessSandbox:
             data_bytes=0 if devices else watched,
             watched_bytes=watched,
             devices=devices,
+            profiler=purpose is Purpose.profile,
             cgroups=group.folders,
             readable=toolchain.readable(),
             features=self._features,
@@ -148,7 +149,7 @@ class ProcessSandbox:
         purpose: Purpose = Purpose.call,
     ) -> None:
         """Have the toolchain imported by the zygote that will fork them."""
-        self._zygote(language, lane if purpose is Purpose.call else Lane.cpu, purpose)
+        self._zygote(language, purpose.lane(lane), purpose)
 
     def ready(
         self,
@@ -159,7 +160,7 @@ class ProcessSandbox:
         purpose: Purpose = Purpose.call,
     ) -> int:
         """One for every few cores: all are forked from a zygote that has the toolchain."""
-        zygote = self._zygotes.get((language, lane if purpose is Purpose.call else Lane.cpu, purpose))
+        zygote = self._zygotes.get((language, purpose.lane(lane), purpose))
         return len(os.sched_getaffinity(0)) // _CORES_EACH if zygote is not None and zygote.alive() else 0
 
     def quiet(self) -> AbstractContextManager[None]:

@@ -89,6 +89,8 @@ REFUSED: Final[dict[str, dict[str, tuple[int, int]]]] = {
 }  # fmt: skip
 _CUDA_CALLS: Final = frozenset({"socket", "bind", "listen", "accept", "accept4"})
 """What CUDA calls when it starts; `socket` for unix sockets only."""
+_PROFILER_CALLS: Final = frozenset({"connect", "flock"})
+"""What a profiler calls beside, of its own unix socket and of a lock file in its own folder."""
 _ONLY_X86: Final = {"iopl": 172, "ioperm": 173, "modify_ldt": 154, "uselib": 134, "inotify_init": 253}
 _SIGNALS: Final = {"tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240)}
 _PIDFD_SEND_SIGNAL: Final = 424
@@ -129,7 +131,7 @@ class Step:
     no: int = 0
 
 
-def install(*, network: bool, signals_to: int | None, gpu: bool = False) -> None:
+def install(*, network: bool, signals_to: int | None, gpu: bool = False, profiler: bool = False) -> None:
     """Put the filter on this thread and all that it starts, for good; needs `no_new_privs`.
 
     Args:
@@ -137,8 +139,9 @@ def install(*, network: bool, signals_to: int | None, gpu: bool = False) -> None
         signals_to: if set, the only process that may be signalled.
         gpu: allow what CUDA does when it starts: it listens on a unix socket. Only where a network namespace keeps that
             to the runner itself.
+        profiler: allow what a profiler does beside it: it connects to that socket, and locks files of its own folder.
     """
-    steps = program(kernel.MACHINE, network=network, signals_to=signals_to, gpu=gpu)
+    steps = program(kernel.MACHINE, network=network, signals_to=signals_to, gpu=gpu, profiler=profiler)
     code = b"".join(struct.pack("=HBBI", step.code, step.yes, step.no, step.value) for step in steps)
     buffer = ctypes.create_string_buffer(code, len(code))
     # struct sock_fprog: a count, padding, a pointer.
@@ -146,9 +149,13 @@ def install(*, network: bool, signals_to: int | None, gpu: bool = False) -> None
     kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_char_p(filters))
 
 
-def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = False) -> list[Step]:
+def program(
+    machine: str, *, network: bool, signals_to: int | None, gpu: bool = False, profiler: bool = False
+) -> list[Step]:
     """The filter for a machine."""
     column = 1 if machine == "aarch64" else 0
+    allowed = (_CUDA_CALLS if gpu else frozenset()) | (_PROFILER_CALLS if profiler else frozenset())
+    commands = [one for one in _FCNTL_REFUSED if not (profiler and one in _LOCKS)]
     steps = [
         Step(_LOAD, _ARCHITECTURE_AT),
         Step(_EQUAL, _ARCHITECTURE[machine], yes=1),
@@ -160,14 +167,14 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     steps += [Step(_AT_LEAST, NEWEST + 1, no=1), Step(_RETURN, _ENOSYS)]
     steps += [
         step
-        for number in _refused(column, network=network, signals=signals_to is None, gpu=gpu)
+        for number in _refused(column, network=network, signals=signals_to is None, allowed=allowed)
         for step in _refuse(number)
     ]
     steps += [Step(_EQUAL, _CLONE3, no=1), Step(_RETURN, _ENOSYS)]
     by_argument = {name: numbers[column] for name, numbers in _BY_ARGUMENT.items()}
     steps += _block(by_argument["clone"], [*_if_bits(0, _NEW_NAMESPACES)])
     steps += _block(by_argument["prctl"], [*_if_value(0, [kernel.PR_SET_PDEATHSIG])])
-    steps += _block(by_argument["fcntl"], [*_if_value(1, _FCNTL_REFUSED)])
+    steps += _block(by_argument["fcntl"], [*_if_value(1, commands)])
     steps += _block(by_argument["ioctl"], [*_if_value(1, [_TIOCSTI, _TIOCLINUX])])
     # Not waiting for a disk is the flag that says whether it would have to be waited for.
     steps += _block(by_argument["preadv2"], _unless_value(5, 0))
@@ -184,10 +191,10 @@ def program(machine: str, *, network: bool, signals_to: int | None, gpu: bool = 
     return [*steps, Step(_RETURN, _ALLOW)]
 
 
-def _refused(column: int, *, network: bool, signals: bool, gpu: bool) -> Iterator[int]:
+def _refused(column: int, *, network: bool, signals: bool, allowed: frozenset[str]) -> Iterator[int]:
     for group, calls in REFUSED.items():
         if not (network and group == "sockets"):
-            yield from (numbers[column] for name, numbers in calls.items() if not (gpu and name in _CUDA_CALLS))
+            yield from (numbers[column] for name, numbers in calls.items() if name not in allowed)
     if column == 0:
         yield from _ONLY_X86.values()
     if not signals:

@@ -218,7 +218,10 @@ def _give_up_rights(plan: Plan, own: str) -> None:
         alone = plan.pid_namespace or plan.features.landlock >= landlock.ABI_SCOPE
         free = alone or not plan.keeps(Promise.private_processes)
         seccomp.install(
-            network=not plan.keeps(Promise.no_network), signals_to=None if free else os.getpid(), gpu=bool(plan.devices)
+            network=not plan.keeps(Promise.no_network),
+            signals_to=None if free else os.getpid(),
+            gpu=bool(plan.devices),
+            profiler=plan.profiler,
         )
 
 

@@ -43,7 +43,7 @@ def environment_of(language: str, lane: Lane, purpose: Purpose = Purpose.call) -
         language: or another word, for a runner that has no toolchain.
     """
     record = languages.known(language)
-    if lane is Lane.cpu and purpose is Purpose.call:
+    if lane is Lane.cpu and purpose in {Purpose.call, Purpose.profile}:
         return ENVIRONMENT | dict(record.environment if record else {})
     wanted = (*_FINDS_DRIVER, *(record.driver_environment if record else ()))
     kept = {name: value for name, value in os.environ.items() if name in wanted}

@@ -15,6 +15,8 @@ from client.errors import NOT_PASSED, NotThereError, OursError, UsageError
 from client.live import Live
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+KINDS = {"run": "Practice run", "submission": "Submission", "profile": "Profile"}
+"""What was handed in, by its mode."""
 
 
 @click.command()
@@ -87,8 +89,7 @@ def cancel(submission: str, as_json: bool) -> None:
     if as_json:
         options.print_json(stored)
     else:
-        kind = "Practice run" if stored["mode"] == "run" else "Submission"
-        click.echo(f"{kind} {stored['number']} of {stored['title']} is cancelled.")
+        click.echo(f"{KINDS[stored['mode']]} {stored['number']} of {stored['title']} is cancelled.")
 
 
 def hand_in(target: workspace.Target, mode: Mode, lane: str | None, course: str | None, as_json: bool) -> None:
@@ -133,8 +134,7 @@ def watch(api: Api, stored: Json, as_json: bool) -> Json:
     out = show.console()
     live = Live(out)
     if not as_json:
-        kind = "Practice run" if stored["mode"] == "run" else "Submission"
-        click.echo(f"{kind} {stored['number']} of {stored['title']}, receipt {stored['public_id']}")
+        click.echo(f"{KINDS[stored['mode']]} {stored['number']} of {stored['title']}, receipt {stored['public_id']}")
     latest = stored
     try:
         for latest in api.follow(stored["public_id"]):

@@ -27,6 +27,7 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
+from autograder.profiles import Profile
 from server.courses.courses import AssignmentDetail, Membership
 from server.leaderboard.steps import Opened, Step
 from server.models import ApiToken, Line, Role, Submission, TokenScope, User
@@ -250,7 +251,13 @@ class StepRead(Read):
 class SubmissionCreate(Create):
     """A source to grade."""
 
-    mode: Annotated[Mode, Field(description="`run` uses the public cases only and does not affect the grade.")]
+    mode: Annotated[
+        Mode,
+        Field(description="`run` uses the public cases only, `profile` looks at one; neither affects the grade."),
+    ]
+    case: Annotated[str, Field(max_length=120, description="To profile; empty: the ranked one with the most work.")] = (
+        ""
+    )
     lane: Lane = Lane.cpu
     language: Language = FIRST_LANGUAGE
     filename: Annotated[str, Field(max_length=1000, description="Shown in tracebacks.")] = ""
@@ -373,6 +380,7 @@ class SubmissionRead(Read):
         tuple[CompiledFor, ...], Field(description="The kernels as compiled without a device; not measured.")
     ]
     requirements: tuple[RequirementResult, ...]
+    profile: Profile | None
     settled: Annotated[bool, Field(description="False while its times have to be taken again before they count.")]
     pooled_attempts: Annotated[int, Field(description="Of how many attempts its samples are.")]
     confirmations: Annotated[int, Field(description="How often it was graded once more and passed.")]

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -19,11 +19,12 @@ from server.config import Config
 from server.courses import courses
 from server.db import now
 from server.errors import InvalidInputError, LadderError
+from server.http.attachments import attachment
 from server.http.identity import Someone, identify, require
 from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import Settings, Work, arrived_at, config_of, database_of
 from server.models import Lane, Language, Mode, Review, State, Submission, User, Verdict
-from server.submissions import listing, submissions
+from server.submissions import listing, profiles, submissions
 from server.submissions.submissions import SubmissionView
 
 router = APIRouter(tags=["submissions"])
@@ -68,6 +69,7 @@ def submit(
         now=arrived_at(request, work),
         trace=request.state.trace,
         request_key=idempotency_key,
+        case=body.case,
     )
     view = submissions.view(work, submission, staff=member.is_staff, max_attempts=config.max_attempts)
     return SubmissionRead.of(view)
@@ -123,6 +125,26 @@ def read_source(public_id: str, who: Someone, work: Work) -> Response:
     """The bytes as uploaded."""
     submission = submissions.find(work, who.user, public_id)
     return Response(submissions.source_of(work, submission), media_type="text/plain; charset=utf-8")
+
+
+@router.get(
+    "/submissions/{public_id}/profile/report",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}, **errors(401, 404)},
+    summary="The report of a profile",
+)
+def read_report(public_id: str, who: Someone, work: Work) -> Response:
+    """The profiler's own file; of its owner's, and for staff. It is removed after a while."""
+    submission = submissions.find(work, who.user, public_id)
+    headers = {**attachment(f"profile-{submission.number}.ncu-rep"), "x-content-type-options": "nosniff"}
+    return Response(profiles.report_of(work, submission), media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/submissions/{public_id}/profile/trace", responses=errors(401, 404), summary="The timeline of a profile")
+def read_trace(public_id: str, who: Someone, work: Work) -> dict[str, Any]:
+    """In the trace-event format, which Perfetto opens; of its owner's, and for staff."""
+    submission = submissions.find(work, who.user, public_id)
+    return profiles.perfetto(profiles.profile_of(work, submission).timeline)
 
 
 @router.post("/submissions/{public_id}/cancel", responses=errors(401, 403, 404, 409), summary="Cancel a submission")

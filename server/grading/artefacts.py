@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Select, delete, func, select
 from sqlalchemy.orm import Session, undefer
 
+from autograder.profiles import MAX_REPORT_BYTES, REPORT
 from server.config import Config
 from server.errors import ConflictError, InvalidInputError, NotFoundError, TooLargeError, TooManyError
 from server.grading.lock import lock_submission
@@ -79,8 +80,8 @@ def store_artefact(
     """
     if not _NAME.fullmatch(name):
         raise InvalidInputError("A file's name has letters, digits, . _ and -, at most 100.", field="name")
-    if len(data) > MAX_BYTES:
-        raise TooLargeError(f"A file has at most {MAX_BYTES:,} bytes.")
+    if len(data) > (most := MAX_REPORT_BYTES if name == REPORT else MAX_BYTES):
+        raise TooLargeError(f"A file has at most {most:,} bytes.")
     row = session.scalar(_own(node, attempt, fence))
     # One attempt's files are counted one by one.
     work = lock_submission(session, row.submission_id) if row is not None else None

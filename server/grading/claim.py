@@ -216,6 +216,7 @@ def _request(session: Session, submission: Submission, version_id: int) -> Grade
         work=submission.work,
         best_us=best_times(session, version.grading_hash, submission.lane) if timed else {},
         remeasured=submission.remeasured,
+        case=submission.case,
     )
 
 

@@ -16,7 +16,7 @@ def points_of(submission: Submission, result: Result) -> float | None:
 
     Speed that has to be measured again waits too, unless staff cleared it.
     """
-    if submission.mode is Mode.run:
+    if submission.mode is not Mode.submission:
         return None
     return result.correctness_points + (result.speed_points if earns_speed(submission, result) else 0.0)
 

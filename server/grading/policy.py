@@ -1,16 +1,17 @@
 """The order of the queue: who gets the next free slot of a lane. Pure: rows in, an order out; docs/queue.md says why.
 
-1. **Line.** A submission without a verdict goes before one that waits for its times, then practice runs, regrades, and
-   what was superseded. Each of these four later lines has a reserve, one of every so many claims of its lane (`EVERY`).
-   What has its grade and is to be confirmed comes last, without one: it runs when nobody else waits.
+1. **Line.** A submission without a verdict goes before one that waits for its times, then practice runs, profiles,
+   regrades, and what was superseded. These later lines but profiles have a reserve, one of every so many claims of
+   their lane (`EVERY`). What has its grade and is to be confirmed comes last; it and profiles run when nobody else
+   waits who goes before them.
 2. **Course.** In a line the course goes first that had the fewest of its claims lately (`WINDOW`), where a course with
    somebody in a hurry is due `HURRY` times as many as one without.
 3. **Hurry, own pending, place.** In a course those go first whose due date is near or who waited long; among them those
    with the fewest of their own before them, waiting or running; then by place, then by id.
 
-Regrades, superseded and confirmed ones together never hold all slots of a lane that has several. Submissions under
-which a node went silent run in quarantine: on a node set aside for them, or, where there is none, one at a time in
-their lane. What another node than before is to do passes over that one, for as long as there is another.
+Profiles, regrades, superseded and confirmed ones together never hold all slots of a lane that has several. Submissions
+under which a node went silent run in quarantine: on a node set aside for them, or, where there is none, one at a time
+in their lane. What another node than before is to do passes over that one, for as long as there is another.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from datetime import datetime, timedelta
 
 from server.models import Line, Work
 
-LINES = (Line.submission, Line.measuring, Line.run, Line.regrade, Line.superseded, Line.confirm)
+LINES = (Line.submission, Line.measuring, Line.run, Line.profile, Line.regrade, Line.superseded, Line.confirm)
 """Who goes before whom, while nobody's reserve is due."""
 EVERY: Mapping[Line, int] = {Line.measuring: 3, Line.run: 6, Line.regrade: 12, Line.superseded: 12}
 """A line that waits gets at least about one of so many claims. Together 2/3: a submission is never kept out."""
-LOW = frozenset({Line.regrade, Line.superseded, Line.confirm})
-"""Lines in which nobody waits for a first answer."""
+LOW = frozenset({Line.profile, Line.regrade, Line.superseded, Line.confirm})
+"""Lines in which nobody waits for a first verdict."""
 WINDOW = 24
 """So many of the lane's last claims say what each course had; also the longest memory of the reserves."""
 HURRY = 3

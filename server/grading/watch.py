@@ -77,7 +77,7 @@ def _stuck(session: Session, now: datetime) -> dict[str, str]:
     query = (
         select(Submission.lane, Submission.work, func.count(), func.min(Submission.place_at))
         # What is to be confirmed has its grade, and waits until nobody else does.
-        .where(Submission.state.in_(WAITING), Submission.line != Line.confirm)
+        .where(Submission.state.in_(WAITING), Submission.line.not_in((Line.confirm, Line.profile)))
         .group_by(Submission.lane, Submission.work)
     )
     found = {}

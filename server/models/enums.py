@@ -21,6 +21,8 @@ class Line(StrEnum):
     measuring = "measuring"
     """It passed and waits for its times, on lanes that measure apart."""
     run = "run"
+    profile = "profile"
+    """One call is to be looked at under counters, when nobody waits for a grade or a run."""
     regrade = "regrade"
     superseded = "superseded"
     """A newer one took its place."""

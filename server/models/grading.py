@@ -52,6 +52,8 @@ class Submission(Base):
     lane: Mapped[Lane]
     language: Mapped[Language]
     filename: Mapped[str] = mapped_column(String(120))
+    case: Mapped[str] = mapped_column(String(120), default="", server_default="")
+    """Of a profile: the public case to look at, `""` for the ranked one with the most work."""
     source: Mapped[bytes] = mapped_column(LargeBinary, deferred=True)
     """UTF-8, as uploaded."""
     source_hash: Mapped[str] = mapped_column(String(80), index=True)

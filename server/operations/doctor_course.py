@@ -190,7 +190,7 @@ def queue(session: Session) -> Iterator[Finding]:
     ).all()
     for lane, line, count, oldest_at in rows:
         said = f"{count} wait on {lane} ({line}), the oldest for {_age(at - oldest_at)}."
-        if at - oldest_at > LONG_WAIT and line is not Line.confirm:
+        if at - oldest_at > LONG_WAIT and line not in {Line.confirm, Line.profile}:
             yield warning("queue", said, "Check that nodes of this lane work; see queue_stuck in the runbook.")
         else:
             yield ok("queue", said)

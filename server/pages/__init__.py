@@ -41,6 +41,7 @@ from server.pages import (
     operations,
     password,
     preview,
+    profile,
     queue,
     quiz,
     regrade_new,
@@ -79,8 +80,8 @@ def install(app: FastAPI) -> None:
         app.include_router(module.router)
     for module in (schedule, roster, roster_import, roster_person, join, settings, extensions, preview, solutions):
         app.include_router(module.router)
-    app.include_router(machine_code.router)
-    app.include_router(milestones.router)
+    for module in (machine_code, milestones, profile):
+        app.include_router(module.router)
     for module in (staff_home, assignment_files, standings, badges):
         app.include_router(module.router)
     for module in (comments, review, rubric, similarity, statistics, submissions_list):

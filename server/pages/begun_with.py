@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from autograder.contract import Lane, Language, Mode
+from autograder.contract import Lane, Language
 from server import db
 from server.courses.courses import AssignmentDetail, Membership
 from server.models import Draft, Submission
@@ -49,12 +49,11 @@ def _starter(detail: AssignmentDetail, language: Language, lane: Lane) -> Begun:
 
 def _begun_from(session: Session, submission: Submission, *, kept: bool) -> Begun:
     source = submissions.source_of(session, submission).decode("utf-8", "replace")
-    word = "run" if submission.mode is Mode.run else "submission"
     return Begun(
         submission.language,
         submission.lane,
         source,
-        f"{word} {submission.number}",
+        f"{submission.mode} {submission.number}",
         at=submission.uploaded_at.timestamp(),
         kept=kept,
     )

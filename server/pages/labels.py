@@ -85,11 +85,12 @@ COMPILED = tuple(record.title for record in languages.ALL if record.compiler)
 """Languages whose machine code can be shown."""
 COMPILED_FIRST = frozenset(language for language in Language if languages.of(language).compiled_at_load)
 """Languages whose files are compiled as a whole before any case runs."""
-MODES: Mapping[Mode, str] = {Mode.run: "Run", Mode.submission: "Submission"}
+MODES: Mapping[Mode, str] = {Mode.run: "Run", Mode.submission: "Submission", Mode.profile: "Profile"}
 LINES: Mapping[Line, str] = {
     Line.submission: "Submissions",
     Line.measuring: "Passed, to be measured",
     Line.run: "Practice runs",
+    Line.profile: "Profiles",
     Line.regrade: "Regrades",
     Line.superseded: "Superseded",
     Line.confirm: "To be confirmed",
@@ -145,6 +146,8 @@ def status_label(
     state: State, verdict: Verdict | None, phase: Phase | None = None, line: Line = Line.submission
 ) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
+    if line is Line.profile and verdict is Verdict.passed:
+        return Label("Profiled", "check")
     graded_once_more = line in {Line.measuring, Line.confirm, Line.regrade}
     if verdict is not None and (state in {State.done, State.failed} or graded_once_more):
         return VERDICTS[verdict]

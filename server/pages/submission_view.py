@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from autograder.assignment import Assignment
-from autograder.contract import CaseResult, Lane, Measurement, Mode, Phase, State, StudentError, Verdict, Visibility
+from autograder.contract import CaseResult, Lane, Measurement, Phase, State, StudentError, Verdict, Visibility
 from autograder.scores import NextPoint, next_point
 from server.courses import courses
 from server.grading import appeals
@@ -30,7 +30,7 @@ from server.models import (
 from server.nodes import nodes
 from server.pages.advice import Advice, advise
 from server.pages.help import Section, section_for
-from server.pages.labels import PHASES, Label, status_label
+from server.pages.labels import MODES, PHASES, Label, status_label
 from server.pages.points_note import beyond_note
 from server.pages.roofline import Roofline, last_before, roofline
 from server.pages.spread import Spread, spreads
@@ -166,7 +166,7 @@ class Sheet:
     @property
     def name(self) -> str:
         """`Submission 3`."""
-        return f"{'Run' if self.view.mode is Mode.run else 'Submission'} {self.view.number}"
+        return f"{MODES[self.view.mode]} {self.view.number}"
 
 
 def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wait | None, max_attempts: int) -> Sheet:

@@ -45,7 +45,10 @@ def asking(session: Session, user: User, submission: Submission, *, now: datetim
     )
     reasons = (
         ("Regrade requests are closed in this course.", not rules.enabled),
-        ("A practice run has no grade, so no regrade is possible.", submission.mode is Mode.run),
+        (
+            "A practice run or a profile has no grade, so no regrade is possible.",
+            submission.mode is not Mode.submission,
+        ),
         ("Only the person who submitted it can ask.", submission.user_id != user.id),
         ("It has no result yet.", submission.verdict is None or submission.state is State.cancelled),
         ("Regrade requests for it are not open yet.", now < opens_at),

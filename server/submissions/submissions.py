@@ -26,7 +26,7 @@ from server.grading.suspects import is_known_suspect
 from server.groups import groups
 from server.models import Assignment, Enrolment, Lane, Language, Line, Mode, Role, State, Submission, User
 from server.nodes import nodes
-from server.submissions import prerequisites, sources
+from server.submissions import prerequisites, profiles, sources
 from server.submissions.views import FINAL, WAITING, Score, SubmissionView, view
 
 __all__ = [
@@ -44,7 +44,8 @@ __all__ = [
     "view",
 ]
 
-LINE = {Mode.submission: Line.submission, Mode.run: Line.run}
+LINE = {Mode.submission: Line.submission, Mode.run: Line.run, Mode.profile: Line.profile}
+NOUNS = {Mode.submission: "submission", Mode.run: "practice run", Mode.profile: "profile"}
 _WHERE = {
     State.running: "is being graded",
     State.done: "is graded",
@@ -69,6 +70,7 @@ def submit(
     now: datetime,
     trace: str,
     request_key: str | None = None,
+    case: str = "",
 ) -> Submission:
     """Store a submission and put it in the queue, in the caller's transaction: accepted means this row exists.
 
@@ -77,6 +79,7 @@ def submit(
         now: the time of the upload; it decides lateness.
         trace: the request's id.
         request_key: the same request again, because its answer was lost, returns what it stored the first time.
+        case: of a profile, the public case to look at; `""` for the ranked one with the most work.
 
     Raises:
         ConflictError: another request had this key.
@@ -87,11 +90,15 @@ def submit(
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
     _check_choice(detail, lane, language)
+    if mode is Mode.profile:
+        profiles.check_case(detail.spec, lane, case)
     user, together = _locked(session, membership.user, detail)
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
     _check_may(session, membership, detail, mode, now, lane=lane, together=together)
+    if mode is Mode.profile:
+        profiles.check(session, membership, lane, config, now)
     standing = _standing(session, membership.user, mode, detail.row.id, now)
     _check_quota(standing, mode, config, now)
     submission = Submission(
@@ -106,6 +113,7 @@ def submit(
         lane=lane,
         language=language,
         filename=sources.clean_filename(filename, language),
+        case=case if mode is Mode.profile else "",
         source=source,
         source_hash=content_hash(source),
         request_key=request_key,
@@ -163,7 +171,7 @@ def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Su
 
 
 def _noun(submission: Submission) -> str:
-    return "practice run" if submission.mode is Mode.run else "submission"
+    return NOUNS[submission.mode]
 
 
 def find(session: Session, user: User, public_id: str) -> Submission:
@@ -304,7 +312,7 @@ def _check_may(
 
 
 def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, now: datetime) -> None:
-    if membership.is_staff or mode is Mode.run or not detail.is_closed(now):
+    if membership.is_staff or mode is not Mode.submission or not detail.is_closed(now):
         return
     closed = detail.late_until
     raise InvalidInputError(
@@ -328,7 +336,7 @@ def _check_served(session: Session, membership: Membership, lane: Lane) -> None:
 def _check_unlocked(
     session: Session, membership: Membership, detail: AssignmentDetail, mode: Mode, now: datetime
 ) -> None:
-    if mode is Mode.run or not membership.course.locks_rungs:
+    if mode is not Mode.submission or not membership.course.locks_rungs:
         return
     found = prerequisites.missing(session, membership, [detail], now).get(detail.row.id)
     if found:
@@ -377,7 +385,7 @@ def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime)
     if standing.recent < most:
         return
     wait_s = max(1.0, ((standing.since or now) + _WINDOW - now).total_seconds())
-    word = "submissions" if mode is Mode.submission else "runs"
+    word = "runs" if mode is Mode.run else f"{mode}s"
     raise TooManyError(
         f"You made {standing.recent} {word} in the last minute; the next is possible in {wait_s:.0f} s.",
         retry_after_s=wait_s,

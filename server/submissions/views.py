@@ -28,6 +28,7 @@ from autograder.contract import (
     Verdict,
     Visibility,
 )
+from autograder.profiles import Profile
 from autograder.samples import PooledCase, counted
 from server.config import Config
 from server.courses import courses
@@ -107,6 +108,7 @@ class SubmissionView:
         measurements: with the numbers that count, which are the pool's; the samples are this result's own.
         findings, device_kernels, held_reason, remeasure: staff only.
         node: which one graded it.
+        profile: of a profile, once it was made.
         settled: false while its times have to be taken again before they count.
         pooled_attempts: of how many attempts the samples are that its speed is worked out from.
         confirmations: how often it was graded once more and passed.
@@ -166,6 +168,7 @@ class SubmissionView:
     device_kernels: tuple[DeviceKernel, ...]
     compiled: tuple[CompiledFor, ...]
     requirements: tuple[RequirementResult, ...]
+    profile: Profile | None
     settled: bool
     pooled_attempts: int
     confirmations: int
@@ -367,6 +370,7 @@ def _of_result(
         "device_kernels": graded.device_kernels if graded else (),
         "compiled": graded.compiled if graded else (),
         "requirements": graded.requirements if graded else (),
+        "profile": graded.profile if graded else None,
         "settled": result.settled if result else True,
         "pooled_attempts": result.pooled_attempts if result else 0,
         "phase_times": graded.phases if graded else (),

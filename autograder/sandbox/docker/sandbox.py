@@ -159,7 +159,7 @@ class DockerSandbox:
 
 def _kind(limits: RunnerLimits, language: Language, lane: Lane, purpose: Purpose) -> Kind:
     """Only who makes calls has the lane's device."""
-    return Kind(language, lane if purpose is Purpose.call else Lane.cpu, purpose, limits)
+    return Kind(language, purpose.lane(lane), purpose, limits)
 
 
 def _told(cores: Cores) -> str:

@@ -162,7 +162,7 @@ def _files(
 
 
 def _devices(kind: Kind, config: DockerConfig) -> dict[str, Any]:
-    if kind.lane is Lane.cpu or kind.purpose is not Purpose.call or kind.language == TRIAL:
+    if kind.purpose.lane(kind.lane) is Lane.cpu or kind.language == TRIAL:
         return {}
     if config.gpu is Gpu.raw:
         return {

@@ -33,7 +33,7 @@ from server.grading.policy import (
 from server.models import Work
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
-SUBMISSION, MEASURING, RUN, REGRADE, SUPERSEDED, CONFIRM = LINES
+SUBMISSION, MEASURING, RUN, PROFILE, REGRADE, SUPERSEDED, CONFIRM = LINES
 
 
 def waits(number, line=SUBMISSION, *, user=None, course=1, ago_s=None, due_h=None, **changes):

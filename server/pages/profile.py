@@ -1,0 +1,106 @@
+"""A profile: asked for from a submission's page, shown on a page of its own, with its files."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import RedirectResponse
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from server import db
+from server.courses import courses
+from server.http.attachments import attachment
+from server.http.identity import Someone
+from server.http.turns import Turn
+from server.http.work import Settings, Work
+from server.models import AssignmentVersion, Mode
+from server.pages import profile_view
+from server.pages.highlight import listing
+from server.pages.rendering import Slot, render, write
+from server.submissions import profiles, submissions
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.post("/submissions/{public_id}/profile", dependencies=[Slot])
+def ask(
+    *, request: Request, public_id: str, who: Someone, config: Settings, case: Annotated[str, Form(max_length=120)] = ""
+) -> Response:
+    """Ask for a profile of this source, and go to it."""
+
+    def act(session: Session) -> str:
+        found = submissions.find(session, who.user, public_id)
+        member = courses.membership(session, who.user, found.assignment.course.slug)
+        made = submissions.submit(
+            session,
+            membership=member,
+            assignment=found.assignment.slug,
+            mode=Mode.profile,
+            lane=found.lane,
+            language=found.language,
+            filename=found.filename,
+            source=submissions.source_of(session, found),
+            config=config,
+            now=db.now(session),
+            trace=request.state.trace,
+            case=case,
+        )
+        return made.public_id
+
+    return RedirectResponse(f"/submissions/{quote(write(request, act))}", status_code=HTTPStatus.SEE_OTHER)
+
+
+@router.get("/submissions/{public_id}/profile", dependencies=[Turn])
+def profile_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
+    """What was found; before there is anything, why there is none, and how to ask for one."""
+    submission = submissions.find(work, who.user, public_id)
+    assignment, spec = submission.assignment, courses.spec_of(work.get_one(AssignmentVersion, submission.version_id))
+    found = profiles.profile_of(work, submission) if submission.mode is Mode.profile else None
+    last = profiles.before(work, submission) if found is not None else None
+    dtype = next((case.dtype for case in spec.cases if found is not None and case.name == found.case), "")
+    source = submissions.source_of(work, submission).decode("utf-8", "replace")
+    refused = profiles.why_not(work, submission.lane, course_id=submission.course_id, now=datetime.now(UTC))
+    return render(
+        request,
+        "profile.html",
+        submission=submission,
+        assignment=assignment,
+        course=assignment.course,
+        member=courses.membership(work, who.user, assignment.course.slug),
+        profile=found,
+        refused=refused,
+        cases=profiles.cases_of(spec, submission.lane),
+        others=profiles.of_source(work, submission),
+        kernels=profile_view.kernels_of(found) if found else [],
+        missing=profile_view.missing_parts(found) if found else [],
+        rows=profile_view.bars(found.timeline) if found else (),
+        host_cost=profile_view.host_cost(found.timeline) if found else "",
+        traffic=profile_view.traffic(found) if found else "",
+        roofline=profile_view.roofline_data(found, submission.lane, dtype) if found else None,
+        last=last[0] if last else None,
+        differences=profile_view.differences(found, last[1]) if found and last else [],
+        listing=listing(source, submission.language.value),
+    )
+
+
+@router.get("/submissions/{public_id}/profile/report")
+def report_file(public_id: str, who: Someone, work: Work) -> Response:
+    """The profiler's own report, as a file."""
+    submission = submissions.find(work, who.user, public_id)
+    headers = {**attachment(f"profile-{submission.number}.ncu-rep"), "x-content-type-options": "nosniff"}
+    return Response(profiles.report_of(work, submission), media_type="application/octet-stream", headers=headers)
+
+
+@router.get("/submissions/{public_id}/profile/trace")
+def trace_file(public_id: str, who: Someone, work: Work) -> Response:
+    """The timeline, as a file for ui.perfetto.dev."""
+    submission = submissions.find(work, who.user, public_id)
+    found = profiles.profile_of(work, submission)
+    text = json.dumps(profiles.perfetto(found.timeline), ensure_ascii=False, allow_nan=False)
+    return Response(text, media_type="application/json", headers=attachment(f"profile-{submission.number}-trace.json"))
