@@ -143,6 +143,13 @@ def _sharp(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torc
     return q.clamp(-3, 3) * 50**0.5, k * 50**0.5, v
 
 
+def _far_below(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Three:
+    """All scores lie near -12800: a mask of -10000 would be above them."""
+    size = (12800**2 / q.shape[3]) ** 0.25
+    sign = 1.0 - 2.0 * torch.randint(0, 2, (q.shape[3],), generator=generator, device=generator.device).float()
+    return size * sign + torch.zeros_like(q), -size * sign + 0.01 * k, v
+
+
 def _late(generator: torch.Generator, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Three:
     """A few keys that every row looks for, at random places and at the very end; what they hold is large."""
     direction = torch.ones(q.shape[3], dtype=torch.float32, device=q.device)
@@ -175,5 +182,6 @@ _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.Tensor, torch.Tensor,
     "decades": _decades,
     "sharp": _sharp,
     "late": _late,
+    "far_below": _far_below,
     "readable": _readable,
 }

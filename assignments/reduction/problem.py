@@ -40,6 +40,9 @@ def make_inputs(
 ) -> dict[str, torch.Tensor]:
     """Return `x` of shape (n,); where its structure sits is drawn anew from `generator`."""
     limit = torch.finfo(dtype).max / 2
+    if distribution == "lowest":
+        # The type has to hold the sum of them.
+        return {"x": _negative(generator, n).mul_(min(limit, 2.0**125) / (2 * n)).to(dtype)}
     return {"x": _DISTRIBUTIONS[distribution](generator, n).clamp(-limit, limit).to(dtype)}
 
 

@@ -83,6 +83,14 @@ def _peaks(generator: torch.Generator, rows: int, cols: int) -> Drawn:
     return x, _gauss(generator, rows, cols).mul_(0.1)
 
 
+def _zeros(generator: torch.Generator, rows: int, cols: int) -> Drawn:
+    """Half of all sums are zeros with signs: -0 + -0 is -0, every other one is +0."""
+    x, r = _decades(generator, rows, cols)
+    zero = _uniform(generator, (rows, cols), 0, 1) < 0.5
+    zeros = [torch.zeros(rows, cols, device=x.device).copysign_(_sign(generator, (rows, cols))) for _ in range(2)]
+    return torch.where(zero, zeros[0], x), torch.where(zero, zeros[1], r)
+
+
 def _mixed(generator: torch.Generator, rows: int, cols: int) -> Drawn:
     """Rows of all the kinds above in one matrix."""
     kinds = (_decades, _cancelling, _peaks)
@@ -111,5 +119,6 @@ _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, int, int], Drawn]] = {
     "decades": _decades,
     "cancelling": _cancelling,
     "peaks": _peaks,
+    "zeros": _zeros,
     "mixed": _mixed,
 }

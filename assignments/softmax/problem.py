@@ -65,6 +65,15 @@ def _large(generator: torch.Generator, x: torch.Tensor) -> None:
     x.normal_(0, 4, generator=generator).add_(1e4 * sign[:, None])
 
 
+def _lowest(generator: torch.Generator, x: torch.Tensor) -> None:
+    """Values near the lowest of the type, with ties: only -inf is below them. Times log2(e) they stay finite."""
+    most = torch.finfo(x.dtype).max
+    lowest = -0.9 * most if most < 2.0**64 else -most / 4
+    few, spread = x.tensor_split(2)
+    few.copy_(1 - 0.25 * torch.randint(0, 3, few.shape, generator=generator, device=x.device)).mul_(lowest)
+    spread.uniform_(0.5, 1, generator=generator).mul_(lowest)
+
+
 def _masked(generator: torch.Generator, x: torch.Tensor) -> None:
     """Each row keeps a random share of its columns; the others are -inf, as in attention under a mask."""
     rows, cols = x.shape
@@ -108,6 +117,7 @@ def _mixed(generator: torch.Generator, x: torch.Tensor) -> None:
 _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.Tensor], None]] = {
     "decades": _decades,
     "large": _large,
+    "lowest": _lowest,
     "masked": _masked,
     "ties": _ties,
     "peaks": _peaks,

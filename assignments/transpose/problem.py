@@ -56,9 +56,9 @@ def _stripes(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
 
 
 def _infinities(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
-    """Some infinities among ordinary values."""
-    x = _decades(generator, rows, cols)
-    return torch.where(_uniform(generator, rows, cols, 0, 1) < 0.05, x * torch.inf, x)
+    """Some infinities and zeros of both signs among ordinary values."""
+    x, kind = _decades(generator, rows, cols), _uniform(generator, rows, cols, 0, 1)
+    return torch.where(kind < 0.05, x * torch.inf, torch.where(kind > 0.95, x * 0.0, x))
 
 
 def _uniform(generator: torch.Generator, rows: int, cols: int, low: float, high: float) -> torch.Tensor:

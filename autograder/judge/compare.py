@@ -174,10 +174,11 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _exact(got: torch.Tensor, expected: torch.Tensor) -> Comparison:
-    """Equality, after the oracle's value was rounded to the output's dtype; NaN equals NaN."""
+    """Equality, after the oracle's value was rounded to the output's dtype; zeros have signs, and NaN equals NaN."""
     rounded = expected.to(got.dtype)
     right = got == rounded
     if got.dtype.is_floating_point:
+        right &= got.signbit() == rounded.signbit()
         right |= got.isnan() & rounded.isnan()
     return Comparison(~right, torch.zeros(got.shape, dtype=torch.float64, device=got.device))
 

@@ -88,13 +88,15 @@ def _name(trial: Trial) -> str:
 def _killed_at_once(trial: Trial, sandbox: ProcessSandbox, references: References) -> Outcome | None:
     """How a mutant fares in the case that has to kill it; `None` if no public case has to, or it takes more than that.
 
-    Alone the case is met in the emulator's first order of threads, and by a runner that has made no call before.
+    Alone the case is met in the emulator's first order of threads, and by a runner that has made no call before. What
+    has to be told as a misconception needs the other cases that it names.
     """
     assignment = _with_its_killer_only(trial)
-    if assignment is None:
+    if assignment is None or trial.says:
         return None
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(grading, "load_assignment", lambda _folder: assignment)
+        patched.setattr(grading, "load_misconceptions", lambda _folder, _assignment: ())
         outcome = trials.run(trial, *folders(trial.slug), sandbox, references, public_only=True)
     return outcome if outcome.as_planned else None
 

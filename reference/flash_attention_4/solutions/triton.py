@@ -16,8 +16,8 @@ coefficients were fitted here for the least relative error, 7.5e-5.
 tcgen05, and its sums stay in tensor memory unless they are rescaled. Hopper gets a kernel in Gluon, Triton's lower
 layer, for rows of 64 or 128 elements at multiples of 16 bytes: two warp groups with a tile of 64 rows each take turns
 at the tensor cores, one computing exponentials while the other multiplies, and another warp loads. Its sums are in
-registers, where a branch costs more than rescaling: only the maximum lags. An eighth of its exponentials goes to the multipliers where there
-is no causal mask; with one, that was slower.
+registers, where a branch costs more than rescaling: only the maximum lags. An eighth of its exponentials goes to the
+multipliers where there is no causal mask; with one, that was slower.
 
 Sources: Zadouri et al., "FlashAttention-4", 2026; Cody and Waite, "Software Manual for the Elementary Functions",
 1980; Dao, "FlashAttention-2", 2023; for Hopper Shah et al., "FlashAttention-3", 2024.

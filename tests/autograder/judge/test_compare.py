@@ -72,6 +72,12 @@ def test_a_nan_takes_nothing_from_what_is_allowed_there() -> None:
     assert comparison.allowed.item() == pytest.approx(16 * EPS)
 
 
+def test_exact_tells_zeros_by_their_sign() -> None:
+    zeros = torch.tensor([0.0, -0.0, 0.0, -0.0])
+    found = compare(zeros, torch.tensor([0.0, -0.0, -0.0, 0.0], dtype=torch.float64), torch.zeros(4), EXACT)
+    assert found.wrong.tolist() == [False, False, True, True]
+
+
 def test_exact_rounds_the_oracle_to_the_outputs_type() -> None:
     assert wrong([0.1], [0.1], EXACT) == [False]
     assert wrong([0.1 + 2e-8], [0.1], EXACT) == [True]
@@ -187,7 +193,7 @@ def test_a_part_of_an_answer_has_to_be_what_it_has_to_be_in_the_whole(
         cut += len(pieces) > 1
         for name, whole in outputs.items():
             along = problem.along(name)
-            assert torch.equal(torch.cat([some[name] for some, _ in pieces], dim=along), whole)
+            assert same_bits(torch.cat([some[name] for some, _ in pieces], dim=along), whole).all()
             for field, expected in (("expected", truth.expected), ("scale", truth.scale)):
                 put_together = torch.cat([getattr(one, field)[name] for _, one in pieces], dim=along)
                 assert_close(put_together, expected[name])
@@ -202,7 +208,7 @@ def test_a_part_of_an_answer_has_to_be_what_it_has_to_be_in_the_whole(
             entries, size = outputs[name].shape[along], got.shape[along] // 3
             begins = [window * entries // 3 for window in range(3)]
             at = torch.cat([torch.arange(begin, begin + size) for begin in begins])
-            assert torch.equal(got, outputs[name].index_select(along, at))
+            assert same_bits(got, outputs[name].index_select(along, at)).all()
             for field, expected in ((part.expected, truth.expected), (part.scale, truth.scale)):
                 assert_close(field[name], expected[name].index_select(along, at))
     assert cut
