@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autograder import codec  # noqa: E402
-from autograder.contract import GradeRequest, GradeResult, Lane, Mode, Work  # noqa: E402
+from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
 from autograder.languages import ALL  # noqa: E402
 from autograder.profiles import REPORT, Figure  # noqa: E402
 from autograder.profiling import able, ncu  # noqa: E402
@@ -50,7 +50,7 @@ def _options() -> argparse.Namespace:
 
 
 def _profiled(slug: str, path: Path, options: argparse.Namespace) -> bool:
-    language = next(one.id for one in ALL if path.suffix in one.endings)
+    language = Language(next(one.id for one in ALL if path.suffix in one.endings))
     source = path.read_text(encoding="utf-8")
     request = GradeRequest(
         slug, "", language, options.lane, Mode.profile, source, path.name, Work.profile, case=options.case

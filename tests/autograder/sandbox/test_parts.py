@@ -56,9 +56,15 @@ def run(steps: list[seccomp.Step], number: int, arguments: tuple[int, ...] = (),
 
 
 def ask(
-    machine: str, number: int, *arguments: int, network: bool = False, signals_to: int | None = None, gpu: bool = False
+    machine: str,
+    number: int,
+    *arguments: int,
+    network: bool = False,
+    signals_to: int | None = None,
+    gpu: bool = False,
+    profiler: bool = False,
 ) -> int:
-    steps = seccomp.program(machine, network=network, signals_to=signals_to, gpu=gpu)
+    steps = seccomp.program(machine, network=network, signals_to=signals_to, gpu=gpu, profiler=profiler)
     return run(steps, number, arguments, architecture=ARCHITECTURES[machine])
 
 
@@ -385,3 +391,23 @@ def test_a_freezer_that_fails_otherwise_is_an_error_of_the_sandbox(tmp_path: Pat
         with pytest.raises(SandboxError, match=r"a runner cannot be frozen or thawed: .*seek"):
             switch()
     freezer.close()
+
+
+@pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
+def test_a_profiler_connects_and_locks_and_opens_no_other_door(machine: str, column: int) -> None:
+    allowed = {"connect", "flock", "socket", "bind", "listen", "accept", "accept4"}
+    fcntl = (72, 25)[column]
+    for calls in seccomp.REFUSED.values():
+        for name, numbers in calls.items():
+            if name not in allowed:
+                assert ask(machine, numbers[column], gpu=True, profiler=True) == EPERM
+    for name, group in (("connect", "sockets"), ("flock", "shared files")):
+        number = seccomp.REFUSED[group][name][column]
+        assert ask(machine, number, gpu=True, profiler=True) == ALLOW
+        assert ask(machine, number, gpu=True) == EPERM
+    take_a_lock, ask_for_a_lease = 6, 1024
+    assert ask(machine, fcntl, 3, take_a_lock, gpu=True, profiler=True) == ALLOW
+    assert ask(machine, fcntl, 3, take_a_lock, gpu=True) == EPERM
+    assert ask(machine, fcntl, 3, ask_for_a_lease, gpu=True, profiler=True) == EPERM
+    internet = 2
+    assert ask(machine, seccomp.REFUSED["sockets"]["socket"][column], internet, gpu=True, profiler=True) == EPERM

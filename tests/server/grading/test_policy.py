@@ -92,7 +92,12 @@ def test_with_everybody_waiting_each_line_has_its_share():
     waiting = [waits(index, line) for index, line in enumerate(LINES * 60)]
     had = [item.line for item in taken(Look(NOW, waiting, slots=1000), 120)]
     # Not quite 40, 20, 10 and 10: a turn that came late because two were due at once is not made up for.
-    assert [had.count(line) for line in LINES] == [47, 37, 18, 9, 9, 0]
+    assert [had.count(line) for line in LINES] == [47, 37, 18, 0, 9, 9, 0]
+
+
+def test_a_profile_waits_until_nobody_waits_for_a_grade_or_a_run():
+    waiting = [waits(1, PROFILE), waits(2, RUN), waits(3, SUBMISSION), waits(4, REGRADE)]
+    assert ids(Look(NOW, waiting, slots=10)) == [3, 2, 1, 4]
 
 
 def test_what_is_to_be_confirmed_runs_only_when_nobody_else_waits():
