@@ -93,8 +93,36 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Formulas over the sizes and `e`, bytes per element: useful work and compulsory memory traffic."""
+
+    flops: str
+    bytes: str
+
+
+@dataclass(frozen=True)
+class Function:
+    """One of several functions that a source has to define.
+
+    Attributes:
+        arguments: names of the manifest's arguments, in the function's order.
+        cost: of one call.
+        about: what the page says it is for.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    cost: Cost
+    about: str = ""
+
+
+@dataclass(frozen=True)
 class Case:
-    """One input size and distribution."""
+    """One input size and distribution.
+
+    Attributes:
+        function: the one that is called, where a source defines several.
+    """
 
     name: str
     size: dict[str, int]
@@ -106,6 +134,7 @@ class Case:
     layout: dict[str, Layout] = field(default_factory=dict)
     category: str = ""
     visibility: Visibility = Visibility.public
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +162,7 @@ class Family:
         category: all that a student sees of it, with pass or fail.
         draws: how many cases an attempt draws.
         pad, offset: drawn per tensor named in `layout`.
+        function: the one that is called, where a source defines several.
     """
 
     category: str
@@ -145,6 +175,7 @@ class Family:
     layout: tuple[str, ...] = ()
     pad: Draw | None = None
     offset: Draw | None = None
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -266,18 +297,13 @@ class LanePolicy:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Formulas over the sizes and `e`, bytes per element: useful work and compulsory memory traffic."""
-
-    flops: str
-    bytes: str
-
-
-@dataclass(frozen=True)
 class Assignment:
     """One rung of the ladder, as `assignment.toml` says it.
 
     Attributes:
+        entry, cost: the function that a source has to define, and what a call of it takes; neither where it defines
+            several.
+        functions: those; every case calls one of them, with that one's arguments (`part`).
         challenge: no honest kernel passes it, so whoever does has found a hole in the judge. It is no rung: a course
             shows it when staff say so.
     """
@@ -289,13 +315,14 @@ class Assignment:
     techniques: tuple[str, ...]
     prerequisites: tuple[str, ...]
     languages: tuple[Language, ...]
-    entry: str
     arguments: tuple[Argument, ...]
     cases: tuple[Case, ...]
     tolerance: dict[str, Tolerance]
     points: Points
-    cost: Cost
     lanes: dict[str, LanePolicy]
+    entry: str = ""
+    cost: Cost = Cost("", "")
+    functions: tuple[Function, ...] = ()
     limits: Limits = field(default_factory=Limits)
     bitwise: bool = True
     library_operations: tuple[str, ...] = ()
@@ -320,9 +347,32 @@ class Assignment:
         """Its output tensors, in order."""
         return tuple(argument for argument in self.arguments if argument.role == "output")
 
+    @property
+    def parts(self) -> tuple[Assignment, ...]:
+        """The rung function by function, each with its own arguments, outputs and cases; itself, where it has one."""
+        return tuple(self._part(function) for function in self.functions) or (self,)
+
+    def part(self, case: Case) -> Assignment:
+        """The rung as a case meets it: with one function."""
+        return next((self._part(one) for one in self.functions if one.name == case.function), self)
+
+    def _part(self, function: Function) -> Assignment:
+        known = {argument.name: argument for argument in self.arguments}
+        arguments = tuple(known[name] for name in function.arguments)
+        outputs = {argument.name for argument in arguments if argument.role == "output"}
+        return dataclasses.replace(
+            self,
+            entry=function.name,
+            cost=function.cost,
+            functions=(),
+            arguments=arguments,
+            cases=tuple(case for case in self.cases if case.function == function.name),
+            tolerance={name: tolerance for name, tolerance in self.tolerance.items() if name in outputs},
+        )
+
     def signature(self) -> str:
-        """The entry function as a student writes it, `vector_add(x, y, out, n)`."""
-        return f"{self.entry}({', '.join(argument.name for argument in self.arguments)})"
+        """The functions as a student writes them, `vector_add(x, y, out, n)`, one a line."""
+        return "\n".join(f"{one.entry}({', '.join(it.name for it in one.arguments)})" for one in self.parts)
 
     def policy(self, lane: Lane) -> LanePolicy | None:
         """What the lane gives, `None` where the rung is not graded on it."""
@@ -340,7 +390,7 @@ class Assignment:
         """What the arguments are in one case."""
         return tuple(
             "integer" if argument.role in {"size", "stride"} else f"{argument.role} {self.dtype_of(argument, case)}"
-            for argument in self.arguments
+            for argument in self.part(case).arguments
         )
 
     def dtype_of(self, argument: Argument, case: Case) -> str:
@@ -354,7 +404,8 @@ class Assignment:
     def cost_of(self, case: Case) -> tuple[float, float]:
         """FLOPs and bytes of this case by the manifest's formulas."""
         names = {**{name: float(value) for name, value in case.size.items()}, "e": float(DTYPE_BYTES[case.dtype])}
-        return evaluate(self.cost.flops, names), evaluate(self.cost.bytes, names)
+        cost = self.part(case).cost
+        return evaluate(cost.flops, names), evaluate(cost.bytes, names)
 
 
 @dataclass(frozen=True)
@@ -384,7 +435,7 @@ def load_assignment(folder: Path) -> Assignment:
     Raises:
         ManifestError: with the key, its line and the nearest key that exists.
     """
-    plurals = {"case": "cases", "argument": "arguments", "lane": "lanes", "requirement": "requirements"}
+    plurals = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement")}
     reader = Reader(folder / "assignment.toml", what="an assignment", plurals=plurals)
     assignment = reader.read(Assignment)
     _check(assignment, reader)
@@ -419,9 +470,10 @@ def load_mutants(folder: Path) -> tuple[Mutant, ...]:
     return mutants
 
 
-def slugs(root: Path) -> tuple[str, ...]:
-    """The rungs under `root`, in their order."""
-    return tuple(assignment.slug for assignment in _all(root) if not assignment.challenge)
+def slugs(root: Path, lane: Lane | None = None) -> tuple[str, ...]:
+    """The rungs under `root`, in their order; those that a lane grades, where one is given."""
+    rungs = (assignment for assignment in _all(root) if not assignment.challenge)
+    return tuple(rung.slug for rung in rungs if lane is None or rung.policy(lane))
 
 
 def challenges(root: Path) -> tuple[str, ...]:
@@ -518,11 +570,13 @@ def _files(folder: Path) -> Iterator[Path]:
 def _check(assignment: Assignment, reader: Reader) -> None:
     """What types cannot say."""
     _check_names(assignment, reader)
+    _check_functions(assignment, reader)
     _check_numbers(assignment, reader)
     names = [argument.name for argument in assignment.arguments]
     tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
     sizes = {name for case in assignment.cases for name in case.size}
-    _check_sizes(assignment, sizes, reader)
+    for function in {case.function: None for case in assignment.cases}:
+        _check_sizes(assignment, function, reader)
     for index, argument in enumerate(assignment.arguments):
         _check_argument(argument, f"argument[{index}]", names, sizes, reader)
     for index, case in enumerate(assignment.cases):
@@ -541,12 +595,50 @@ def _check(assignment: Assignment, reader: Reader) -> None:
 
 
 def _check_names(assignment: Assignment, reader: Reader) -> None:
-    """The entry and its arguments are names in Python."""
-    named = [("entry", assignment.entry)]
+    """The functions and their arguments are names in Python."""
+    named = [(f"function[{index}].name", one.name) for index, one in enumerate(assignment.functions)]
+    named += [("entry", assignment.entry)] if assignment.entry or not assignment.functions else []
     named += [(f"argument[{index}].name", argument.name) for index, argument in enumerate(assignment.arguments)]
     for where, name in named:
         if not name.isidentifier() or keyword.iskeyword(name):
             raise reader.error(where, f"{name!r} cannot be a name in Python")
+
+
+def _check_functions(assignment: Assignment, reader: Reader) -> None:
+    """One function by `entry`, or several by `[[function]]`, of which every case names one and each has a case."""
+    names = [function.name for function in assignment.functions]
+    if names and assignment.entry:
+        raise reader.error("entry", "is one function, and there are others by `[[function]]`", "Give one or the other.")
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise reader.error(f"function[{index}].name", f"two functions have the name {name!r}")
+    called = [case.function for case in assignment.cases]
+    for index, name in enumerate(called):
+        if name not in (names or [""]):
+            hint = reader.nearest(name, names) if names else ""
+            raise reader.error(f"case[{index}].function", f"{name!r} is none of the functions", hint)
+    for index, function in enumerate(assignment.functions):
+        _check_function(function, f"function[{index}]", assignment, reader)
+        if function.name not in called:
+            raise reader.error(f"function[{index}].name", f"no case calls {function.name!r}")
+    elsewhere = [name for name in assignment.lanes if name != Lane.cpu]
+    for key in ("compile_for", *(f"lane.{name}" for name in elsewhere)):
+        if names and (key != "compile_for" or assignment.compile_for):
+            raise reader.error(key, "needs a single entry: several functions are graded on the lane cpu only")
+
+
+def _check_function(function: Function, where: str, assignment: Assignment, reader: Reader) -> None:
+    known = {argument.name: argument for argument in assignment.arguments}
+    for index, name in enumerate(function.arguments):
+        if name not in known:
+            raise reader.error(
+                f"{where}.arguments[{index}]", f"there is no {name!r}", reader.nearest(name, list(known))
+            )
+    if not any(known[name].role == "output" for name in function.arguments):
+        raise reader.error(f"{where}.arguments", f"{function.name!r} has no output")
+    for name in function.arguments:
+        if (of := known[name].of) and of not in function.arguments:
+            raise reader.error(f"{where}.arguments", f"{name!r} is a stride of {of!r}, which {function.name!r} lacks")
 
 
 def _check_limits(limits: Limits, reader: Reader) -> None:
@@ -571,17 +663,29 @@ def _check_numbers(assignment: Assignment, reader: Reader) -> None:
                 raise reader.error(f"case[{index}].size", f"{name!r} cannot be below 0")
 
 
-def _check_sizes(assignment: Assignment, sizes: set[str], reader: Reader) -> None:
-    """All cases set the same sizes. Where they do not, what few cases set is the mistake, else what some do not set."""
-    for index, case in enumerate(assignment.cases):
+def _check_sizes(assignment: Assignment, function: str, reader: Reader) -> None:
+    """All cases of a function set the same sizes, and every one that its arguments need.
+
+    Where they do not, what few cases set is the mistake, else what some do not set.
+    """
+    mine = [(index, case) for index, case in enumerate(assignment.cases) if case.function == function]
+    sizes = {name for _, case in mine for name in case.size}
+    for index, case in mine:
         for name in sorted(case.size):
-            setting = sum(name in other.size for other in assignment.cases)
-            if 2 * setting < len(assignment.cases):
+            setting = sum(name in other.size for _, other in mine)
+            if 2 * setting < len(mine):
                 hint = reader.nearest(name, sorted(sizes - {name}))
                 raise reader.error(f"case[{index}].size", f"case {case.name!r} sets {name!r}, as few others do", hint)
-    for index, case in enumerate(assignment.cases):
-        if missing := sorted(sizes - set(case.size)):
+    for index, case in mine:
+        needed = _needed(assignment.part(case)) if function else set()
+        if missing := sorted((sizes | needed) - set(case.size)):
             raise reader.error(f"case[{index}].size", f"case {case.name!r} does not set {missing[0]!r}")
+
+
+def _needed(part: Assignment) -> set[str]:
+    """The sizes that a function's arguments are, or have."""
+    named = {argument.name for argument in part.arguments if argument.role == "size"}
+    return named | {name for argument in part.arguments for name in argument.shape if not name.isdigit()}
 
 
 def _check_dtype(dtype: str, where: str, reader: Reader) -> None:
@@ -676,7 +780,18 @@ def _check_apart(assignment: Assignment, lane: Lane, policy: LanePolicy, reader:
 
 
 def _check_cost(assignment: Assignment, sizes: set[str], reader: Reader) -> None:
-    for key, formula in (("cost.flops", assignment.cost.flops), ("cost.bytes", assignment.cost.bytes)):
+    if assignment.functions:
+        for index, part in enumerate(assignment.parts):
+            sizes = {name for case in part.cases for name in case.size}
+            _check_formulas(part.cost, f"function[{index}].cost", sizes, reader)
+    elif assignment.cost == Cost("", ""):
+        raise reader.error("", "'cost' is missing")
+    else:
+        _check_formulas(assignment.cost, "cost", sizes, reader)
+
+
+def _check_formulas(cost: Cost, where: str, sizes: set[str], reader: Reader) -> None:
+    for key, formula in ((f"{where}.flops", cost.flops), (f"{where}.bytes", cost.bytes)):
         try:
             evaluate(formula, {**dict.fromkeys(sizes, 1.0), "e": 4.0})
         except (ValueError, SyntaxError) as error:

@@ -78,6 +78,12 @@ def _check(one: Misconception, where: str, assignment: Assignment, reader: Reade
             raise reader.error(f"{where}.{key}", f"there is no {unknown[0]!r}", reader.nearest(unknown[0], known))
     if not (one.fails or one.clue or one.answer):
         raise reader.error(where, "asks for nothing: give `fails`, `clue` or `answer`")
+    if (
+        one.answer
+        and assignment.functions
+        and len({case.function for case in assignment.cases if case.name in one.fails}) != 1
+    ):
+        raise reader.error(f"{where}.fails", "has to name cases of one function, of whose tensors `answer` is made")
     if one.answer:
         known = ["torch", *outputs, *(argument.name for argument in (*assignment.inputs, *assignment.scalars))]
         try:

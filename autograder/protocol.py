@@ -19,7 +19,8 @@ Standard library only: the runner imports it before it shuts itself in.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from autograder.contract import Frame, Language, Launch
 
@@ -56,6 +57,15 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class Function:
+    """One of several functions that a source defines; the fields are as in `Load`."""
+
+    name: str
+    arguments: tuple[str, ...]
+    signatures: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class Load:
     """Load this source. Sent with two descriptors: the judge's word and the runner's word; then perhaps with others.
 
@@ -68,6 +78,7 @@ class Load:
             combination of dtypes: `input float32`, `output float16`, `scalar float32` or `integer`.
         packs: so many descriptors at the end are what other runners of this source have packed.
         tuned: what other runners found by tuning is taken as well; else the kernels are tuned anew.
+        functions: where a call may be of one of several functions, all of them; then there is no `entry`.
     """
 
     source: str
@@ -80,6 +91,13 @@ class Load:
     signatures: tuple[tuple[str, ...], ...] = ()
     packs: int = 0
     tuned: bool = False
+    functions: tuple[Function, ...] = ()
+
+    def each(self) -> Iterator[Load]:
+        """One for each function that the source has to define, in order, as if it were the only one."""
+        alone = Function(self.entry, self.arguments, self.signatures)
+        for one in self.functions or (alone,):
+            yield replace(self, entry=one.name, arguments=one.arguments, signatures=one.signatures, functions=())
 
 
 @dataclass(frozen=True)
@@ -92,12 +110,13 @@ class Pack:
 
 @dataclass(frozen=True)
 class Call:
-    """Call the entry once, on tensors whose descriptors come with this packet: nothing of them was reachable before.
+    """Call a function once, on tensors whose descriptors come with this packet: nothing of them was reachable before.
 
     Attributes:
         record: record kernels, library operations and written inputs for `Returned`, after the event clock has stopped
             and before the runner's word is set; a timed call does without.
         trace: list what ran on the device for `Returned`, by its own tracing; such a call is not timed.
+        function: which of the source's functions; `""` where it has one.
     """
 
     nonce: int
@@ -105,6 +124,7 @@ class Call:
     scalars: dict[str, int | float]
     record: bool = True
     trace: bool = False
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,6 +140,7 @@ class Arm:
             next call's lie `bytes / together` farther on.
         scalars: those that are the same for all calls.
         together: calls of one slab, a divisor of `calls`.
+        function: as in `Call`.
     """
 
     nonce: int
@@ -127,6 +148,7 @@ class Arm:
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
     together: int = 1
+    function: str = ""
 
 
 @dataclass(frozen=True)

@@ -238,7 +238,7 @@ def main() -> None:
     device = "cpu" if lane is Lane.cpu else "cuda"
     name = torch.cuda.get_device_name() if device == "cuda" else "interpreter"
     say(f"{name}, torch {torch.__version__}, triton {triton.__version__}")
-    for slug in options.slugs or slugs(ROOT / "assignments"):
+    for slug in options.slugs or slugs(ROOT / "assignments", lane):
         assignment = load_assignment(ROOT / "assignments" / slug)
         kernels = kernels_of(assignment, lane, options.also)
         for case in assignment.cases_for(lane):

@@ -28,7 +28,7 @@ def main() -> int:
     options = _options()
     options.out.mkdir(parents=True, exist_ok=True)
     status = 0
-    for slug in options.slugs or slugs(ROOT / "assignments"):
+    for slug in options.slugs or slugs(ROOT / "assignments", options.lane):
         for work in options.work:
             result, seconds = _graded(slug, options, work)
             (options.out / f"{slug}.{work}.json").write_text(json.dumps(result), encoding="utf-8")

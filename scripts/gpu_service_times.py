@@ -32,7 +32,7 @@ def main() -> int:
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, _judge() as judge:
         for _ in range(options.times + 1):
-            for slug in options.slugs or slugs(ROOT / "assignments"):
+            for slug in options.slugs or slugs(ROOT / "assignments", options.lane):
                 for work in (Work.check, Work.measure):
                     seconds = _seconds(judge, _staged(Path(folder), slug, options.lane, work))
                     found.setdefault(f"{slug} {work}", []).append(seconds)

@@ -86,11 +86,13 @@ MANIFEST_CLASSES = (
     "Requirement",
     "LanePolicy",
     "Cost",
+    "Function",
     "Mutant",
 )
 WRITTEN_IN_THE_SINGULAR = {
     ("Assignment", "arguments"),
     ("Assignment", "cases"),
+    ("Assignment", "functions"),
     ("Assignment", "lanes"),
     ("Assignment", "requirements"),
 }

@@ -192,9 +192,11 @@ class Abreast:
 
 def room_for(assignment: Assignment, cases: Iterable[Case]) -> int:
     """Bytes that the judge's own tensors of the largest case may need."""
-    tensors = (*assignment.inputs, *assignment.outputs)
-    elements = (sum(math.prod(assignment.shape_of(one, case)) for one in tensors) for case in cases)
-    return _PER_ELEMENT * max(elements, default=0)
+    return _PER_ELEMENT * max((_elements(assignment.part(case), case) for case in cases), default=0)
+
+
+def _elements(part: Assignment, case: Case) -> int:
+    return sum(math.prod(part.shape_of(one, case)) for one in (*part.inputs, *part.outputs))
 
 
 def _begun(begin: Begin) -> Conversation | None:

@@ -186,7 +186,8 @@ class Buffers:
 
     def make(self, case: Case, inputs: Tensors, *, poison: bool = True) -> tuple[SharedTensor, ...]:
         """Memory for every tensor of `case` in the entry's order, not filled yet; without poison outputs are zeros."""
-        arguments = [argument for argument in self._assignment.arguments if argument.role in {"input", "output"}]
+        of_case = self._assignment.part(case).arguments
+        arguments = [argument for argument in of_case if argument.role in {"input", "output"}]
         made: list[SharedTensor] = []
         try:
             # What was made before one fails is in the list.

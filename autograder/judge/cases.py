@@ -69,6 +69,7 @@ def _drawn(family: Family, source: random.Random, path: Path) -> Iterator[Case]:
             layout=layout,
             category=family.category,
             visibility=Visibility.hidden,
+            function=family.function,
         )
 
 
@@ -80,9 +81,13 @@ def _layout(family: Family, source: random.Random) -> Layout:
 
 
 def _check(family: Family, assignment: Assignment, path: Path) -> None:
-    sizes = {name for case in assignment.cases for name in case.size}
+    mine = [case for case in assignment.cases if case.function == family.function]
+    if not mine:
+        raise ManifestError(path, f"family {family.category!r}", f"calls {family.function!r}, which is no function")
+    sizes = {name for case in mine for name in case.size}
     if missing := sorted(sizes - set(family.size)):
         raise ManifestError(path, f"family {family.category!r}", f"does not set the size {missing[0]!r}")
-    tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
+    part = assignment.part(mine[0])
+    tensors = {argument.name for argument in (*part.inputs, *part.outputs)}
     if unknown := sorted(set(family.layout) - tensors):
         raise ManifestError(path, f"family {family.category!r}", f"{unknown[0]!r} in `layout` is no tensor")

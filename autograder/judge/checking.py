@@ -184,8 +184,8 @@ class Checker:
             # Nothing of it was lent to anybody.
             return self.no_memory(suspect or runner, 0, error)
         try:
-            scalars = self._scalars(case, strides_of(tensors)) | self._drawn(inputs)
-            called = runner.call(tensors, scalars, record=record, trace=trace, cold=cold)
+            scalars = self._scalars(case, strides_of(tensors)) | self._drawn(case, inputs)
+            called = runner.call(tensors, scalars, function=case.function, record=record, trace=trace, cold=cold)
             if isinstance(called, Failure):
                 return as_checked(called)
             # Snapshots are the judge's own: while they are looked at, the device clears what is given back.
@@ -278,7 +278,7 @@ class Checker:
     def draw(self, case: Case) -> Tensors:
         """Inputs that were never seen."""
         seed = seeds.fresh_seed() if self._defences.fresh_inputs else seeds.KNOWN_SEED
-        return self._problem.inputs(case, seed, self._device.where)
+        return self._problem.part(case).inputs(case, seed, self._device.where)
 
     def close(self) -> None:
         """Let go of memory that was kept."""
@@ -308,16 +308,17 @@ class Checker:
             self._device.quiet()
 
     def _layout(self, case: Case) -> tuple[TensorSpec, ...]:
-        tensors = (*self._assignment.inputs, *self._assignment.outputs)
+        part = self._assignment.part(case)
+        tensors = (*part.inputs, *part.outputs)
         return tuple(layout_of(one, self._assignment, case, self._device.granularity) for one in tensors)
 
     def _scalars(self, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
         """Sizes and strides, by argument."""
         return integers_of(self._assignment, case, strides)
 
-    def _drawn(self, inputs: Tensors) -> dict[str, int | float]:
+    def _drawn(self, case: Case, inputs: Tensors) -> dict[str, int | float]:
         """What was drawn for one call, by argument."""
-        return {argument.name: inputs[argument.name].item() for argument in self._assignment.scalars}
+        return {argument.name: inputs[argument.name].item() for argument in self._assignment.part(case).scalars}
 
     def _taken(
         self, case: Case, inputs: Tensors, called: Finished, lent_bytes: int, around: Sequence[Around]
@@ -326,11 +327,10 @@ class Checker:
         if broken := self._broken_rules(called, around):
             return dataclasses.replace(broken, finished=dataclasses.replace(called, snapshots=()))
         by_name = {snapshot.source.spec.name: snapshot for snapshot in called.snapshots}
+        part = self._assignment.part(case)
         if not self._defences.private_inputs:
-            inputs = inputs | {
-                one.name: by_name[one.name].values() for one in self._assignment.inputs if one.name in by_name
-            }
-        outputs = {argument.name: by_name[argument.name] for argument in self._assignment.outputs}
+            inputs = inputs | {one.name: by_name[one.name].values() for one in part.inputs if one.name in by_name}
+        outputs = {argument.name: by_name[argument.name] for argument in part.outputs}
         return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
 
     def _taken_batch(self, case: Case, called: FinishedBatch, memory: BatchMemory) -> TakenBatch | Checked:
@@ -363,13 +363,14 @@ class Checker:
         """
         if not self._defences.oracle:
             return True
-        if self._problem.has_check:
+        problem = self._problem.part(taken.case)
+        if problem.has_check:
             return False
         rules = self._assignment.tolerance
         differing = [name for name, got in outputs.items() if not agree(got, expected[name], rules[name])]
         if any(rules[name].kind == "exact" or _unlike(outputs[name], expected[name]) for name in differing):
             return False
-        sample = self._problem.sample(taken.inputs, outputs) if differing else None
+        sample = problem.sample(taken.inputs, outputs) if differing else None
         if sample is None:
             return not differing
         some, truth = sample
@@ -395,14 +396,14 @@ class Checker:
 
     def _compared(self, taken: Taken, outputs: Tensors) -> Checked:
         """Piece by piece, so that what comparing takes of the device's memory is the same whatever the size."""
-        inputs, snapshots = taken.inputs, taken.outputs
-        also_wrong = self._problem.wrong_by_check(inputs, outputs)
+        inputs, snapshots, problem = taken.inputs, taken.outputs, self._problem.part(taken.case)
+        also_wrong = problem.wrong_by_check(inputs, outputs)
         untouched = {name: snapshots[name].untouched() for name in outputs}
-        found = {name: Damage(self._problem.along(name)) for name in outputs}
+        found = {name: Damage(problem.along(name)) for name in outputs}
         begun = dict.fromkeys(outputs, 0)
-        for some, truth in self._problem.pieces(inputs, outputs):
+        for some, truth in problem.pieces(inputs, outputs):
             for name, got in some.items():
-                along = self._problem.along(name)
+                along = problem.along(name)
                 place = (along, begun[name], got.shape[along]) if got.dim() else None
                 begun[name] += got.shape[along] if got.dim() else 0
                 comparison = self._comparison(name, got, truth, _at(untouched[name], place))
@@ -425,7 +426,12 @@ class Checker:
             return facts.NONE
         found, untouched = masks
         wrong = {name: damage.wrong for name, damage in found.items()}
-        return facts.gather(self._problem, (taken.inputs, outputs), truth, (wrong, untouched), self._misconceptions)
+        # Those of another function would look for that one's tensors.
+        mine = {case.name for case in self._assignment.part(taken.case).cases}
+        misconceptions = [one for one in self._misconceptions if mine.issuperset(one.fails)]
+        return facts.gather(
+            self._problem.part(taken.case), (taken.inputs, outputs), truth, (wrong, untouched), misconceptions
+        )
 
     def _may_be_unset(self, first: Checked, case: Case) -> bool:
         """Whether to ask, once in a grading, if an output that is wrong throughout was added to before it was set."""
@@ -452,17 +458,17 @@ class Checker:
 
     def _is_right(self, taken: Taken, name: str) -> bool:
         """Whether one output of a call is."""
-        outputs, truth = taken.values(), self._problem.truth(taken.case, taken.inputs)
-        found = dict(self._comparisons(taken.inputs, outputs, taken.outputs, truth))
+        outputs, truth = taken.values(), self._problem.part(taken.case).truth(taken.case, taken.inputs)
+        found = dict(self._comparisons(taken, outputs, truth))
         return found[name].right
 
     def _unaided(self, taken: Taken, suspect: Conversation) -> Checked:
         """What the outputs of a call without kernels come to."""
         try:
-            outputs, truth = taken.values(), self._problem.truth(taken.case, taken.inputs)
+            outputs, truth = taken.values(), self._problem.part(taken.case).truth(taken.case, taken.inputs)
             found = {
                 name: Output(outputs[name], truth.expected[name], ~comparison.wrong & ~taken.outputs[name].untouched())
-                for name, comparison in self._comparisons(taken.inputs, outputs, taken.outputs, truth)
+                for name, comparison in self._comparisons(taken, outputs, truth)
             }
             share = unaided.share(found, taken.inputs)
             verdict = Verdict.passed if all(bool(one.right.all()) for one in found.values()) else Verdict.wrong_answer
@@ -470,13 +476,11 @@ class Checker:
             return self.no_memory(suspect, taken.lent_bytes, error)
         return Checked(verdict, "Replayed.", finished=taken.finished, unaided=share)
 
-    def _comparisons(
-        self, inputs: Tensors, outputs: Tensors, snapshots: dict[str, Snapshot], truth: Truth
-    ) -> Iterator[tuple[str, Comparison]]:
+    def _comparisons(self, taken: Taken, outputs: Tensors, truth: Truth) -> Iterator[tuple[str, Comparison]]:
         """Each output's."""
-        also_wrong = self._problem.wrong_by_check(inputs, outputs)
+        also_wrong = self._problem.part(taken.case).wrong_by_check(taken.inputs, outputs)
         for name, got in outputs.items():
-            comparison = self._comparison(name, got, truth, snapshots[name].untouched())
+            comparison = self._comparison(name, got, truth, taken.outputs[name].untouched())
             if name in also_wrong:
                 comparison = Comparison(comparison.wrong | also_wrong[name], comparison.allowed)
             yield name, comparison
@@ -524,7 +528,7 @@ class Checker:
 def integers_of(assignment: Assignment, case: Case, strides: Mapping[str, tuple[int, ...]]) -> dict[str, int | float]:
     """Sizes and strides that a call is given, by argument; `strides` are the tensors'."""
     scalars: dict[str, int | float] = {}
-    for argument in assignment.arguments:
+    for argument in assignment.part(case).arguments:
         if argument.role == "size":
             scalars[argument.name] = case.size[argument.name]
         elif argument.role == "stride":

@@ -263,6 +263,7 @@ def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:
 
 def dry_case(case: Case, assignment: Assignment) -> DryCase:
     """A case as the runner gets it: layouts and numbers, no values."""
+    assignment = assignment.part(case)
     tensors: list[DryTensor] = []
     scalars: dict[str, int | float] = {}
     for argument in assignment.arguments:

@@ -305,6 +305,7 @@ class Conversation:
         tensors: Sequence[SharedTensor],
         scalars: dict[str, int | float],
         *,
+        function: str = "",
         record: bool = True,
         trace: bool = False,
         cold: bool = True,
@@ -325,7 +326,7 @@ class Conversation:
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
         wait = self._wait(self._limits.call_s)
         self._settle(cold=cold)
-        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace)
+        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace, function)
         start = wait.begin()
         self._judge_word.write(nonce)
         failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
@@ -372,7 +373,7 @@ class Conversation:
         nonce = self._nonces.next()
         memory.fill()
         copy_us = self._copying(memory) if cold else 0.0
-        arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together)
+        arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together, memory.function)
         failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
         if failed is not None:
             return failed

@@ -516,7 +516,11 @@ class Grading:
         return found
 
     def _headline(self, cases: Sequence[CaseResult]) -> summary.Headline:
-        scene = Scene(self._assignment, self._results.seen(), self._request.source, self._misconceptions)
+        # What cases of different functions have in common says nothing.
+        seen = self._results.seen()
+        first = next((one.case.function for one in seen if one.failed), "")
+        seen = tuple(one for one in seen if one.case.function == first)
+        scene = Scene(self._assignment, seen, self._request.source, self._misconceptions)
         return summary.headline(cases, self._request, scene)
 
     def _report(

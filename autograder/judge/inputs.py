@@ -88,7 +88,7 @@ class Fresh(Inputs):
     """
 
     def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors], key: torch.Tensor) -> None:
-        self.layout = tuple(wanted(assignment.inputs, assignment, case))
+        self.layout = tuple(wanted(assignment.part(case).inputs, assignment, case))
         self.drawn = {}
         self._draw = draw
         self._key = key
@@ -147,7 +147,7 @@ class Kept(Inputs):
 def kept(assignment: Assignment, case: Case, tensors: Tensors) -> Kept:
     """Images of tensors that there are, with guards and padding drawn anew."""
     made = dict(tensors)
-    layout = wanted(assignment.inputs, assignment, case)
+    layout = wanted(assignment.part(case).inputs, assignment, case)
     images = [image_of(made.pop(spec.name), spec, filling) for spec, filling in layout]
     return Kept(layout, images, made)
 

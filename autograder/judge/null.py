@@ -123,7 +123,7 @@ class NullExchanges:
         """
         key = (calls, together, *bytes_of(assignment, case))
         if key not in self._taken:
-            tensors = {argument.name: inputs[argument.name] for argument in assignment.inputs}
+            tensors = {argument.name: inputs[argument.name] for argument in assignment.part(case).inputs}
             given = [kept(assignment, case, tensors)] * calls
             found = [self._exchanges(assignment, case, given, way, together) for way in WAYS]
             null = null_of(found, self._device.rules.most_null_us)

@@ -11,11 +11,14 @@ APART                                                     optional: the dimensio
 Where an entry's answer depends on where it stands, `expected` and `error_scale` take `at` too: of the entries along the
 dimension that is cut, which they are given, int64; and may take `length`, how many there are of them in all.
 
+Where a source defines several functions, each of these takes `function` too, by name: the one that is called.
+
 What they are given they only read: it is the judge's own memory, of which the other side's inputs are made as well.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import inspect
 import itertools
@@ -62,14 +65,28 @@ def dtype_of(name: str) -> torch.dtype:
 class Problem:
     """The functions of one assignment's `problem.py`, with their answers checked against the manifest."""
 
-    def __init__(self, assignment: Assignment, module: ModuleType) -> None:
+    def __init__(self, assignment: Assignment, module: ModuleType, function: str = "") -> None:
+        def own(name: str) -> Any:
+            found = _function(module, name)
+            return functools.partial(found, function=function) if function else found
+
         self.assignment = assignment
-        self._make_inputs: Callable[..., Tensors] = _function(module, "make_inputs")
-        self._expected: Callable[..., Tensors] = _function(module, "expected")
-        self._error_scale: Callable[..., Tensors] | None = getattr(module, "error_scale", None)
-        self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = getattr(module, "check", None)
+        self._make_inputs: Callable[..., Tensors] = own("make_inputs")
+        self._expected: Callable[..., Tensors] = own("expected")
+        self._error_scale: Callable[..., Tensors] | None = (
+            own("error_scale") if hasattr(module, "error_scale") else None
+        )
+        self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = (
+            own("check") if hasattr(module, "check") else None
+        )
         self._apart: Mapping[str, int] = getattr(module, "APART", {})
         self._places = {"at", "length"} & set(inspect.signature(self._expected).parameters)
+        parts = assignment.parts if assignment.functions else ()
+        self._parts = {part.entry: Problem(part, module, part.entry) for part in parts}
+
+    def part(self, case: Case) -> Problem:
+        """The problem of the function that a case calls; itself, where there is one function."""
+        return self._parts.get(case.function, self)
 
     def inputs(self, case: Case, seed: int, where: torch.device = _CPU) -> Tensors:
         """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`.

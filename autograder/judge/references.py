@@ -22,7 +22,7 @@ from autograder.judge.failure import Failure
 from autograder.judge.null import NullExchanges
 from autograder.judge.packs import Packs, Shelf
 from autograder.judge.preparing import Prepared
-from autograder.protocol import Load
+from autograder.protocol import Function, Load
 from autograder.sandbox import RunnerLimits, Sandbox, Side
 
 KEPT = 4
@@ -90,15 +90,21 @@ def load_of(
     ghost: bool = False,
 ) -> Load:
     """The message that loads a source as a submission to `assignment`."""
+    functions = tuple(
+        Function(part.entry, tuple(argument.name for argument in part.arguments), part.signatures(lane))
+        for part in assignment.parts
+    )
+    first = functions[0]
     return Load(
         # Some editors begin a UTF-8 file with a byte order mark; compilers pass over it in a file, not in a string.
         source=source.removeprefix("\ufeff"),
         filename=filename,
         language=language,
-        entry=assignment.entry,
-        arguments=tuple(argument.name for argument in assignment.arguments),
+        entry=first.name if assignment.entry else "",
+        arguments=first.arguments if assignment.entry else (),
         ghost=ghost,
-        signatures=assignment.signatures(lane),
+        signatures=first.signatures if assignment.entry else (),
+        functions=functions if assignment.functions else (),
     )
 
 

@@ -107,6 +107,7 @@ class BatchMemory:
         if len(inputs) % together:
             raise ValueError(f"{len(inputs)} calls are no slabs of {together}")
         self.calls = len(inputs)
+        self.function = case.function
         self.together = together
         self._given = inputs
         self._device = device
@@ -114,12 +115,13 @@ class BatchMemory:
         self.inputs: list[Slab] = []
         self.outputs: list[Slab] = []
         self._taken: list[torch.Tensor] = []
+        outputs = assignment.part(case).outputs
         try:
             for first in range(0, len(inputs), together):
                 calls = inputs[first : first + together]
                 self.inputs.append(Slab(device, [call.layout for call in calls]))
-                outputs = [wanted(assignment.outputs, assignment, case, poison=defences.poison) for _ in calls]
-                self.outputs.append(Slab(device, outputs))
+                written = [wanted(outputs, assignment, case, poison=defences.poison) for _ in calls]
+                self.outputs.append(Slab(device, written))
                 private = partial(torch.empty, self.outputs[-1].bytes, dtype=torch.uint8, device=device.where)
                 self._taken.append(self._patiently(private))
         except BaseException:
@@ -219,4 +221,5 @@ def bytes_of(assignment: Assignment, case: Case) -> tuple[int, int]:
     def total(arguments: Sequence[Argument]) -> int:
         return sum(layout_of(argument, assignment, case, GUARD_BYTES).bytes for argument in arguments)
 
-    return total(assignment.inputs), total(assignment.outputs)
+    part = assignment.part(case)
+    return total(part.inputs), total(part.outputs)

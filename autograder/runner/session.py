@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from autograder.protocol import Arm, Call, Load
 from autograder.runner import pack, wire
@@ -26,6 +26,13 @@ def serve(channel: socket.socket, loader: Loader) -> None:
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     Session(wire.Wire(channel), loader).run()
+
+
+class Called(NamedTuple):
+    """A function that calls may name, and the names of its arguments in order."""
+
+    entry: Entry
+    arguments: tuple[str, ...]
 
 
 class Session:
@@ -54,15 +61,15 @@ class Session:
         self._unpack(descriptors[len(descriptors) - load.packs :])
         wire.close(descriptors)
         self._filename = load.filename
-        entry = self._load(load)
-        while entry is not None and (received := self._line.receive()) is not None:
+        entries = self._load(load)
+        while entries is not None and (received := self._line.receive()) is not None:
             if received[0]["is"] == "Arm":
-                self._batch(entry, load, words, wire.to_arm(received[0]), received[1])
+                self._batch(entries, words, wire.to_arm(received[0]), received[1])
             elif received[0]["is"] == "Pack":
                 self._pack(received[1])
             else:
-                self._answer(entry, load, words, wire.to_call(received[0]), received[1])
-        while entry is None and self._line.receive() is not None:
+                self._answer(entries, words, wire.to_call(received[0]), received[1])
+        while entries is None and self._line.receive() is not None:
             pass
 
     def _unpack(self, packs: list[int]) -> None:
@@ -77,19 +84,22 @@ class Session:
         wire.close(descriptors)
         self._line.send("Packed", {})
 
-    def _load(self, load: Load) -> Entry | None:
-        entry: list[Entry] = []
-        problem = self._guard(lambda: entry.append(self._loader.load(load)))
+    def _load(self, load: Load) -> dict[str, Called] | None:
+        """The functions that calls may name; the only one is called `""`."""
+        found: list[dict[str, Entry]] = []
+        problem = self._guard(lambda: found.append(self._loader.load(load)))
         if problem is not None:
             self._line.send("Raised", {"nonce": 0, "stage": "load", **problem})
             return None
-        self._line.send("Loaded", {"signature": entry[0].signature})
-        return entry[0]
+        entries = {one.entry: Called(found[0][one.entry], one.arguments) for one in load.each()}
+        self._line.send("Loaded", {"signature": "; ".join([one.entry.signature for one in entries.values()])})
+        return entries if load.functions else {"": entries[load.entry]}
 
-    def _answer(self, entry: Entry, load: Load, words: Words, call: Call, descriptors: list[int]) -> None:
+    def _answer(self, entries: dict[str, Called], words: Words, call: Call, descriptors: list[int]) -> None:
+        entry, names = entries[call.function]
         mapped = [self._loader.map(spec, number) for spec, number in zip(call.tensors, descriptors, strict=True)]
         values: dict[str, Any] = {one.spec.name: one.tensor for one in mapped} | call.scalars
-        arguments = [values[name] for name in load.arguments]
+        arguments = [values[name] for name in names]
         while words.allowed() != call.nonce:
             self._pause(0.0001)
         event_ns: list[int] = []
@@ -115,8 +125,9 @@ class Session:
             return entry.call(arguments, record=call.record)
         return self._tracer.traced(lambda: entry.batch(iter([arguments])), ran)
 
-    def _batch(self, entry: Entry, load: Load, words: Words, arm: Arm, outputs: list[int]) -> None:
-        prepared = Prepared(self._loader, arm, load.arguments, outputs)
+    def _batch(self, entries: dict[str, Called], words: Words, arm: Arm, outputs: list[int]) -> None:
+        entry, names = entries[arm.function]
+        prepared = Prepared(self._loader, arm, names, outputs)
         wire.close(outputs)
         with self._no_garbage_collected():
             self._revealed(entry, words, arm, prepared)

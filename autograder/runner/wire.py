@@ -95,6 +95,10 @@ def to_load(message: Mapping[str, Any], descriptors: list[int]) -> protocol.Load
         ghost=message.get("ghost", False),
         signatures=tuple(map(tuple, message.get("signatures", ()))),
         packs=message.get("packs", 0),
+        functions=tuple(
+            protocol.Function(one["name"], tuple(one["arguments"]), tuple(map(tuple, one["signatures"])))
+            for one in message.get("functions", ())
+        ),
     )
 
 
@@ -106,6 +110,7 @@ def to_call(message: Mapping[str, Any]) -> protocol.Call:
         scalars=message["scalars"],
         record=message.get("record", True),
         trace=message.get("trace", False),
+        function=message.get("function", ""),
     )
 
 
@@ -117,6 +122,7 @@ def to_arm(message: Mapping[str, Any]) -> protocol.Arm:
         tensors=tuple(protocol.TensorSpec(**spec) for spec in message["tensors"]),
         scalars=message["scalars"],
         together=message.get("together", 1),
+        function=message.get("function", ""),
     )
 
 

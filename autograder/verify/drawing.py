@@ -12,8 +12,8 @@ from autograder.judge import seeds
 from autograder.judge.problem import Problem, load_problem
 from autograder.manifest import Reader
 
-Place = tuple[str, str, str]
-"""The file, the key in it, and the distribution that stands there."""
+Place = tuple[str, str, str, str]
+"""The file, the key in it, the function that is called, and the distribution that stands there."""
 
 
 def check(assignment_folder: Path, reference_folder: Path) -> None:
@@ -25,25 +25,28 @@ def check(assignment_folder: Path, reference_folder: Path) -> None:
     """
     assignment = load_assignment(assignment_folder)
     problem = load_problem(assignment, assignment_folder)
-    if not (small := assignment.cases_for(Lane.cpu)):
-        return
-    case = min(small, key=lambda case: sum(case.size.values()))
-    places = tuple(_places(assignment_folder, reference_folder))
-    raised = {name: _raised(problem, dataclasses.replace(case, distribution=name)) for _, _, name in places}
-    drawn = [name for name, said in raised.items() if not said]
-    for file, key, name in places:
-        if raised[name]:
+    by_size = sorted(assignment.cases_for(Lane.cpu), key=lambda case: sum(case.size.values()), reverse=True)
+    smallest = {case.function: case for case in by_size}
+    places = [place for place in _places(assignment_folder, reference_folder) if place[2] in smallest]
+    raised = {
+        (function, name): _raised(problem.part(case), dataclasses.replace(case, distribution=name))
+        for _, _, function, name in places
+        for case in [smallest[function]]
+    }
+    for file, key, function, name in places:
+        if said := raised[function, name]:
             folder = assignment_folder if file == "assignment.toml" else reference_folder
+            drawn = [other for (of, other), wrong in raised.items() if of == function and not wrong]
             reader = Reader(folder / file, what="a case")
-            raise reader.error(key, f"problem.py does not draw {name!r}: {raised[name]}", reader.nearest(name, drawn))
+            raise reader.error(key, f"problem.py does not draw {name!r}: {said}", reader.nearest(name, drawn))
 
 
 def _places(assignment_folder: Path, reference_folder: Path) -> Iterator[Place]:
     for index, case in enumerate(load_assignment(assignment_folder).cases):
-        yield "assignment.toml", f"case[{index}].distribution", case.distribution
+        yield "assignment.toml", f"case[{index}].distribution", case.function, case.distribution
     for index, family in enumerate(load_families(reference_folder)):
         for number, name in enumerate(family.distributions):
-            yield "hidden.toml", f"family[{index}].distributions[{number}]", name
+            yield "hidden.toml", f"family[{index}].distributions[{number}]", family.function, name
 
 
 def _raised(problem: Problem, case: Case) -> str:

@@ -50,9 +50,13 @@ def find(assignment_folder: Path, lane: Lane = Lane.cpu) -> tuple[Gap, ...]:
         HarnessError: problem.py does not fit the manifest.
     """
     assignment = load_assignment(assignment_folder)
-    problem = load_problem(assignment, assignment_folder)
-    meetings = [_meet(problem, case) for case in _cases(assignment, lane)]
-    return tuple(_gaps(assignment, problem, meetings))
+    whole = load_problem(assignment, assignment_folder)
+    found: list[Gap] = []
+    for part in assignment.parts:
+        problem, name = whole.part(part.cases[0]), f"{part.entry}: " if assignment.functions else ""
+        meetings = [_meet(problem, case) for case in _cases(part, lane)]
+        found += [replace(gap, problem=name + gap.problem) for gap in _gaps(part, problem, meetings)]
+    return tuple(found)
 
 
 def failing(assignment: Assignment, problem: Problem, meeting: Meeting, shortcut: Shortcut) -> bool:
@@ -89,6 +93,8 @@ def _gaps(assignment: Assignment, problem: Problem, meetings: list[Meeting]) -> 
         mine = [meeting for meeting in meetings if meeting.case.dtype == dtype]
         for name, shortcut in SHORTCUTS.items():
             if name in OF_MANY and all(_has_one_element(meeting) for meeting in mine):
+                continue
+            if name in OF_LOWER and dtype_of(dtype) not in LOWER:
                 continue
             if not any(failing(assignment, problem, meeting, shortcut) for meeting in mine):
                 yield Gap("assignment.toml", f"in {dtype}, {name} passes every public case")
@@ -141,3 +147,6 @@ OF_MANY = {
     "the answer shifted by one element",
 }
 """Shortcuts that are the right answer itself where an output is a single number."""
+
+OF_LOWER = {"inputs rounded to the next lower precision", "the answer in the next lower precision"}
+"""Shortcuts that there are where a type has a lower precision."""

@@ -75,7 +75,7 @@ def plan(chosen: list[str]) -> Iterator[tuple[trials.Trial, Work]]:
 def rungs() -> list[str]:
     """The rungs that take CUDA C++."""
     folder = ROOT / "assignments"
-    return [slug for slug in slugs(folder) if Language("cuda") in load_assignment(folder / slug).languages]
+    return [slug for slug in slugs(folder, Lane.h200) if Language("cuda") in load_assignment(folder / slug).languages]
 
 
 def row_of(

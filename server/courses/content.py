@@ -36,7 +36,15 @@ def grading_hash(spec: rungs.Assignment, public: Path, staff: Path) -> str:
 
 def _decisive(spec: rungs.Assignment) -> dict[str, object]:
     silent = tuple(dataclasses.replace(argument, about="") for argument in spec.arguments)
-    manifest = dataclasses.replace(spec, arguments=silent)
-    return {
+    functions = tuple(dataclasses.replace(function, about="") for function in spec.functions)
+    manifest = dataclasses.replace(spec, arguments=silent, functions=functions)
+    decisive = {
         field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest) if field.name not in _SAID
     }
+    if not spec.functions:
+        # As before there were such: leaderboards of rungs with one function do not begin anew.
+        del decisive["functions"]
+        decisive["cases"] = [
+            {key: value for key, value in vars(case).items() if key != "function"} for case in spec.cases
+        ]
+    return decisive

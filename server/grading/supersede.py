@@ -58,19 +58,21 @@ def takeover(older: Sequence[Older], *, new_compiles: bool, holds_another: bool)
     return Takeover(frozenset(item.id for item in older), place)
 
 
-def supersede_older(session: Session, new: Submission, *, entry: str, dates: Deadlines) -> Sequence[Submission]:
+def supersede_older(
+    session: Session, new: Submission, *, entries: Sequence[str], dates: Deadlines
+) -> Sequence[Submission]:
     """Let a new submission, just added, supersede what it may; its person's row has to be locked.
 
     Args:
-        entry: name of the function that the assignment asks for.
+        entries: names of the functions that the assignment asks for.
         dates: of the assignment, for the person.
     """
     rows = [row for row in _older(session, new) if _same_charge(row, new, dates)]
     if not rows:
         return []
-    older = [Older(row.id, row.place_at, compiles(row.source, row.language, entry)) for row in rows]
+    older = [Older(row.id, row.place_at, compiles(row.source, row.language, *entries)) for row in rows]
     decided = takeover(
-        older, new_compiles=compiles(new.source, new.language, entry), holds_another=_holds_another(session, new)
+        older, new_compiles=compiles(new.source, new.language, *entries), holds_another=_holds_another(session, new)
     )
     if decided.place_at is not None:
         new.place_at = min(new.place_at, decided.place_at)

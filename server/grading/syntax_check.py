@@ -14,11 +14,12 @@ MOST_BYTES = 65_536
 they do not count."""
 
 
-def compiles(source: bytes, language: Language, entry: str) -> bool:
-    """Whether it plausibly compiles and has the entry, as its language says."""
+def compiles(source: bytes, language: Language, *entries: str) -> bool:
+    """Whether it plausibly compiles and has these functions, as its language says."""
     if len(source) > MOST_BYTES:
         return False
     try:
-        return languages.of(language).declares(source.decode(), entry)
+        text = source.decode()
     except UnicodeDecodeError:
         return False
+    return all(languages.of(language).declares(text, entry) for entry in entries)

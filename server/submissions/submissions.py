@@ -141,7 +141,8 @@ def _enter_queue(session: Session, submission: Submission, detail: AssignmentDet
     session.add(submission)
     session.flush()
     if submission.mode is Mode.submission:
-        supersede_older(session, submission, entry=detail.spec.entry, dates=detail.deadlines)
+        entries = [part.entry for part in detail.spec.parts]
+        supersede_older(session, submission, entries=entries, dates=detail.deadlines)
 
 
 def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Submission:

@@ -219,6 +219,8 @@ def test_assignments_are_listed_by_rung(folder: Path) -> None:
     edit(second, 'slug = "double"', 'slug = "first"')
     edit(second, "rung = 1", "rung = 0")
     assert slugs(folder.parent) == ("first", "double")
+    assert slugs(folder.parent, Lane.cpu) == ("first", "double")
+    assert slugs(folder.parent, Lane.b200) == ()
 
 
 @pytest.mark.parametrize("draw", ["{ choose = [1], near = [2] }", "{}", "{ choose = [] }"])

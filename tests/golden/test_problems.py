@@ -22,9 +22,13 @@ def _drawn(slug: str) -> Iterator[Case]:
     """Every distribution that a rung uses, in every type that it may have and in the sizes that its staff name."""
     rung = load_assignment(ASSIGNMENTS / slug)
     used: list[Case | Family] = [*rung.cases, *load_families(REFERENCE / slug)]
-    types = DTYPES if any(argument.dtype == "case" for argument in rung.inputs) else {one.dtype for one in used}
-    for name, dtype, size in itertools.product(_distributions(used), types, facts(slug).SIZES):
-        yield Case("drawn", size, dtype, name)
+    for part in rung.parts:
+        function, keys = part.cases[0].function, part.cases[0].size.keys()
+        of_function = [one for one in used if one.function == function]
+        types = DTYPES if any(one.dtype == "case" for one in part.inputs) else {one.dtype for one in of_function}
+        for name, dtype, size in itertools.product(_distributions(of_function), types, facts(slug).SIZES):
+            if size.keys() == keys:
+                yield Case("drawn", size, dtype, name, function=function)
 
 
 def _distributions(used: Sequence[Case | Family]) -> list[str]:
@@ -40,14 +44,15 @@ def _problem(slug: str) -> Problem:
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_what_is_drawn_follows_its_seed_and_has_a_right_answer_that_fits_its_type(slug: str) -> None:
-    problem, drawn = _problem(slug), list(_drawn(slug))
-    assert drawn
+    whole, drawn = _problem(slug), list(_drawn(slug))
+    assert {case.function for case in drawn} == {case.function for case in whole.assignment.cases}
     for case in drawn:
-        seed = seeds.fresh_seed()
+        seed, problem = seeds.fresh_seed(), whole.part(case)
+        function = {"function": case.function} if case.function else {}
         inputs = problem.inputs(case, seed)
         _follow_their_seed(problem, case, seed, inputs)
         truth = problem.truth(case, inputs)
-        for name, got in facts(slug).honest(**inputs).items():
+        for name, got in facts(slug).honest(**function, **inputs).items():
             rule = problem.assignment.tolerance[name]
             right = compare(got, truth.expected[name], truth.scale[name], rule).right
             assert right, f"an honest float32 answer is wrong in {name} of {case}, seed {seed}"

@@ -83,7 +83,7 @@ def test_a_gpu_lane_gives_speed_points_where_there_are_any_and_the_cpu_lane_give
 @each_rung
 def test_the_cpu_lane_is_spared_what_its_interpreter_gets_wrong(slug: str) -> None:
     cases = load_assignment(ASSIGNMENTS / slug).cases_for(Lane.cpu)
-    assert {case.dtype for case in cases} <= {"float32", "float16"}
+    assert {case.dtype for case in cases} <= {"float32", "float16", "int32"}
 
 
 @each_rung
@@ -94,16 +94,17 @@ def test_bytes_flops_and_steps_are_those_of_the_oracle(slug: str) -> None:
     cases = assignment.cases_for(Lane.cpu)
     assert cases
     for case in cases:
-        inputs = problem.inputs(case, seeds.fresh_seed())
-        outputs, flops = _counted(slug, inputs)
-        once = sum(_bytes(assignment, argument, case) for argument in (*assignment.inputs, *assignment.outputs))
+        inputs, part = problem.part(case).inputs(case, seeds.fresh_seed()), assignment.part(case)
+        outputs, flops = _counted(slug, case, inputs)
+        once = sum(_bytes(assignment, argument, case) for argument in (*part.inputs, *part.outputs))
         assert assignment.cost_of(case) == (flops, once), case
-        truth, eps = problem.truth(case, inputs), torch.finfo(getattr(torch, case.dtype)).eps
+        truth, dtype = problem.part(case).truth(case, inputs), getattr(torch, case.dtype)
+        eps = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
         assert set(outputs) == set(truth.expected), case
         for name, value in outputs.items():
             wrong = f"{name} of {case.name}: {{}}".format
             torch.testing.assert_close(
-                value.double(), truth.expected[name], rtol=eps, atol=1e-12, equal_nan=True, msg=wrong
+                value.double(), truth.expected[name].double(), rtol=eps, atol=1e-12, equal_nan=True, msg=wrong
             )
 
 
@@ -126,11 +127,11 @@ class _Elementwise(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _counted(slug: str, inputs: Tensors) -> tuple[Tensors, int]:
+def _counted(slug: str, case: Case, inputs: Tensors) -> tuple[Tensors, int]:
     """What the rung's arithmetic, written out step by step, gives, and its operations."""
-    known = facts(slug)
+    known, function = facts(slug), {"function": case.function} if case.function else {}
     with _Elementwise(known.COUNTED) as steps, FlopCounterMode(display=False) as products:
-        outputs = known.oracle(**inputs)
+        outputs = known.oracle(**function, **inputs)
     return outputs, steps.elements + int(products.get_total_flops())
 
 

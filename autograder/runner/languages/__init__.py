@@ -13,7 +13,7 @@ from autograder.runner.batch import Slab
 
 
 class Entry(Protocol):
-    """A loaded submission's entry, ready to be called."""
+    """A function of a loaded submission, ready to be called."""
 
     @property
     def signature(self) -> str:
@@ -75,8 +75,11 @@ class Loader(Protocol):
     def made(self) -> Path | None:
         """The folder of what compilers make of a source, where that is worth handing on."""
 
-    def load(self, load: Load) -> Entry:
-        """Execute the source; raises whatever it raises, or `SubmissionError` where its entry is not right."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Execute the source, once; the functions of `load.each()` by name.
+
+        Raises whatever the source raises, or `SubmissionError` where a function is not right.
+        """
 
 
 def get(language: Language, lane: Lane) -> Loader:

@@ -20,7 +20,7 @@ from autograder.emulator import build
 from autograder.emulator.translate import MalformedError, UnsupportedError, not_here
 from autograder.languages.cpp_text import shown_name
 from autograder.protocol import ORDERS, Load
-from autograder.runner.languages import cuda_entry, cuda_messages
+from autograder.runner.languages import Entry, cuda_entry, cuda_messages
 from autograder.runner.languages.cuda_library import Library
 from autograder.runner.memory import HostMemory
 from autograder.runner.report import SubmissionError, cut
@@ -68,9 +68,11 @@ class CudaLoader(HostMemory):
     def made(self) -> None:
         """Nothing that takes long."""
 
-    def load(self, load: Load) -> CudaEntry:
-        """Compile the source, load the library and find its launcher."""
-        return CudaEntry(EmulatedLibrary(self._compiled(load), load), load)
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Compile the source, load the library and find its launchers."""
+        library = EmulatedLibrary(self._compiled(load), load)
+        launchers = cuda_entry.launchers(load, library.takes)
+        return {one.entry: CudaEntry(library, one, words) for one, words in launchers}
 
     def _compiled(self, load: Load) -> Path:
         prepared = build.Prepared(self._folder)
@@ -137,11 +139,11 @@ class EmulatedLibrary(Library):
 class CudaEntry:
     """A launcher whose kernels the emulator runs."""
 
-    def __init__(self, library: EmulatedLibrary, load: Load) -> None:
+    def __init__(self, library: EmulatedLibrary, load: Load, words: cuda_entry.Words) -> None:
         self.signature = cuda_entry.declaration(load)
         self._library = library
         self._names = load.arguments
-        self._words = cuda_entry.Words(load, cuda_entry.taken(load, library.takes))
+        self._words = words
         self._recorded = 0
 
     def call(self, arguments: list[Any], *, record: bool) -> int:

@@ -4,7 +4,7 @@ A launcher is an ordinary C++ function of the entry's name: pointers to device m
 strides as `int64_t`, numbers by value, the stream last. A file may have one template for all types or an overload for
 each. The harness adds one C function that takes everything as 64 bits and calls whichever of the file's functions fits:
 
-    kernel_ladder_takes(s)      whether the file has a launcher for the s-th signature
+    kernel_ladder_takes(s)      whether the file has a launcher for the s-th signature, counted through all functions
     kernel_ladder_call(words)   words[0] is s; the others are addresses, integers and doubles' bits in order. words[0]
                                 becomes 0, or 1 where something went wrong, which `kernel_ladder_error` then says
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autograder.protocol import Load
@@ -99,14 +99,7 @@ static double kernel_ladder_number(int64_t word) {
   std::memcpy(&number, &word, sizeof number);
   return number;
 }
-template <class... T>
-auto kernel_ladder_fits(int) -> decltype((void)ENTRY(std::declval<T>()...), 1) { return 1; }
-template <class... T>
-int kernel_ladder_fits(long) { return 0; }
-template <class... T>
-auto kernel_ladder_run(int, T... a) -> decltype((void)ENTRY(a...)) { ENTRY(a...); }
-template <class... T>
-void kernel_ladder_run(long, T...) {}
+LAUNCHERS
 extern "C" {
 const char* kernel_ladder_error() { return kernel_ladder_text; }
 int kernel_ladder_takes(int signature) {
@@ -132,6 +125,16 @@ CALLS
 }
 """
 
+_LAUNCHER = """
+template <class... T>
+auto kernel_ladder_fits_ENTRY(int) -> decltype((void)ENTRY(std::declval<T>()...), 1) { return 1; }
+template <class... T>
+int kernel_ladder_fits_ENTRY(long) { return 0; }
+template <class... T>
+auto kernel_ladder_run_ENTRY(int, T... a) -> decltype((void)ENTRY(a...)) { ENTRY(a...); }
+template <class... T>
+void kernel_ladder_run_ENTRY(long, T...) {}
+"""
 
 WRAPPED = (
     "__cudaLaunchKernel", "__cudaLaunchKernel_ptsz", "cudaLaunchKernel", "cudaLaunchCooperativeKernel",
@@ -143,13 +146,15 @@ WRAPPED = (
 def text(load: Load) -> str:
     """The C++ that follows the student's file."""
     takes, calls = [], []
-    for number, signature in enumerate(load.signatures):
+    of_all = [(one.entry, signature) for one in load.each() for signature in one.signatures]
+    for number, (entry, signature) in enumerate(of_all):
         types = [*map(_type, signature), "cudaStream_t"]
-        values = [_value(word, place) for place, word in enumerate(signature, start=1)]
-        takes.append(f"    case {number}: return kernel_ladder_fits<{', '.join(types)}>(0);")
-        calls.append(f"      case {number}: kernel_ladder_run(0, {', '.join([*values, '(cudaStream_t)0'])}); break;")
+        values = [*(_value(word, place) for place, word in enumerate(signature, start=1)), "(cudaStream_t)0"]
+        takes.append(f"    case {number}: return kernel_ladder_fits_{entry}<{', '.join(types)}>(0);")
+        calls.append(f"      case {number}: kernel_ladder_run_{entry}(0, {', '.join(values)}); break;")
+    launchers = "".join(_LAUNCHER.replace("ENTRY", one.entry) for one in load.each())
     made = _TEXT.replace("TAKES", "\n".join(takes)).replace("CALLS", "\n".join(calls))
-    return made.replace("ENTRY", load.entry)
+    return made.replace("LAUNCHERS", launchers)
 
 
 def declaration(load: Load) -> str:
@@ -193,11 +198,32 @@ def taken(load: Load, takes: Any) -> tuple[int, ...]:
     raise SubmissionError("entry", "WrongSignature", message)
 
 
-class Words:
-    """Turns a call's arguments into the words of `kernel_ladder_call`."""
+def launchers(load: Load, takes: Callable[[int], Any]) -> Iterator[tuple[Load, Words]]:
+    """Each function that the file has to define, as the only one, with what makes words of its arguments.
 
-    def __init__(self, load: Load, takes: Sequence[int]) -> None:
+    Args:
+        takes: the compiled file's `kernel_ladder_takes`.
+
+    Raises:
+        SubmissionError: the file has no launcher for one of them.
+    """
+    first = 0
+    for one in load.each():
+        found = taken(one, lambda number, first=first: takes(first + number))
+        yield one, Words(one, found, first)
+        first += len(one.signatures)
+
+
+class Words:
+    """Turns a call's arguments into the words of `kernel_ladder_call`.
+
+    Args:
+        first: number of its first signature among those of all functions of the file.
+    """
+
+    def __init__(self, load: Load, takes: Sequence[int], first: int = 0) -> None:
         self._load = load
+        self._first = first
         self._by_dtypes = {dtypes(load.signatures[number]): number for number in takes}
         self._known: dict[tuple[Any, ...], int] = {}
 
@@ -211,7 +237,7 @@ class Words:
         number = self._known.get(given)
         if number is None:
             number = self._known[given] = self._found(given)
-        return [number, *map(_word, self._load.signatures[number], arguments)]
+        return [self._first + number, *map(_word, self._load.signatures[number], arguments)]
 
     def _found(self, given: tuple[Any, ...]) -> int:
         names = tuple(str(dtype).removeprefix("torch.") for dtype in given)

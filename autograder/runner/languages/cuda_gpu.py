@@ -11,7 +11,7 @@ from typing import Any
 from autograder.gpu.driver import load_driver
 from autograder.protocol import Load
 from autograder.runner.gpu import GpuMemory
-from autograder.runner.languages import cuda_entry, nvcc
+from autograder.runner.languages import Entry, cuda_entry, nvcc
 from autograder.runner.languages.cuda_library import Library
 from autograder.runner.languages.triton_gpu import EventClock
 
@@ -61,21 +61,23 @@ class CudaGpuLoader(GpuMemory):
         """The library and the source that it was made of."""
         return Path(os.environ["TMPDIR"]) / "compiled"
 
-    def load(self, load: Load) -> CudaGpuEntry:
-        """Compile the source, unless another runner's library came with it; load it and find its launcher."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Compile the source, unless another runner's library came with it; load it and find its launchers."""
         path = self.made() / nvcc.LIBRARY_NAME
         if not path.exists():
             path = nvcc.compiled(load, self.made(), self._nvcc, self._architecture)
-        return CudaGpuEntry(Library(path, load, prefix="kernel_ladder"), load, self._clock)
+        library = Library(path, load, prefix="kernel_ladder")
+        launchers = cuda_entry.launchers(load, library.takes)
+        return {one.entry: CudaGpuEntry(library, one, words, self._clock) for one, words in launchers}
 
 
 class CudaGpuEntry:
     """A launcher whose kernels run on the GPU."""
 
-    def __init__(self, library: Library, load: Load, clock: EventClock) -> None:
+    def __init__(self, library: Library, load: Load, words: cuda_entry.Words, clock: EventClock) -> None:
         self.signature = cuda_entry.declaration(load)
         self._library = library
-        self._words = cuda_entry.Words(load, cuda_entry.taken(load, library.takes))
+        self._words = words
         self._clock = clock
 
     def call(self, arguments: list[Any], *, record: bool) -> int:

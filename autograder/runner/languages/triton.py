@@ -8,6 +8,7 @@ from typing import Any
 
 from autograder.protocol import Load
 from autograder.runner import source
+from autograder.runner.languages import Entry
 from autograder.runner.memory import HostMemory
 
 _clock = time.perf_counter_ns
@@ -59,13 +60,16 @@ class TritonLoader(HostMemory):
     def made(self) -> None:
         """Nothing that takes long."""
 
-    def load(self, load: Load) -> TritonEntry:
-        """Execute the source and find its entry."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Execute the source and find its functions."""
         self._ghosts(load.ghost)
         with self._named():
             module = source.execute(load)
-        entry, signature = source.find_entry(module, load, self._kernels)
-        return TritonEntry(self._named()(entry), signature, self._record, self._operations, self._watch)
+        found = {one.entry: source.find_entry(module, one, self._kernels) for one in load.each()}
+        return {
+            name: TritonEntry(self._named()(entry), signature, self._record, self._operations, self._watch)
+            for name, (entry, signature) in found.items()
+        }
 
 
 class TritonEntry:

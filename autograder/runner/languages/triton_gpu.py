@@ -10,6 +10,7 @@ from autograder.gpu.driver import load_driver
 from autograder.protocol import Load
 from autograder.runner import source
 from autograder.runner.gpu import GpuMemory
+from autograder.runner.languages import Entry
 
 SCRATCH_BYTES = 256 * 2**20
 """Written before every call: several times any L2 cache."""
@@ -76,16 +77,19 @@ class TritonGpuLoader(GpuMemory):
 
         return Path(knobs.cache.dir)
 
-    def load(self, load: Load) -> TritonGpuEntry:
-        """Execute the source and find its entry; what it finds by tuning goes to where its kernels go."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Execute the source and find its functions; what it finds by tuning goes to where its kernels go."""
         from triton import knobs  # noqa: PLC0415
         from triton.runtime.jit import KernelInterface  # noqa: PLC0415
 
         knobs.autotuning.cache = load.tuned
         self._switch_ghosts(load.ghost)
         module = source.execute(load)
-        entry, signature = source.find_entry(module, load, (KernelInterface,))
-        return TritonGpuEntry(entry, signature, self._record, self._operations, self._clock)
+        found = {one.entry: source.find_entry(module, one, (KernelInterface,)) for one in load.each()}
+        return {
+            name: TritonGpuEntry(entry, signature, self._record, self._operations, self._clock)
+            for name, (entry, signature) in found.items()
+        }
 
 
 class EventClock:

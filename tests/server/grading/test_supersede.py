@@ -150,6 +150,12 @@ def test_cuda_has_to_name_its_entry():
     assert not compiles(b"void my_vector_add2(float* x) {}", Language.cuda, "vector_add")
 
 
+def test_a_source_compiles_if_it_has_all_functions_that_are_asked_for() -> None:
+    source = b"def one(x): ...\ndef two(x): ...\n"
+    assert compiles(source, Language.triton, "one", "two")
+    assert not compiles(source, Language.triton, "one", "three")
+
+
 # --- handing in ------------------------------------------------------------------------------------------------------
 
 
