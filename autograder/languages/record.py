@@ -65,7 +65,7 @@ class Record:
         packages: what has to be installed with Python, by distribution's name and version as pip reads it.
         extra: of this package, by which pip installs them: `harness`, or one of its own where a node may do without.
         system: what has to be installed beside Python, as Debian names it.
-        imports: modules whose absence makes local grading impossible.
+        imports: modules whose absence makes local grading of it impossible.
     """
 
     id: str

@@ -35,5 +35,6 @@ LANGUAGE = Record(
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_cpu_experimental_ynn_fusion_type=",
     },
     extra="pallas",
+    imports=("jax", "absl"),
     packages=("jax>=0.10.2,<0.12", "absl-py>=2.4,<3"),
 )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.gpu.driver import load_driver
-from autograder.protocol import Load
+import torch
+
+from autograder.gpu.driver import VirtualMemory, load_driver
+from autograder.protocol import Load, TensorSpec
 from autograder.runner import source
-from autograder.runner.gpu import GpuMemory
+from autograder.runner.gpu import GpuMemory, GpuSlab
 from autograder.runner.languages import pallas_program
 from autograder.runner.languages.pallas import Bridge
 from autograder.runner.languages.triton_gpu import EventClock
@@ -43,7 +45,6 @@ class PallasGpuLoader(GpuMemory):
         """Import everything; nothing here may touch the GPU."""
         os.environ.update(_ENVIRONMENT)
         import jax  # noqa: PLC0415
-        import torch  # noqa: PLC0415
 
         torch.set_num_threads(1)
         load_driver()
@@ -53,7 +54,6 @@ class PallasGpuLoader(GpuMemory):
     def begin(self) -> None:
         """Take a context, start XLA, and make everything that a call needs."""
         import jax  # noqa: PLC0415
-        import torch  # noqa: PLC0415
 
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
@@ -66,6 +66,10 @@ class PallasGpuLoader(GpuMemory):
             self._bridge = GpuBridge()
             self._touch = self._bridge.touch()
         self._versions["gpu"] = torch.cuda.get_device_name(0)
+
+    def slab(self, specs: Sequence[TensorSpec]) -> PallasSlab:
+        """An allocation for each."""
+        return PallasSlab(specs, self._driver, self._bridge)
 
     def awake(self) -> None:
         """Map and have the device work for this context, by way of a program of XLA's."""
@@ -87,18 +91,44 @@ class PallasGpuLoader(GpuMemory):
         return PallasGpuEntry(entry, signature, load, self._bridge, self._clock)
 
 
+class PallasSlab(GpuSlab):
+    """The same, with the arrays of its tensors made before the judge's clock starts."""
+
+    def __init__(self, specs: Sequence[TensorSpec], driver: VirtualMemory, bridge: GpuBridge) -> None:
+        super().__init__(specs, driver)
+        for tensor in self.tensors.values():
+            bridge.prepare(tensor)
+
+
 class GpuBridge(Bridge):
     """The same on a GPU, where XLA's streams wait for torch's, and torch's for XLA's."""
 
-    def array(self, tensor: Any) -> Any:
+    def __init__(self) -> None:
+        super().__init__()
+        self._stream = self._device.get_stream_for_external_ready_events()
+
+    def prepare(self, tensor: torch.Tensor) -> None:
+        """Make the array that `array` gives, once, if it is of the tensor's own memory."""
+        if _fits(tensor):
+            vars(tensor)["kernel_ladder_array"] = self._imported(tensor)
+
+    def array(self, tensor: torch.Tensor) -> Any:
         """The array of a tensor: the same memory where rows are not padded and it is aligned, else a copy."""
-        whole = tensor.contiguous()
-        return self._to_jax(whole.clone() if whole.data_ptr() % ALIGNED_BYTES else whole)
+        prepared = vars(tensor).pop("kernel_ladder_array", None)
+        if prepared is not None:
+            return prepared
+        return self._imported(tensor if _fits(tensor) else tensor.clone(memory_format=torch.contiguous_format))
+
+    def in_place(self, results: Sequence[Any], outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether results are where they belong; waits for them."""
+        return all(
+            result.unsafe_buffer_pointer() == output.data_ptr()
+            for result, output in zip(results, outputs, strict=True)
+        )
 
     def touch(self) -> Callable[[], object]:
         """A program that does next to nothing, compiled and called once."""
         import jax  # noqa: PLC0415
-        import torch  # noqa: PLC0415
 
         speck = torch.zeros(64, device="cuda")
         add = jax.jit(lambda x: x + 1)
@@ -108,6 +138,11 @@ class GpuBridge(Bridge):
 
         run()
         return run
+
+
+def _fits(tensor: torch.Tensor) -> bool:
+    """Whether XLA takes its memory as it is."""
+    return tensor.is_contiguous() and tensor.data_ptr() % ALIGNED_BYTES == 0
 
 
 class PallasGpuEntry:
@@ -134,14 +169,28 @@ class PallasGpuEntry:
         return self._clock.total_ns(lambda: self._all(calls))
 
     def _all(self, calls: Iterator[list[Any]]) -> None:
-        for arguments in calls:
-            self._called(arguments)
+        made = [kept for arguments in calls if (kept := self._queued(arguments)) is not None]
+        # XLA's work is done in order: torch's stream waits for the last of it.
+        for results, outputs in made:
+            if results is made[-1][0] or not self._bridge.in_place(results, outputs):
+                self._bridge.keep(results, outputs)
 
     def _called(self, arguments: list[Any]) -> None:
+        if (kept := self._queued(arguments)) is not None:
+            self._bridge.keep(*kept)
+
+    def _queued(self, arguments: list[Any]) -> tuple[tuple[Any, ...], list[torch.Tensor]] | None:
+        """Results and where they belong, if they are expected to be there already; others are copied there."""
         programs, bridge = self._programs, self._bridge
         arrays = programs.dynamic(arguments, bridge.array)
         self._last = program = programs.of(arguments, arrays)
-        bridge.keep(program.call(*arrays), [arguments[place] for place in programs.outputs])
+        results, outputs = program.call(*arrays), [arguments[place] for place in programs.outputs]
+        if program.in_place is None:
+            program.in_place = bridge.in_place(results, outputs)
+        if program.in_place:
+            return results, outputs
+        bridge.keep(results, outputs)
+        return None
 
     def seen(self) -> dict[str, Any]:
         """Kernels and operations of the program that the last recorded call ran."""
