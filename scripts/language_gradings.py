@@ -57,7 +57,9 @@ def main() -> int:
             rows.append((file, row))
             keep(row, options.out / f"{options.language}_{options.lane}.jsonl")
     other = [file.file for file, row in rows if not _as_wanted(file, row)]
-    print(f"{len(rows)} files in {time.monotonic() - began:.0f} s; not as their names say: {', '.join(other) or 'none'}")
+    print(
+        f"{len(rows)} files in {time.monotonic() - began:.0f} s; not as their names say: {', '.join(other) or 'none'}"
+    )
     return int(bool(other))
 
 

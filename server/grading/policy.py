@@ -84,7 +84,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A free slot, by what its node takes: `courses` are all where it is `None`, `lacks` the languages it cannot grade."""
+    """A free slot, by what its node takes: `courses` are all where it is `None`, `lacks` the languages it cannot."""
 
     works: frozenset[Work] = frozenset(Work)
     quarantine: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 from autograder.protocol import Load
@@ -62,17 +63,16 @@ class PallasLoader(HostMemory):
 class Bridge:
     """Between torch's tensors and jax's arrays, by functions of before a submission was loaded.
 
-    `jax.dlpack.from_dlpack` takes 160 µs a tensor, most of it to ask what is known here beforehand; what it calls in the
-    end takes 25 (jax 0.10.2, the tests' machine).
+    `jax.dlpack.from_dlpack` takes 160 µs a tensor, most of it to ask what is known here beforehand; what it calls in
+    the end takes 25 (jax 0.10.2, the tests' machine).
     """
 
     def __init__(self) -> None:
-        import jax  # noqa: PLC0415
-        import torch  # noqa: PLC0415
-        from jax._src.lib import _jax  # noqa: PLC0415
+        jax: Any = import_module("jax")
+        torch: Any = import_module("torch")
 
         self._slowly = jax.dlpack.from_dlpack
-        self._import = _jax.dlpack_managed_tensor_to_buffer
+        self._import = import_module("jax._src.lib")._jax.dlpack_managed_tensor_to_buffer
         self._wide = (torch.int64, torch.uint64, torch.float64)
         self._device = jax.devices()[0]
         self._to_torch = torch.from_dlpack
@@ -134,8 +134,9 @@ class PallasEntry:
         programs, bridge = self._programs, self._bridge
         arrays = programs.dynamic(arguments, bridge.array)
         program = programs.of(arguments, arrays)
-        results = program.call(*arrays)
-        bridge.wait(results)
+        with programs.naming():
+            results = program.call(*arrays)
+            bridge.wait(results)
         bridge.keep(results, [arguments[place] for place in programs.outputs])
         return program
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,7 @@ class PallasGpuLoader(GpuMemory):
 
     def begin(self) -> None:
         """Take a context, start XLA, and make everything that a call needs."""
-        import jax  # noqa: PLC0415
-
+        jax: Any = import_module("jax")
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._clock = EventClock()
         super().begin()
@@ -122,8 +122,7 @@ class GpuBridge(Bridge):
     def in_place(self, results: Sequence[Any], outputs: Sequence[torch.Tensor]) -> bool:
         """Whether results are where they belong; waits for them."""
         return all(
-            result.unsafe_buffer_pointer() == output.data_ptr()
-            for result, output in zip(results, outputs, strict=True)
+            result.unsafe_buffer_pointer() == output.data_ptr() for result, output in zip(results, outputs, strict=True)
         )
 
     def touch(self) -> Callable[[], object]:
@@ -184,7 +183,9 @@ class PallasGpuEntry:
         programs, bridge = self._programs, self._bridge
         arrays = programs.dynamic(arguments, bridge.array)
         self._last = program = programs.of(arguments, arrays)
-        results, outputs = program.call(*arrays), [arguments[place] for place in programs.outputs]
+        outputs = [arguments[place] for place in programs.outputs]
+        with programs.naming():
+            results = program.call(*arrays)
         if program.in_place is None:
             program.in_place = bridge.in_place(results, outputs)
         if program.in_place:

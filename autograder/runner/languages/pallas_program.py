@@ -29,7 +29,7 @@ _MOVES = frozenset({
 """Operations that compute nothing, or hold others."""
 _BEFORE = "JaxStackTraceBeforeTransformation"
 """By what jax says in which line something stands that it refuses later."""
-_QUIET = "ignore"
+_NO_MEMORY = "RESOURCE_EXHAUSTED"
 
 _CORES = 2
 
@@ -71,11 +71,10 @@ class Hooks:
 
     def install(self) -> None:
         """Take the place of jax's own functions; to be called before a submission is loaded."""
-        import jax  # noqa: PLC0415
-
+        jax: Any = import_module("jax")
         # It warns whenever a process forks, and that a backend will be given up; neither is the student's affair.
-        warnings.filterwarnings(_QUIET, category=RuntimeWarning, message=r"os\.fork\(\)")
-        warnings.filterwarnings(_QUIET, category=DeprecationWarning, message="The Pallas Triton backend")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, message=r"os\.fork\(\)")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message="The Pallas Triton backend")
         jax.config.update("jax_traceback_filtering", "off")
         calls = import_module("jax._src.pallas.pallas_call")
         public, mosaic = import_module("jax.experimental.pallas"), import_module("jax.experimental.pallas.mosaic_gpu")
@@ -149,7 +148,7 @@ def _nothing_done(out_shape: Any, aliases: Mapping[int, int], operands: Sequence
 
 
 def _poison(jnp: Any, dtype: Any) -> Any:
-    return jnp.nan if jnp.issubdtype(dtype, jnp.floating) else jnp.iinfo(dtype).min if dtype != bool else False
+    return jnp.nan if jnp.issubdtype(dtype, jnp.floating) else False if dtype.kind == "b" else jnp.iinfo(dtype).min
 
 
 class Programs:
@@ -181,6 +180,17 @@ class Programs:
         if key not in self._known:
             self._known[key] = self._compiled(fixed, arrays)
         return self._known[key]
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """While it is entered, what XLA says for want of memory becomes what the judge knows by that name."""
+        try:
+            yield
+        except RuntimeError as error:
+            if _NO_MEMORY not in str(error):
+                raise
+            message = "XLA could not get the memory that this program needs."
+            raise SubmissionError("call", "OutOfMemoryError", message) from None
 
     def dynamic(self, arguments: Sequence[Any], array: Callable[[Any], Any]) -> list[Any]:
         """The arguments that a program is called with: arrays, and numbers that are drawn for every call."""
@@ -309,6 +319,6 @@ def _kernel(parameters: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
     """Name and grid of a launch."""
     inside = next(iter([one for value in parameters.values() for one in _jaxprs(value)]), None)
     said = parameters.get("name") or getattr(getattr(inside, "debug_info", None), "func_name", "")
-    mapping, mesh = parameters.get("grid_mapping"), next(iter(parameters.get("meshes", ())), parameters.get("mesh"))
+    mapping, mesh = parameters.get("grid_mapping"), next(iter(parameters.get("meshes") or ()), parameters.get("mesh"))
     grid = getattr(mapping, "grid", None) or getattr(mesh, "grid", ())
     return str(said or "a kernel"), tuple(size for size in grid if isinstance(size, int))
