@@ -12,13 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from autograder import codec, languages
 from autograder.contract import GradeRequest, Verdict
+from autograder.languages.record import HARNESS
 from client.api import Json
 from client.errors import OursError, UsageError, clean
 
@@ -26,16 +27,22 @@ MAX_TOLD = 2000
 """Characters of the judge's own trouble that are shown."""
 
 
-def require_harness() -> None:
-    """Raise a `UsageError` that says what is missing."""
+def require_harness(*written_in: str) -> None:
+    """Raise a `UsageError` that says what is missing; also of what these languages need beside the others."""
     if sys.platform != "linux":
         raise UsageError(
             "the local judge needs Linux (on Windows: WSL). `ladder check --remote` runs on the course's nodes."
         )
-    missing = [name for name in ("torch", *languages.imports(), "numpy") if importlib.util.find_spec(name) is None]
+    _require("the local judge", ("torch", *languages.imports(), "numpy"), HARNESS)
+    for record in map(languages.of, written_in):
+        _require(f"grading {record.title} here", record.imports, record.extra)
+
+
+def _require(who: str, modules: Iterable[str], extra: str) -> None:
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         raise UsageError(
-            f"the local judge needs {', '.join(missing)}: pip install 'kernel-ladder[harness]'. "
+            f"{who} needs {', '.join(missing)}: pip install 'kernel-ladder[{extra}]'. "
             "`ladder check --remote` runs on the course's nodes and needs nothing here."
         )
 
@@ -51,7 +58,7 @@ def grade(request: GradeRequest, assignment: Path, reference: Path | None) -> It
         UsageError: the harness is not installed, or the folder is no assignment.
         OursError: the judge ended without a result.
     """
-    require_harness()
+    require_harness(request.language)
     if not (assignment / "assignment.toml").is_file():
         raise UsageError(f"{assignment} has no assignment.toml. `ladder get {request.slug}` fetches the assignment.")
     with tempfile.TemporaryDirectory(prefix="ladder-check-") as folder:

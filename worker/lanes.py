@@ -86,5 +86,5 @@ def machine_facts() -> dict[str, str]:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
+            found[name] = languages.NOT_INSTALLED
     return found

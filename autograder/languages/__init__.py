@@ -17,10 +17,12 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any
 
-from autograder.languages.record import ErrorKind, Record
+from autograder.languages.record import HARNESS, ErrorKind, Record
 
 _HEADER = re.compile(r"\s*(?:#|//)\s*language:\s*([a-z][a-z0-9_]*)\s*")
 _HEADER_LINES = 20
+NOT_INSTALLED = "not installed"
+"""What a node says instead of the version of a distribution that it does not have."""
 
 
 def _found() -> Iterator[Record]:
@@ -102,10 +104,20 @@ def imported(dotted: str) -> Any:
 
 def distributions() -> tuple[str, ...]:
     """What the languages' toolchains are installed as, for those who tell versions."""
-    names = (re.split(r"[^\w.-]", package, maxsplit=1)[0] for record in ALL for package in record.packages)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(name for record in ALL for name in _distributions(record)))
+
+
+def _distributions(record: Record) -> Iterator[str]:
+    return (re.split(r"[^\w.-]", package, maxsplit=1)[0] for package in record.packages)
+
+
+def lacking(facts: Mapping[str, str]) -> frozenset[str]:
+    """Ids of the languages that a node cannot grade, by what it says of its distributions."""
+    return frozenset(
+        record.id for record in ALL if any(facts.get(name) == NOT_INSTALLED for name in _distributions(record))
+    )
 
 
 def imports() -> tuple[str, ...]:
-    """What Python has to find where every language is graded."""
-    return tuple(dict.fromkeys(module for record in ALL for module in record.imports))
+    """What Python has to find on every node, whatever else it grades."""
+    return tuple(dict.fromkeys(module for record in ALL if record.extra == HARNESS for module in record.imports))

@@ -11,6 +11,8 @@ _ID = re.compile(r"[a-z][a-z0-9_]{0,23}")
 _ENDING = re.compile(r"\.[a-z0-9_]{1,15}")
 _DOTTED = re.compile(r"[a-z_][\w.]*:\w+")
 _CPU = "cpu"
+HARNESS = "harness"
+"""The extra of this package that every node has installed."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Record:
         driver_environment: variables of the judge's own that its runners on a GPU lane have too.
         kept_environment: how the names of variables begin that a node leaves to its judge.
         packages: what has to be installed with Python, by distribution's name and version as pip reads it.
+        extra: of this package, by which pip installs them: `harness`, or one of its own where a node may do without.
         system: what has to be installed beside Python, as Debian names it.
-        imports: modules whose absence makes local grading impossible.
+        imports: modules whose absence makes local grading of it impossible.
     """
 
     id: str
@@ -89,6 +92,7 @@ class Record:
     driver_environment: tuple[str, ...] = ()
     kept_environment: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    extra: str = HARNESS
     system: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
 

@@ -94,7 +94,7 @@ def _claims(
     if node is None or not nodes.takes_work(session, node, now):
         return
     works, courses = frozenset(Work(work) for work in node.works), nodes.grant_of(node).courses
-    slot = Slot(works, node.quarantine, node.id, courses)
+    slot = Slot(works, node.quarantine, node.id, courses, nodes.lacks(node))
     claims = _Round(
         session, node, slot, {Lane(lane): queues[lane] for lane in node.lanes if lane in queues}, now, config
     )

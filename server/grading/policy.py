@@ -39,7 +39,7 @@ LONG = timedelta(minutes=10)
 """Who waited so long is in a hurry, whatever the due date: so nobody is overtaken for ever."""
 
 Key = tuple[bool, int, datetime, int]
-_Group = tuple[Line, Work, bool, int | None]
+_Group = tuple[Line, Work, bool, int | None, str]
 """Those of whom a slot can take either all or none."""
 
 
@@ -63,6 +63,7 @@ class Waiting:
     closes_at: datetime | None = None
     suspect: bool = False
     avoid: int | None = None
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,13 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A free slot, by what its node takes; `courses` are all where it is `None`."""
+    """A free slot, by what its node takes: `courses` are all where it is `None`, `lacks` the languages it cannot."""
 
     works: frozenset[Work] = frozenset(Work)
     quarantine: bool = False
     node: int = 0
     courses: frozenset[int] | None = None
+    lacks: frozenset[str] = frozenset()
 
     def serves(self, course_id: int) -> bool:
         """Whether it gets the work of this course."""
@@ -186,8 +188,9 @@ class Queue:
     def _heads(self, slot: Slot) -> list[tuple[Key, Waiting]]:
         return [
             waiting[0]
-            for (line, work, suspect, avoid), courses in self._groups.items()
-            if work in slot.works and slot.node != avoid and self._may_run(line, slot, suspect=suspect)
+            for (line, work, suspect, avoid, language), courses in self._groups.items()
+            if work in slot.works and slot.node != avoid and language not in slot.lacks
+            if self._may_run(line, slot, suspect=suspect)
             for course_id, waiting in courses.items()
             if slot.serves(course_id)
         ]
@@ -211,7 +214,7 @@ class Queue:
 
 
 def _group(item: Waiting) -> _Group:
-    return item.line, item.work, item.suspect, item.avoid
+    return item.line, item.work, item.suspect, item.avoid, item.language
 
 
 def order(look: Look, slot: Slot = ANY) -> list[Waiting]:

@@ -43,7 +43,7 @@ def _waiting(session: Session, lane: Lane) -> list[Waiting]:
         select(
             Submission.id, Submission.user_id, Submission.course_id, Submission.line, Submission.place_at,
             Submission.work, Assignment.due_at, Assignment.late_until, Submission.suspect, Submission.avoid_node_id,
-            Extension.id, Extension.due_at, Extension.late_until,
+            Submission.language, Extension.id, Extension.due_at, Extension.late_until,
         )
         .join(Assignment, Assignment.id == Submission.assignment_id)
         .outerjoin(
@@ -76,7 +76,8 @@ def _with_choice(item: Waiting, serving: Sequence[Node]) -> Waiting:
 
 def _could(node: Node, item: Waiting) -> bool:
     does = item.work.value in node.works and nodes.serves(node, item.course_id)
-    return does and node.slots > 0 and node.quarantine == item.suspect
+    able = does and item.language not in nodes.lacks(node)
+    return able and node.slots > 0 and node.quarantine == item.suspect
 
 
 def _claimed(session: Session, lane: Lane) -> list[Claimed]:

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from autograder import codec
-from autograder.contract import Lane, NodeReport
+from autograder import codec, languages
+from autograder.contract import Lane, Language, NodeReport
 from autograder.errors import ContractError
 from broker.identity import Credentials, ForgedError, Identity
 from server.errors import ConflictError, InvalidInputError, NotFoundError, UnauthenticatedError
@@ -329,6 +329,20 @@ def served_lanes(session: Session, *, now: datetime, course_id: int | None = Non
 
     A node that is made anew or looked after comes back; what waits for a lane that no node has waits for ever.
     """
+    return frozenset(Lane(lane) for node in _heard(session, now, course_id) for lane in node.lanes)
+
+
+def served_languages(session: Session, lane: Lane, *, now: datetime, course_id: int) -> frozenset[Language]:
+    """The languages that some node of those serves on a lane; of some not every node has the toolchain."""
+    served = (node for node in _heard(session, now, course_id) if lane.value in node.lanes)
+    return frozenset(language for node in served for language in Language if language not in lacks(node))
+
+
+def lacks(node: Node) -> frozenset[str]:
+    """Ids of languages of which it has no toolchain."""
+    return languages.lacking(node.facts or {})
+
+
+def _heard(session: Session, now: datetime, course_id: int | None) -> list[Node]:
     heard = session.scalars(select(Node).where(Node.disabled_at.is_(None), Node.last_seen_at > now - SERVED_FOR))
-    served = (node for node in heard if course_id is None or serves(node, course_id))
-    return frozenset(Lane(lane) for node in served for lane in node.lanes)
+    return [node for node in heard if course_id is None or serves(node, course_id)]

@@ -96,7 +96,7 @@ def submit(
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
-    _check_may(session, membership, detail, mode, now, lane=lane, together=together)
+    _check_may(session, membership, detail, mode, now, lane=lane, language=language, together=together)
     if mode is Mode.profile:
         profiles.check(session, membership, lane, config, now)
     standing = _standing(session, membership.user, mode, detail.row.id, now)
@@ -302,11 +302,12 @@ def _check_may(
     now: datetime,
     *,
     lane: Lane,
+    language: Language,
     together: Collection[int],
 ) -> None:
     """Whether this person may hand this in now; the quota per minute is not looked at."""
     _check_time(detail, membership, mode, now)
-    _check_served(session, membership, lane)
+    _check_served(session, membership, lane, language)
     _check_unlocked(session, membership, detail, mode, now)
     if not membership.is_staff:
         quotas.check(session, detail.row, membership.user.id, mode, now, together=together)
@@ -321,16 +322,25 @@ def _check_time(detail: AssignmentDetail, membership: Membership, mode: Mode, no
     )
 
 
-def _check_served(session: Session, membership: Membership, lane: Lane) -> None:
+def _check_served(session: Session, membership: Membership, lane: Lane, language: Language) -> None:
     """Where nothing is served at all, something is broken that passes: then everything waits."""
     if membership.course.accepts_unserved_lanes:
         return
-    served = nodes.served_lanes(session, now=db.now(session), course_id=membership.course.id)
+    now, course_id = db.now(session), membership.course.id
+    served = nodes.served_lanes(session, now=now, course_id=course_id)
     if served and lane not in served:
         raise InvalidInputError(
             f"No node serves the lane {lane}, so this would wait for ever. Lanes in service: "
             f"{', '.join(sorted(served))}.",
             field="lane",
+        )
+    spoken = nodes.served_languages(session, lane, now=now, course_id=course_id)
+    if served and language not in spoken:
+        titles = ", ".join(languages.of(one).title for one in Language if one in spoken) or "none"
+        raise InvalidInputError(
+            f"No node serves {languages.of(language).title} on {lane}, so this would wait for ever. Languages in "
+            f"service there: {titles}.",
+            field="language",
         )
 
 

@@ -19,7 +19,7 @@ from pygments.lexers import get_lexer_by_name
 from autograder import languages
 from autograder.contract import FIRST_LANGUAGE, GradeRequest, Lane, Language, Mode, Verdict
 from autograder.judge import grade
-from autograder.languages.record import Record
+from autograder.languages.record import HARNESS, Record
 from autograder.sandbox.process import ProcessSandbox
 from server.errors import InvalidInputError
 from server.submissions import submissions
@@ -75,10 +75,24 @@ def test_records_import_the_standard_library_only() -> None:
     assert done.stdout.strip() == "['autograder']"
 
 
-def test_the_extra_of_the_harness_has_what_the_languages_need() -> None:
+def test_the_extras_have_what_the_languages_need() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    needed = {package for record in languages.ALL for package in record.packages}
-    assert {one for one in extras["harness"] if not one.startswith(("torch", "numpy"))} == needed
+    for extra in {record.extra for record in languages.ALL}:
+        needed = {package for record in languages.ALL if record.extra == extra for package in record.packages}
+        assert {one for one in extras[extra] if not one.startswith(("torch", "numpy"))} == needed
+
+
+def test_a_node_lacks_the_languages_of_which_it_says_that_something_is_not_installed() -> None:
+    facts = dict.fromkeys(languages.distributions(), "1.0")
+    assert languages.lacking(facts) == frozenset()
+    # Of what it does not speak nothing is known: nodes of an older release say less.
+    assert languages.lacking({}) == frozenset()
+    optional = [record for record in languages.ALL if record.extra != HARNESS]
+    assert optional
+    for record in optional:
+        name = re.split(r"[^\w.-]", record.packages[0], maxsplit=1)[0]
+        assert languages.lacking(facts | {name: languages.NOT_INSTALLED}) == {record.id}
+        assert not set(record.imports) & set(languages.imports())
 
 
 @pytest.mark.parametrize("what", ["packages", "distributions", "system"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from autograder import languages
 from autograder.assignment import EXTENSIONS, load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode, Verdict, Work
 from autograder.judge import References, grade
@@ -18,7 +19,7 @@ from autograder.sandbox.process import ProcessSandbox
 from tests.golden.rungs import ASSIGNMENTS, REFERENCE, SLUGS
 
 _EXAMPLE = re.compile(r"^```(python|cpp) example\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LANGUAGES = {"python": Language.triton, "cpp": Language.cuda}
+_ENDINGS = {"python": ".py", "cpp": ".cu"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,13 @@ class Example:
 
 def _shown(slug: str) -> list[Example]:
     text = (ASSIGNMENTS / slug / "README.md").read_text(encoding="utf-8")
-    return [Example(slug, _LANGUAGES[name], source) for name, source in _EXAMPLE.findall(text)]
+    return [Example(slug, _language(_ENDINGS[name], source), source) for name, source in _EXAMPLE.findall(text)]
+
+
+def _language(ending: str, source: str) -> Language:
+    record = languages.of_file(f"example{ending}", source)
+    assert record is not None
+    return Language(record.id)
 
 
 EXAMPLES = [example for slug in SLUGS for example in _shown(slug)]

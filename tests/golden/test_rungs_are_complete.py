@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from autograder import languages
 from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, challenges, load_assignment
 from autograder.contract import Lane, Language
 from autograder.judge import seeds
@@ -59,7 +60,7 @@ def test_the_page_of_the_ladder_lists_the_rungs_that_there_are() -> None:
     listed = re.findall(_LISTED, text[text.index("## Rungs") :], re.MULTILINE)
     rungs = {slug: load_assignment(ASSIGNMENTS / slug) for slug in SLUGS}
     number = {slug: str(one.rung) for slug, one in rungs.items()}
-    names = {Language.triton: "Triton", Language.cuda: "CUDA C++"}
+    names = {language: languages.of(language).title for language in Language}
     there = {
         (
             number[slug],

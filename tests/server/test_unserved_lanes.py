@@ -69,3 +69,20 @@ def test_a_node_that_is_away_for_an_hour_turns_nobody_down_and_one_that_never_re
 
 def test_where_no_node_is_there_yet_everything_waits(submit, people):
     assert submit(people.alice, lane=Lane.h200).lane is Lane.h200
+
+
+def test_a_language_that_no_node_of_the_lane_has_installed_is_refused_by_name(site, people, cpu_node, database):
+    client = site.bearer(people.alice)
+    path = f"/api/v1/courses/{COURSE}/assignments/{RUNG}/submissions"
+    lacking = NodeReport((Lane.cpu,), 1, draining=False, facts={"triton": "not installed"}, at=0.0)
+    with database.transaction() as session:
+        nodes.apply_report(session.scalars(select(Node)).one(), lacking, now=datetime.now(UTC))
+    answer = client.post(path, json={**BODY, "lane": "cpu"})
+    assert (answer.status_code, answer.json()["field"]) == (422, "language")
+    assert "No node serves Triton on cpu" in answer.json()["message"]
+    assert "CUDA C++" in answer.json()["message"]
+    with database.transaction() as session:
+        another, _key = make_node(session, name="bellows", now=datetime.now(UTC))
+        having = NodeReport((Lane.cpu,), 1, draining=False, facts={"triton": "3.9.0"}, at=0.0)
+        nodes.apply_report(another, having, now=datetime.now(UTC))
+    assert client.post(path, json={**BODY, "lane": "cpu"}).status_code == 201

@@ -39,6 +39,7 @@ LEFT = {
     "tests/golden/test_golden.py": "gradings of the ladder's kernels",
     "tests/hostile/": "gradings of hostile files",
     "tests/hostile_cuda/": "gradings of hostile CUDA C++ files",
+    "tests/hostile_pallas/": "gradings of hostile files in Pallas",
 }
 """What `make test` has only some tests of, marked `quick`; by the beginning of their names."""
 MOST_SHOWN = 40

@@ -341,3 +341,10 @@ def test_a_slot_of_some_courses_passes_over_all_others():
     assert ids(look, Slot(courses=frozenset({2, 3}))) == [2, 4, 3]
     assert ids(look, Slot(courses=frozenset({9}))) == []
     assert Queue(look).next(Slot(courses=frozenset())) is None
+
+
+def test_a_slot_passes_over_those_whose_language_its_node_lacks():
+    waiting = [waits(1, language="one"), waits(2, language="other"), waits(3, language="one")]
+    look = Look(NOW, waiting=waiting, slots=2)
+    assert ids(look) == [1, 2, 3]
+    assert [item.id for item in taken(look, 3, Slot(lacks=frozenset({"one"})))] == [2]
