@@ -17,7 +17,7 @@ from autograder.judge import memory
 from autograder.judge.failure import from_exit
 from autograder.judge.owntime import Wait
 from autograder.packets import decode, encode
-from autograder.profiling.messages import Ask
+from autograder.profiling.asking import Ask
 from autograder.protocol import MAX_PACKET
 from autograder.sandbox import Runner, RunnerLimits
 

@@ -47,7 +47,7 @@ from autograder.profiles import (
     Timeline,
 )
 from autograder.profiling import ncu
-from autograder.profiling.messages import BUDGET_S, FILES, Ask, Profiled, Ran, Traced
+from autograder.profiling.asking import BUDGET_S, FILES, Ask, Profiled, Ran, Traced
 from autograder.protocol import Raised
 from autograder.sandbox import Purpose, RunnerLimits, Sandbox, Side
 

@@ -1,6 +1,6 @@
 """Profiles on request: which kernels hold the time, and what the device's counters say of them.
 
-    messages    what judge and runner say to each other about it; standard library
+    asking      what judge and runner say to each other about it; standard library
     ncu         Nsight Compute: how it is called, and how its CSV becomes `autograder.profiles`; standard library
     able        whether this machine lets an ordinary user read counters; standard library
     timeline    a CUPTI trace as spans

@@ -23,7 +23,7 @@ from autograder import codec, toolchain
 from autograder.errors import ContractError
 from autograder.profiles import LEAST_SHARE, MOST_KERNELS
 from autograder.profiling import able, ncu, target
-from autograder.profiling.messages import FILES, Ask, Ran, Traced
+from autograder.profiling.asking import FILES, Ask, Ran, Traced
 from autograder.profiling.target import FAILED
 from autograder.runner import wire
 from autograder.runner.languages import Loader

@@ -19,7 +19,7 @@ from typing import Any
 from autograder import codec
 from autograder.contract import Lane
 from autograder.profiles import MOST_SPANS
-from autograder.profiling.messages import Ask
+from autograder.profiling.asking import Ask
 from autograder.protocol import Load, TensorSpec
 from autograder.runner import languages, report
 from autograder.runner.trace import Tracer, TracerError
@@ -141,7 +141,7 @@ def traced(
     times: _Times,
     readable: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    """`messages.Traced` of what ran from the call's beginning on.
+    """`asking.Traced` of what ran from the call's beginning on.
 
     Args:
         device: kind, name, start and end of what ran on the device, in nanoseconds.

@@ -109,18 +109,11 @@ def submit(
         assignment=detail.row,
         version=detail.version,
         user=user,
-        mode=mode,
-        lane=lane,
-        language=language,
-        filename=sources.clean_filename(filename, language),
+        mode=mode, lane=lane, language=language, filename=sources.clean_filename(filename, language),
         case=case if mode is Mode.profile else "",
-        source=source,
-        source_hash=content_hash(source),
-        request_key=request_key,
-        trace=trace,
-        uploaded_at=now,
-        revision=1,
-    )
+        source=source, source_hash=content_hash(source),
+        request_key=request_key, trace=trace, uploaded_at=now, revision=1,
+    )  # fmt: skip
     _enter_queue(session, submission, detail, user)
     return submission
 

@@ -17,7 +17,7 @@ from autograder.errors import HarnessError
 from autograder.judge.grading import grade
 from autograder.judge.profiling import case_of
 from autograder.profiles import REPORT, Figure, Mix, SpanKind
-from autograder.profiling.messages import FILES
+from autograder.profiling.asking import FILES
 from autograder.sandbox import Exit, Promise, Purpose, Spent
 
 ROOT = Path(__file__).parents[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autograder.profiling import able, target
-from autograder.profiling.messages import Ran
+from autograder.profiling.asking import Ran
 from autograder.profiling.session import picked
 
 
