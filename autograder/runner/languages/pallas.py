@@ -72,7 +72,8 @@ class Bridge:
         torch: Any = import_module("torch")
 
         self._slowly = jax.dlpack.from_dlpack
-        self._import = import_module("jax._src.lib")._jax.dlpack_managed_tensor_to_buffer
+        inner: Any = vars(import_module("jax._src.lib"))["_jax"]
+        self._import = inner.dlpack_managed_tensor_to_buffer
         self._wide = (torch.int64, torch.uint64, torch.float64)
         self._device = jax.devices()[0]
         self._to_torch = torch.from_dlpack

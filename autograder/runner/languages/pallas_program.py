@@ -319,6 +319,7 @@ def _kernel(parameters: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
     """Name and grid of a launch."""
     inside = next(iter([one for value in parameters.values() for one in _jaxprs(value)]), None)
     said = parameters.get("name") or getattr(getattr(inside, "debug_info", None), "func_name", "")
-    mapping, mesh = parameters.get("grid_mapping"), next(iter(parameters.get("meshes") or ()), parameters.get("mesh"))
-    grid = getattr(mapping, "grid", None) or getattr(mesh, "grid", ())
+    mapping = parameters.get("grid_mapping")
+    meshes: Any = parameters.get("meshes") or (parameters.get("mesh"),)
+    grid: Any = getattr(mapping, "grid", None) or getattr(meshes[0], "grid", ())
     return str(said or "a kernel"), tuple(size for size in grid if isinstance(size, int))
