@@ -88,11 +88,11 @@ def expected(
     out = torch.zeros(q.shape, dtype=torch.float64, device=q.device)
     lse = torch.full(q.shape[:3], -torch.inf, dtype=torch.float64, device=q.device)
     slots = _slots(k_cache, kv_indptr, kv_indices, last_page_len, q, at)
-    for place, rows, keys, values in _heads(q, k_cache, v_cache, slots):
+    for place, rows, keys, values in _groups(q, k_cache, v_cache, slots):
         scores = _scores(rows, keys, int(window), scale)
         sums = torch.logsumexp(scores, dim=-1)
-        lse[place] = sums
-        out[place] = _probabilities(scores, sums) @ values.double()
+        lse[place] = _by_query(sums)
+        out[place] = _by_query(_probabilities(scores, sums) @ values[:, None])
     return {"out": out, "lse": lse}
 
 
@@ -107,26 +107,28 @@ def error_scale(
     out_scale = torch.full(q.shape, tiny, dtype=torch.float64, device=q.device)
     lse_scale = torch.zeros(q.shape[:3], dtype=torch.float64, device=q.device)
     slots = _slots(k_cache, kv_indptr, kv_indices, last_page_len, q, at)
-    for place, rows, keys, values in _heads(q, k_cache, v_cache, slots):
+    for place, rows, keys, values in _groups(q, k_cache, v_cache, slots):
         scores = _scores(rows, keys, int(window), scale)
-        p = _probabilities(scores, torch.logsumexp(scores, dim=-1))
-        v = values.double()
-        summing = (math.sqrt(len(keys)) + 8) * EPS32
+        p, v = _probabilities(scores, torch.logsumexp(scores, dim=-1)), values[:, None]
+        summing = (math.sqrt(keys.shape[1]) + 8) * EPS32
         largest = scores.masked_fill(scores.isinf(), 0.0).abs().amax(dim=-1, keepdim=True)
-        off = (rows.double().abs() @ keys.double().abs().T) * scale.double() * (math.sqrt(q.shape[3]) + 4)
+        off = (rows.abs() @ keys.abs().mT[:, None]) * scale.double() * (math.sqrt(q.shape[3]) + 4)
         weighed = p * (off + 4 * largest) * EPS32
         out, absolute = p @ v, p @ v.abs()
         shifted = weighed.sum(dim=-1, keepdim=True)
         rounding = torch.minimum(absolute, 4 * (p.square() @ v.square()).sqrt()) + out.abs().clamp(min=tiny)
-        out_scale[place] = (weighed @ v.abs() + out.abs() * shifted + summing * absolute) / eps + 0.5 * rounding
-        lse_scale[place] = (shifted[..., 0] + summing + SUM_OF_ROUNDED) / EPS32
+        shares = (weighed @ v.abs() + out.abs() * shifted + summing * absolute) / eps + 0.5 * rounding
+        out_scale[place] = _by_query(shares)
+        lse_scale[place] = _by_query((shifted[..., 0] + summing + SUM_OF_ROUNDED) / EPS32)
     return {"out": out_scale, "lse": lse_scale}
 
 
 # --- the oracle's parts ----------------------------------------------------------------------------------------------
 
 
-Place = tuple[int, slice, int]
+Place = tuple[int, slice, slice]
+AT_ONCE = 2**25
+"""Scores or elements of keys that are held beside each other, in float64: some ten tensors as large are made of them."""
 
 
 def _slots(
@@ -136,33 +138,47 @@ def _slots(
     """For each sequence of q, where its keys lie: numbers of slots in the flattened cache, in the sequence's order."""
     page_size = cache.shape[1]
     within = torch.arange(page_size, device=q.device)
+    starts, filled = indptr.tolist(), last.tolist()
     found = []
     for b in range(q.shape[0]) if at is None else at.tolist():
-        mine = indices[int(indptr[b]) : int(indptr[b + 1])].long()
-        kv_len = max(0, (len(mine) - 1) * page_size + int(last[b])) if len(mine) else 0
+        mine = indices[starts[b] : starts[b + 1]].long()
+        kv_len = max(0, (len(mine) - 1) * page_size + filled[b]) if len(mine) else 0
         found.append((mine[:, None] * page_size + within).flatten()[:kv_len])
     return found
 
 
-def _heads(
+def _groups(
     q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, slots: list[torch.Tensor]
 ) -> Iterator[tuple[Place, torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Every query head of every sequence that has keys: where its answer goes, its rows, its keys and values."""
-    ratio = q.shape[2] // k_cache.shape[2]
+    """Of every sequence that has keys, as many key heads at a time as fit, in float64.
+
+    Yields:
+        where the answers go; rows (key heads, query heads of each, q_len, dim); keys and values (key heads, keys, dim).
+    """
+    kv_heads = k_cache.shape[2]
+    ratio = q.shape[2] // kv_heads
     k, v = k_cache.flatten(0, 1), v_cache.flatten(0, 1)
     for b, mine in enumerate(slots):
         if not len(mine):
             continue
-        for kv_head in range(k.shape[1]):
-            keys, values = k[mine, kv_head], v[mine, kv_head]
-            for head in range(kv_head * ratio, (kv_head + 1) * ratio):
-                yield (b, slice(None), head), q[b, :, head], keys, values
+        step = max(1, AT_ONCE // (max(ratio * q.shape[1], q.shape[3]) * len(mine)))
+        for first in range(0, kv_heads, step):
+            heads = slice(first, min(first + step, kv_heads))
+            place = (b, slice(None), slice(heads.start * ratio, heads.stop * ratio))
+            rows = q[place].double().permute(1, 0, 2).unflatten(0, (-1, ratio))
+            yield place, rows, k[mine, heads].double().transpose(0, 1), v[mine, heads].double().transpose(0, 1)
+
+
+def _by_query(grouped: torch.Tensor) -> torch.Tensor:
+    """(key heads, query heads of each, q_len, …) as (q_len, query heads, …)."""
+    return grouped.flatten(0, 1).transpose(0, 1)
 
 
 def _scores(rows: torch.Tensor, keys: torch.Tensor, window: int, scale: torch.Tensor) -> torch.Tensor:
-    scores = (rows.double() @ keys.double().T) * scale.double()
-    number = torch.arange(len(keys), device=rows.device)
-    last = torch.arange(len(rows), device=rows.device)[:, None] + (len(keys) - len(rows))
+    scores = (rows @ keys.mT[:, None]) * scale.double()
+    q_len, kv_len = scores.shape[-2:]
+    number = torch.arange(kv_len, device=rows.device)
+    last = torch.arange(q_len, device=rows.device)[:, None] + (kv_len - q_len)
     hidden = number > last
     if window > 0:
         hidden |= number <= last - window
@@ -171,7 +187,7 @@ def _scores(rows: torch.Tensor, keys: torch.Tensor, window: int, scale: torch.Te
 
 def _probabilities(scores: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
     """exp(s - lse); zeros in a row that sees no key."""
-    return torch.exp(scores - lse.masked_fill(lse.isinf(), 0.0)[:, None])
+    return torch.exp(scores - lse.masked_fill(lse.isinf(), 0.0)[..., None])
 
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------

@@ -34,7 +34,11 @@ def _spans(indptr_ptr, last_ptr, batch, q_len, page_size, window, BLOCK_B: tl.co
     return b, start, kv_len, first
 
 
-@triton.jit
+# One program for all sizes: a kernel is compiled anew only for another width, type or alignment.
+_SIZES = ["batch", "q_len", "q_heads", "kv_heads", "page_size", "window", "piece", "tiles"]
+
+
+@triton.jit(do_not_specialize=_SIZES)
 def _piece_kernel(
     q_ptr, k_ptr, v_ptr, indptr_ptr, indices_ptr, last_ptr, piece_out_ptr, piece_lse_ptr,
     batch, q_len, q_heads, kv_heads, dim, page_size, window, scale, piece, tiles,
@@ -102,7 +106,7 @@ def _piece_kernel(
         tl.store(piece_out_ptr + scratch[:, None] * dim + column[None, :], out, mask=q_mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "q_len", "q_heads", "page_size", "window", "piece"])
 def _merge_kernel(
     piece_out_ptr, piece_lse_ptr, indptr_ptr, last_ptr, out_ptr, lse_ptr,
     batch, q_len, q_heads, dim, page_size, window, piece,
@@ -164,7 +168,7 @@ def paged_attention(
     pieces = most // piece + batch
     piece_out = torch.empty(pieces, q_len, q_heads, dim, dtype=torch.float32, device=q.device)
     piece_lse = torch.empty(pieces, q_len, q_heads, dtype=torch.float32, device=q.device)
-    block_b, block_d = triton.next_power_of_2(batch), max(16, triton.next_power_of_2(dim))
+    block_b, block_d = max(64, triton.next_power_of_2(batch)), max(16, triton.next_power_of_2(dim))
     _piece_kernel[(pieces * kv_heads * tiles,)](
         q, k_cache, v_cache, kv_indptr, kv_indices, last_page_len, piece_out, piece_lse,
         batch, q_len, q_heads, kv_heads, dim, page_size, window, scale * 1.4426950408889634, piece, tiles,
