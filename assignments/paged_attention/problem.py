@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 
@@ -30,13 +29,8 @@ SUM_OF_ROUNDED = 5e-4
 """What the rounding of p may add to lse: half of float16's eps, in a row with a single key that counts."""
 
 
-@dataclass(frozen=True)
-class Table:
-    """Which pages the sequences have: int64 on the generator's device, `indptr` (batch + 1), the others per entry."""
-
-    indptr: torch.Tensor
-    indices: torch.Tensor
-    last: torch.Tensor
+Table = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Which pages the sequences have, int64: where each one's entries begin (batch + 1), the entries, keys in last pages."""
 
 
 def make_inputs(
@@ -58,11 +52,13 @@ def make_inputs(
     if pages < entries:
         raise ValueError(f"{entries} entries of the table need as many pages, not {pages}")
     table = _table(generator, distribution, batch, page_size, pages, entries)
+    indptr, indices, last = table
     place = _places(table, page_size, pages)
+    ends = (indices[indptr[1:] - 1] * page_size + last - 1)[indptr.diff() > 0]
     q = _normal(generator, batch, q_len, q_heads, dim)
     k = _normal(generator, pages * page_size, kv_heads, dim)
     v = _normal(generator, pages * page_size, kv_heads, dim)
-    q, k, v = _values(generator, distribution, q, k, v, place)
+    q, k, v = _values(generator, distribution, q, k, v, place, ends)
     k[place < 0] = torch.nan
     v[place < 0] = torch.nan
     near_usual = 0.8 + 0.4 * torch.rand((), generator=generator, device=generator.device)
@@ -70,9 +66,9 @@ def make_inputs(
         "q": q.to(dtype),
         "k_cache": k.to(dtype).view(pages, page_size, kv_heads, dim),
         "v_cache": v.to(dtype).view(pages, page_size, kv_heads, dim),
-        "kv_indptr": table.indptr.int(),
-        "kv_indices": table.indices.int(),
-        "last_page_len": table.last.int(),
+        "kv_indptr": indptr.int(),
+        "kv_indices": indices.int(),
+        "last_page_len": last.int(),
         "window": torch.tensor(window, dtype=torch.int64, device=generator.device),
         "scale": (near_usual / math.sqrt(dim)).float(),
     }
@@ -128,7 +124,7 @@ def error_scale(
 
 Place = tuple[int, slice, slice]
 AT_ONCE = 2**25
-"""Scores or elements of keys that are held beside each other, in float64: some ten tensors as large are made of them."""
+"""Scores, or elements of keys, that are held beside each other in float64; some ten tensors are as large."""
 
 
 def _slots(
@@ -214,7 +210,7 @@ def _table(
     indices = torch.randperm(pages, generator=generator, device=generator.device)[:entries]
     if distribution == "shared":
         indices = _shared(indices, indptr)
-    return Table(indptr, indices, last)
+    return indptr, indices, last
 
 
 def _missing(generator: torch.Generator, used: int, page_size: int, *, edges: bool) -> torch.Tensor:
@@ -240,15 +236,15 @@ def _shared(indices: torch.Tensor, indptr: torch.Tensor) -> torch.Tensor:
 
 def _places(table: Table, page_size: int, pages: int) -> torch.Tensor:
     """For each slot of the cache the place in its sequence, (pages · page_size); -1 where no key is."""
-    entry = torch.arange(len(table.indices), device=table.indices.device)
-    counts = table.indptr.diff()
-    first = table.indptr[:-1].repeat_interleave(counts)
-    is_last = entry == table.indptr[1:].repeat_interleave(counts) - 1
-    filled = torch.where(is_last, table.last.repeat_interleave(counts), page_size)
+    indptr, indices, last = table
+    entry, counts = torch.arange(len(indices), device=indices.device), indptr.diff()
+    first = indptr[:-1].repeat_interleave(counts)
+    is_last = entry == indptr[1:].repeat_interleave(counts) - 1
+    filled = torch.where(is_last, last.repeat_interleave(counts), page_size)
     slot = torch.arange(page_size, device=entry.device)
     number = (entry - first)[:, None] * page_size + slot
     place = torch.full((pages, page_size), -1, dtype=torch.int64, device=entry.device)
-    place[table.indices] = torch.where(slot < filled[:, None], number, -1)
+    place[indices] = torch.where(slot < filled[:, None], number, -1)
     return place.flatten()
 
 
@@ -257,15 +253,19 @@ Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 def _values(
     generator: torch.Generator, distribution: str, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-    place: torch.Tensor,
+    place: torch.Tensor, ends: torch.Tensor,
 ) -> Three:  # fmt: skip
-    """What stands in q and, slot by slot, in k and v: each distribution is described where it is made."""
+    """What stands in q and, slot by slot, in k and v: each distribution is described where it is made.
+
+    `place` is that of each slot in its sequence, and `ends` are the slots of the sequences' last keys.
+    """
     if distribution == "late":
-        # Some keys that every row looks for, at random places; what they hold is large.
+        # Some keys that every row looks for, at random places and at the very end; what they hold is large.
         direction = torch.ones(q.shape[3], dtype=torch.float32, device=q.device)
         used = (place >= 0).nonzero()[:, 0]
         chosen = torch.randperm(len(used), generator=generator, device=generator.device)[: max(1, len(used) // 24)]
         k[used[chosen]] += 2.0 * direction
+        k[ends] += 1.5 * direction
         v[used[chosen]] *= 4.0
         return 0.5 * q + 0.5 * direction, k, v
     if distribution == "readable":

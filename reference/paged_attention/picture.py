@@ -1,6 +1,6 @@
 """Print the picture of the handout: a cache in pages as `problem.py` draws it, and the pieces that its keys are cut into.
 
-    python reference/paged_attention/picture.py
+python reference/paged_attention/picture.py
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def main() -> None:
     for letter, length in zip("ABCD", lengths, strict=True):
         parts = [min(PIECE, length - start) for start in range(0, length, PIECE)]
         bars = " ".join(f"{number + i}:" + letter * part for i, part in enumerate(parts))
-        lines.append(f"{letter} {length:3} keys  pieces {bars}" if parts else f"{letter}   0 keys  no piece: 0 and -inf")
+        lines.append(
+            f"{letter} {length:3} keys  pieces {bars}" if parts else f"{letter}   0 keys  no piece: 0 and -inf"
+        )
         number += len(parts)
     print("\n".join(lines))
 

@@ -38,7 +38,9 @@ def make_inputs(
     }  # fmt: skip
 
 
-def _rows(cache: torch.Tensor, indptr: torch.Tensor, indices: torch.Tensor, last: torch.Tensor) -> Iterator[torch.Tensor]:
+def _rows(
+    cache: torch.Tensor, indptr: torch.Tensor, indices: torch.Tensor, last: torch.Tensor
+) -> Iterator[torch.Tensor]:
     for b in range(len(last)):
         mine = cache[indices[indptr[b] : indptr[b + 1]].long()].double().flatten(0, 1)
         yield mine[: max(0, len(mine) - cache.shape[1] + int(last[b]))]

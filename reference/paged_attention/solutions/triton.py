@@ -34,6 +34,19 @@ def _spans(indptr_ptr, last_ptr, batch, q_len, page_size, window, BLOCK_B: tl.co
     return b, start, kv_len, first
 
 
+@triton.jit
+def _find(number, indptr_ptr, last_ptr, batch, q_len, page_size, window, piece, BLOCK_B: tl.constexpr):
+    """The sequence of a piece, `batch` or more if there is none; its first key, its sequence's length and entry."""
+    b, starts, lengths, firsts = _spans(indptr_ptr, last_ptr, batch, q_len, page_size, window, BLOCK_B)
+    counts = (lengths - firsts + piece - 1) // piece
+    ends = tl.cumsum(counts, axis=0)
+    sequence = tl.sum((ends <= number).to(tl.int32), axis=0)
+    mine = b == sequence
+    within = number - tl.sum(tl.where(mine, ends - counts, 0), axis=0)
+    start = tl.sum(tl.where(mine, firsts, 0), axis=0) + within * piece
+    return sequence, start, tl.sum(tl.where(mine, lengths, 0), axis=0), tl.sum(tl.where(mine, starts, 0), axis=0)
+
+
 # One program for all sizes: a kernel is compiled anew only for another width, type or alignment.
 _SIZES = ["batch", "q_len", "q_heads", "kv_heads", "page_size", "window", "piece", "tiles"]
 
@@ -46,21 +59,13 @@ def _piece_kernel(
 ):  # fmt: skip
     # Neighbours read the same pages: the key heads of a piece lie beside each other.
     program = tl.program_id(axis=0)
-    tile = program % tiles
-    kv_head = program // tiles % kv_heads
+    tile, kv_head = program % tiles, program // tiles % kv_heads
     number = program // (tiles * kv_heads)
-    b, starts, lengths, firsts = _spans(indptr_ptr, last_ptr, batch, q_len, page_size, window, BLOCK_B)
-    counts = (lengths - firsts + piece - 1) // piece
-    ends = tl.cumsum(counts, axis=0)
-    sequence = tl.sum((ends <= number).to(tl.int32), axis=0)
+    sequence, start, kv_len, entry = _find(
+        number, indptr_ptr, last_ptr, batch, q_len, page_size, window, piece, BLOCK_B
+    )
     if sequence < batch:
-        mine = b == sequence
-        kv_len = tl.sum(tl.where(mine, lengths, 0), axis=0)
-        start = tl.sum(tl.where(mine, firsts, 0), axis=0)
-        start += (number - tl.sum(tl.where(mine, ends - counts, 0), axis=0)) * piece
-        end = tl.minimum(start + piece, kv_len)
-        table = indices_ptr + tl.sum(tl.where(mine, starts, 0), axis=0)
-
+        table = indices_ptr + entry
         # A row is a query and one of the heads that share the key head.
         group = q_heads // kv_heads
         row = tile * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -69,7 +74,8 @@ def _piece_kernel(
         last = kv_len - q_len + query
         earliest = tl.where(window > 0, last - window, -1)
         # What no row of this tile sees is not read.
-        end = tl.minimum(end, kv_len - q_len + tl.minimum((tile * BLOCK_M + BLOCK_M - 1) // group, q_len - 1) + 1)
+        seen_by_last = kv_len - q_len + tl.minimum((tile * BLOCK_M + BLOCK_M - 1) // group, q_len - 1) + 1
+        end = tl.minimum(start + piece, seen_by_last)
 
         column, key = tl.arange(0, BLOCK_D), tl.arange(0, BLOCK_N)
         place = (sequence.to(tl.int64) * q_len + query) * q_heads + head
