@@ -55,7 +55,7 @@ def newest(root: Path) -> list[Document]:
 
 
 def brought_up(text: str, slug: str, reports: list[Document]) -> str:
-    """A rung's notes with the table that these reports make; as they are where there is none, and no report has the rung.
+    """A rung's notes with the table that these reports make; as they are where neither there is one nor a report.
 
     Raises:
         ValueError: there is no such section, or no report has the rung.

@@ -30,7 +30,7 @@ SUM_OF_ROUNDED = 5e-4
 
 
 Table = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Which pages the sequences have, int64: where each one's entries begin (batch + 1), the entries, keys in last pages."""
+"""Which pages the sequences have, int64: where each one's entries begin (batch + 1), entries, keys in last pages."""
 
 
 def make_inputs(

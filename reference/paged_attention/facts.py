@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-_SHAPE = {
-    "batch": 1, "q_len": 1, "q_heads": 1, "kv_heads": 1, "dim": 1, "page_size": 1, "pages": 1, "entries": 1, "window": 1,
-}  # fmt: skip
+_SHAPE = dict.fromkeys(
+    ("batch", "q_len", "q_heads", "kv_heads", "dim", "page_size", "pages", "entries", "window"), 1
+)  # fmt: skip
 SIZES = (
     _SHAPE,
     _SHAPE | {"batch": 3, "q_len": 4, "q_heads": 4, "kv_heads": 2, "dim": 8, "page_size": 3, "pages": 9, "entries": 7},

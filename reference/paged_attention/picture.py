@@ -1,4 +1,4 @@
-"""Print the picture of the handout: a cache in pages as `problem.py` draws it, and the pieces that its keys are cut into.
+"""Print the picture of the handout: a cache in pages as `problem.py` draws it, and the pieces of its sequences.
 
 python reference/paged_attention/picture.py
 """
@@ -6,13 +6,15 @@ python reference/paged_attention/picture.py
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = {
-    "batch": 4, "q_len": 1, "q_heads": 1, "kv_heads": 1, "dim": 1, "page_size": 4, "pages": 24, "entries": 17, "window": 0
+    "batch": 4, "q_len": 1, "q_heads": 1, "kv_heads": 1, "dim": 1, "page_size": 4, "pages": 24, "entries": 17,
+    "window": 0,
 }  # fmt: skip
 PIECE, SEED = 16, 27
 
@@ -36,8 +38,8 @@ def main() -> None:
             pages[page] = letter * filled + "." * (SIZE["page_size"] - filled)
         lengths.append(max(0, (len(mine) - 1) * SIZE["page_size"] + last[b]) if mine else 0)
     lines = [f"kv_indptr      {indptr}", f"kv_indices     {indices}", f"last_page_len  {last}", ""]
-    for start in range(0, SIZE["pages"], 8):
-        lines.append(f"page {start:2}  " + " ".join(f"[{page}]" for page in pages[start : start + 8]))
+    rows = range(0, SIZE["pages"], 8)
+    lines += [f"page {row:2}  " + " ".join(f"[{page}]" for page in pages[row : row + 8]) for row in rows]
     lines.append("")
     number = 0
     for letter, length in zip("ABCD", lengths, strict=True):
@@ -47,7 +49,7 @@ def main() -> None:
             f"{letter} {length:3} keys  pieces {bars}" if parts else f"{letter}   0 keys  no piece: 0 and -inf"
         )
         number += len(parts)
-    print("\n".join(lines))
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Paged attention, second milestone: a program for each sequence and key head, so that keys are read once.
 
-Its rows are the query heads that share the key head, times the queries: enough for the tensor cores. A sequence's length
-decides how long its programs take, and with few sequences most of the GPU has no work.
+Its rows are the query heads that share the key head, times the queries: enough for the tensor cores. A sequence's
+length decides how long its programs take, and with few sequences most of the GPU has no work.
 """
 
 import torch
@@ -69,7 +69,7 @@ def paged_attention(
     kv_heads: int,
     dim: int,
     page_size: int,
-    entries: int,
+    entries: int,  # noqa: ARG001 - needed only by who splits sequences
     window: int,
     scale: float,
 ) -> None:
