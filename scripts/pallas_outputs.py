@@ -39,13 +39,14 @@ def main() -> None:
     source = (ROOT / "reference" / "vector_add" / "solutions" / "pallas.py").read_text(encoding="utf-8")
     words = ("input float32", "input float32", "output float32", "integer")
     load = Load(source, "vector_add.py", Language("pallas"), "vector_add", ("x", "y", "out", "n"), signatures=(words,))
-    _of(loader.load(load), loader)
+    _of(loader.load(load)[load.entry], loader)
 
 
 def _of(entry: Any, loader: PallasGpuLoader) -> None:
-    import torch  # noqa: PLC0415
+    import torch as imported  # noqa: PLC0415
 
-    made = [[torch.randn(N, device="cuda"), torch.randn(N, device="cuda"), torch.zeros(N, device="cuda"), N]
+    torch: Any = imported
+    made: list[list[Any]] = [[torch.randn(N, device="cuda"), torch.randn(N, device="cuda"), torch.zeros(N, device="cuda"), N]
             for _ in range(CALLS)]  # fmt: skip
     bridge, copied = vars(loader)["_bridge"], []
     keep = bridge.keep
@@ -77,7 +78,7 @@ def _of(entry: Any, loader: PallasGpuLoader) -> None:
         add(x, y, out=out)
     last.record()
     torch.cuda.synchronize()
-    small = [[torch.randn(1024, device="cuda") for _ in range(3)] + [1024] for _ in range(200)]
+    small: list[list[Any]] = [[torch.randn(1024, device="cuda") for _ in range(3)] + [1024] for _ in range(200)]
     entry.batch(iter(small))
     start = time.perf_counter()
     entry.batch(iter(small))

@@ -53,7 +53,7 @@ def call(how: str, folder: Path, loader: languages.Loader) -> int:
     values: dict[str, Any] = {spec.name: _tensor(spec, folder, where) for spec in ask.tensors} | ask.scalars
     arguments = [values[name] for name in ask.arguments]
     try:
-        entry = loader.load(_load(ask, folder))
+        entry = loader.load(_load(ask, folder))[ask.entry]
         for _ in range(_REHEARSALS):
             entry.batch(iter([arguments]))
         if mark is None:

@@ -19,7 +19,6 @@ from _pytest.mark import ParameterSet
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import Lane, Verdict, Work
 from autograder.judge import References, compiled, grading
-from autograder.misconceptions import load_misconceptions
 from autograder.sandbox.process import ProcessSandbox
 from autograder.verify import Outcome, Trial, trials
 from autograder.verify.trials import Kind

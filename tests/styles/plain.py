@@ -72,7 +72,7 @@ def loaded(assignment: Assignment, language: Language, path: Path, lane: Lane) -
         loader.begin()
         folder = tempfile.mkdtemp(prefix="plain-")
         loader.made = lambda: Path(folder)  # type: ignore[method-assign]
-        entry = loader.load(load_of(assignment, language, source, path.name, lane=lane))
+        entry = loader.load(load_of(assignment, language, source, path.name, lane=lane))[assignment.entry]
         return lambda arguments: entry._library.call(entry._words.of(arguments))
     spec = importlib.util.spec_from_file_location(f"plain_{path.parent.name}_{path.stem}", path)
     if spec is None or spec.loader is None:

@@ -58,7 +58,7 @@ def paged_attention(
     kv_heads: int,
     dim: int,
     page_size: int,
-    entries: int,  # noqa: ARG001 - needed only by who splits sequences
+    entries: int,
     window: int,
     scale: float,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from autograder.protocol import Load
 from autograder.runner import source
-from autograder.runner.languages import pallas_program
+from autograder.runner.languages import Entry, pallas_program
 from autograder.runner.memory import HostMemory
 from autograder.runner.report import SubmissionError
 
@@ -52,12 +52,12 @@ class PallasLoader(HostMemory):
     def made(self) -> None:
         """Nothing that takes long."""
 
-    def load(self, load: Load) -> PallasEntry:
-        """Execute the source and find its entry."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Execute the source and find its functions."""
         self._hooks.ghosts = load.ghost
         module = source.execute(load)
-        entry, signature = source.find_entry(module, load)
-        return PallasEntry(entry, signature, load, self._bridge)
+        found = [(one, *source.find_entry(module, one)) for one in load.each()]
+        return {one.entry: PallasEntry(entry, signature, one, self._bridge) for one, entry, signature in found}
 
 
 class Bridge:

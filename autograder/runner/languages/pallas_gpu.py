@@ -14,7 +14,7 @@ from autograder.gpu.driver import VirtualMemory, load_driver
 from autograder.protocol import Load, TensorSpec
 from autograder.runner import source
 from autograder.runner.gpu import GpuMemory, GpuSlab
-from autograder.runner.languages import pallas_program
+from autograder.runner.languages import Entry, pallas_program
 from autograder.runner.languages.pallas import Bridge
 from autograder.runner.languages.triton_gpu import EventClock
 
@@ -83,12 +83,15 @@ class PallasGpuLoader(GpuMemory):
         """JAX's cache: programs by what they were made of."""
         return Path(os.environ["TMPDIR"]) / "programs"
 
-    def load(self, load: Load) -> PallasGpuEntry:
-        """Execute the source and find its entry."""
+    def load(self, load: Load) -> dict[str, Entry]:
+        """Execute the source and find its functions."""
         self._hooks.ghosts = load.ghost
         module = source.execute(load)
-        entry, signature = source.find_entry(module, load)
-        return PallasGpuEntry(entry, signature, load, self._bridge, self._clock)
+        found = [(one, *source.find_entry(module, one)) for one in load.each()]
+        return {
+            one.entry: PallasGpuEntry(entry, signature, one, self._bridge, self._clock)
+            for one, entry, signature in found
+        }
 
 
 class PallasSlab(GpuSlab):
