@@ -65,7 +65,7 @@ class Argument:
     Attributes:
         role: `input` and `output` are tensors; `size` is an integer of the case; `stride` is that of `of` along `dim`,
             in elements; `scalar` is a number that every call draws anew, passed by value.
-        shape: names of sizes (or integers) per dimension, for tensors.
+        shape: per dimension a size's name, an integer, or a formula of them such as `batch + 1`; for tensors.
         dtype: `"case"` takes the case's dtype; a scalar's is one of `SCALAR_DTYPES`.
         about: what the page says about it.
     """
@@ -349,7 +349,7 @@ class Assignment:
 
     def shape_of(self, argument: Argument, case: Case) -> tuple[int, ...]:
         """The tensor's shape in this case."""
-        return tuple(int(name) if name.isdigit() else case.size[name] for name in argument.shape)
+        return tuple(int(evaluate(length, case.size)) for length in argument.shape)
 
     def cost_of(self, case: Case) -> tuple[float, float]:
         """FLOPs and bytes of this case by the manifest's formulas."""
@@ -698,10 +698,15 @@ def _check_argument(argument: Argument, where: str, names: list[str], sizes: set
     if argument.role == "stride" and argument.of not in names:
         hint = reader.nearest(argument.of, names)
         raise reader.error(f"{where}.of", f"{argument.of!r} is not an argument", hint)
-    for name in argument.shape:
-        if not name.isdigit() and name not in sizes:
-            hint = reader.nearest(name, sorted(sizes))
-            raise reader.error(f"{where}.shape", f"{name!r} is a size that no case sets", hint)
+    for length in argument.shape:
+        for name in re.findall(r"[A-Za-z_]\w*", length):
+            if name not in sizes:
+                hint = reader.nearest(name, sorted(sizes))
+                raise reader.error(f"{where}.shape", f"{name!r} is a size that no case sets", hint)
+        try:
+            evaluate(length, dict.fromkeys(sizes, 1.0))
+        except (SyntaxError, ValueError) as error:
+            raise reader.error(f"{where}.shape", f"cannot be evaluated: {error}") from None
 
 
 ARITHMETIC: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 import shutil
@@ -76,6 +77,7 @@ def test_shapes_dtypes_and_costs_follow_from_the_case() -> None:
     a, out, negative = found.arguments[:3]
     assert found.shape_of(a, case) == found.shape_of(out, case) == (4, 6)
     assert found.shape_of(negative, case) == (4,)
+    assert found.shape_of(dataclasses.replace(a, shape=("m + 1", "2 * n", "3")), case) == (5, 12, 3)
     assert (found.dtype_of(a, case), found.dtype_of(negative, case)) == ("float16", "int32")
     assert found.cost_of(case) == (24.0, 2 * 24 * 2 + 16)
 
@@ -103,6 +105,8 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ('role = "input"', 'role = "in"', "'in' is none of input, output, size, stride, scalar"),
         ('role = "size"', 'role = "scalar"', "the scalar 'm' needs float32 or int64, no shape"),
         ('shape = ["m", "n"]', 'shape = ["m", "k"]', "'k' is a size that no case sets"),
+        ('shape = ["m", "n"]', 'shape = ["m", "2 * k + 1"]', "'k' is a size that no case sets"),
+        ('shape = ["m", "n"]', 'shape = ["m", "n +"]', "cannot be evaluated"),
         ('of = "a"', 'of = "b"', "'b' is not an argument"),
         ('dtype = "float32"\n', 'dtype = "float"\n', "'float' is none of float64"),
         ("size = { m = 3, n = 5 }", "size = { m = 3 }", "case 'small' does not set 'n'"),
