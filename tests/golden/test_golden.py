@@ -19,6 +19,7 @@ from _pytest.mark import ParameterSet
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import Lane, Verdict, Work
 from autograder.judge import References, compiled, grading
+from autograder.misconceptions import load_misconceptions
 from autograder.sandbox.process import ProcessSandbox
 from autograder.verify import Outcome, Trial, trials
 from autograder.verify.trials import Kind
@@ -93,8 +94,11 @@ def _killed_at_once(trial: Trial, sandbox: ProcessSandbox, references: Reference
     assignment = _with_its_killer_only(trial)
     if assignment is None:
         return None
+    whole = load_assignment(folders(trial.slug)[0])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(grading, "load_assignment", lambda _folder: assignment)
+        # Misconceptions name other cases as well.
+        patched.setattr(grading, "load_misconceptions", lambda folder, _: load_misconceptions(folder, whole))
         outcome = trials.run(trial, *folders(trial.slug), sandbox, references, public_only=True)
     return outcome if outcome.as_planned else None
 
