@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from autograder import codec  # noqa: E402
-from autograder.assignment import slugs  # noqa: E402
+from autograder.assignment import EXTENSIONS, slugs  # noqa: E402
 from autograder.contract import GradeRequest, Lane, Language, Mode, Work  # noqa: E402
 
 
@@ -51,7 +51,8 @@ def _graded(slug: str, options: argparse.Namespace, work: Work) -> tuple[dict[st
     """The result of one grading in a process of its own, imports included."""
     path = options.source or ROOT / "reference" / slug / "solutions" / "triton.py"
     source = path.read_text(encoding="utf-8")
-    request = GradeRequest(slug, "", Language("triton"), options.lane, Mode.submission, source, path.name, work)
+    language = next(one for one in Language if path.suffix == f".{EXTENSIONS[one]}")
+    request = GradeRequest(slug, "", language, options.lane, Mode.submission, source, path.name, work)
     folder = Path(tempfile.mkdtemp(prefix="gpu-grading-"))
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
     roots = ["--assignments", str(ROOT / "assignments"), "--reference", str(ROOT / "reference")]

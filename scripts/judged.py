@@ -55,12 +55,16 @@ def newest(root: Path) -> list[Document]:
 
 
 def brought_up(text: str, slug: str, reports: list[Document]) -> str:
-    """A rung's notes with the table that these reports make.
+    """A rung's notes with the table that these reports make; as they are where neither there is one nor a report.
 
     Raises:
         ValueError: there is no such section, or no report has the rung.
     """
-    if (found := TABLE.search(text)) is None:
+    if (found := TABLE.search(text)) is None and not any(
+        rung["slug"] == slug for one in reports for rung in one["rungs"]
+    ):
+        return text
+    if found is None:
         raise ValueError(f"{slug}: the notes have no table `By the judge`")
     return text[: found.start("table")] + table(slug, reports) + text[found.end("table") :]
 

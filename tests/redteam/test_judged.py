@@ -25,6 +25,9 @@ def reports() -> Reports:
 def test_a_rungs_table_is_what_the_reports_say(notes: Path, reports: Reports) -> None:
     text = notes.read_text(encoding="utf-8")
     assert brought_up(text, notes.parent.name, reports) == text
+    if not any(rung["slug"] == notes.parent.name for report in reports for rung in report["rungs"]):
+        assert "## By the judge" not in text, "no report has graded this rung"
+        return
     changed = text.replace("| Triton, H200, 20", "| Triton, H200, 19")
     assert brought_up(changed, notes.parent.name, reports) == text != changed
 
