@@ -46,8 +46,10 @@ def _of(entry: Any, loader: PallasGpuLoader) -> None:
     import torch as imported  # noqa: PLC0415
 
     torch: Any = imported
-    made: list[list[Any]] = [[torch.randn(N, device="cuda"), torch.randn(N, device="cuda"), torch.zeros(N, device="cuda"), N]
-            for _ in range(CALLS)]  # fmt: skip
+    made: list[list[Any]] = []
+    for _ in range(CALLS):
+        x, y = (torch.randn(N, device="cuda") for _ in range(2))
+        made.append([x, y, torch.zeros(N, device="cuda"), N])
     bridge, copied = vars(loader)["_bridge"], []
     keep = bridge.keep
 

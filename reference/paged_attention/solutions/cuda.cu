@@ -23,9 +23,9 @@
 
 using namespace nvcuda;
 
-constexpr int WARPS = 2, THREADS = 32 * WARPS;
+constexpr int WARPS = 3, THREADS = 32 * WARPS;
 constexpr int ROWS = 8, KEYS = 32;    // Of one product of the tensor cores; a lane looks after one key.
-constexpr int STAGES = 3;             // Blocks of keys in a warp's ring.
+constexpr int STAGES = 2;             // Blocks of keys in a warp's ring.
 constexpr int PACK = 8;               // 16-bit numbers in 16 bytes.
 constexpr int SCORE_STEP = KEYS + 4;  // Padded, so that rows lie in different banks.
 constexpr int MERGE_WARPS = 8, MOST_DIM = 128;
