@@ -188,7 +188,7 @@ def paged_attention(
 
 
 def _piece(work: int, q: torch.Tensor, block_n: int) -> int:
-    """How many keys a program takes: about 24 pieces for each multiprocessor, and whole blocks."""
+    """How many keys a program takes: about 12 pieces for each multiprocessor, and whole blocks."""
     if not q.is_cuda:
         return 2 * block_n  # The interpreter is slow: few programs, and still several pieces of a long sequence.
     programs = 12 * torch.cuda.get_device_properties(q.device).multi_processor_count
