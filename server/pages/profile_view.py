@@ -15,6 +15,7 @@ from server.pages.profile_words import LIMITERS, MIX, NEAR, PARTS, SPEED, STALLS
 
 _WIDTH = 1000
 _MOST_NOTED = 8
+_LEAST_NOTED = 0.01
 _LEAST_WIDTH = 1.5
 _HALF = 0.5
 _LEAST_CHANGE = 0.05
@@ -184,7 +185,8 @@ def _mix(kernel: ProfiledKernel) -> Iterator[Share]:
 def _notes(kernel: ProfiledKernel) -> dict[int, str]:
     """The lines with the most samples, with their share and what was waited for."""
     total = sum(one.samples for one in kernel.lines) or 1
-    hot = sorted((one for one in kernel.lines if one.line and one.samples), key=lambda one: -one.samples)
+    counted = (one for one in kernel.lines if one.line and one.samples >= _LEAST_NOTED * total)
+    hot = sorted(counted, key=lambda one: -one.samples)
     notes = {}
     for one in hot[:_MOST_NOTED]:
         reason = next((STALLS[each.reason][0].lower() for each in one.stalls if each.reason is not Stall.selected), "")
