@@ -139,7 +139,7 @@ def test_a_database_without_tables_says_what_to_run(admin, monkeypatch, tmp_path
 
 def test_a_variable_that_cannot_be_read_is_named(admin, monkeypatch):
     monkeypatch.setenv("LADDER_LEASE_S", "soon")
-    assert "LADDER_LEASE_S has to be float, it is 'soon'" in admin("migrate", status=1)
+    assert "LADDER_LEASE_S must be float, but is 'soon'" in admin("migrate", status=1)
 
 
 @pytest.fixture

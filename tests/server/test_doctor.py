@@ -185,7 +185,7 @@ def test_what_waits_for_long_and_what_does_not_add_up(sound):
         ({"attempt_deadline_s": "300"}, "configuration", "a submission may use 300 s"),
         ({"log_format": "xml"}, "configuration", "'xml'"),
         ({"web": "/nowhere"}, "configuration", "does not exist"),
-        ({"lease_s": "soon"}, "configuration", "has to be float"),
+        ({"lease_s": "soon"}, "configuration", "must be float"),
         ({"broker_url": "redis://:hunter2-secret@127.0.0.1:1/0"}, "broker", "No message"),
         ({"metrics_token_file": "/nowhere/token"}, "configuration", "cannot be read"),
     ],

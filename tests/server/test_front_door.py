@@ -35,7 +35,7 @@ def test_links_to_docs_and_source_are_those_that_are_configured(tmp_path):
     home = {"LADDER_HOME": str(tmp_path)}
     config = load_config({**home, "LADDER_DOCS_URL": "https://docs.example.org"})
     assert (config.docs_url, config.source_url) == ("https://docs.example.org", "")
-    with pytest.raises(ValueError, match="LADDER_SOURCE_URL has to begin with https://"):
+    with pytest.raises(ValueError, match="LADDER_SOURCE_URL must begin with https://"):
         load_config({**home, "LADDER_SOURCE_URL": "javascript:alert(1)"})
 
 

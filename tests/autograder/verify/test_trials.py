@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder import languages
 from autograder.contract import (
     CaseResult,
     Finding,
@@ -71,19 +72,19 @@ def test_a_library_call_has_to_be_shown_to_staff_and_an_honest_kernel_must_not()
 
 
 @pytest.mark.parametrize(
-    ("language", "suffix", "starters", "milestones", "shown"),
+    ("language", "starters", "milestones", "shown"),
     [
-        (Language.triton, "py", ["triton", "reading"], 3, "passed_library_call"),
-        (Language.cuda, "cu", ["cuda"], 2, "passed_host_code"),
+        (Language.triton, ["triton", "reading"], 3, "passed_library_call"),
+        (Language.cuda, ["cuda"], 2, "passed_host_code"),
     ],
 )
 def test_the_plan_has_every_kernel_of_the_folders(
-    language: Language, suffix: str, starters: list[str], milestones: int, shown: str
+    language: Language, starters: list[str], milestones: int, shown: str
 ) -> None:
     both = trials.plan(ROOT / "assignments" / "softmax", ROOT / "reference" / "softmax")
     plan = [trial for trial in both if trial.language is language]
     kinds = [trial.kind for trial in plan]
-    files = list((ROOT / "reference" / "softmax" / "submissions").glob(f"*.{suffix}"))
+    files = languages.files_in(ROOT / "reference" / "softmax" / "submissions", language)
     assert (kinds.count(Kind.solution), kinds.count(Kind.milestone)) == (1, milestones)
     assert [trial.name for trial in plan if trial.kind is Kind.starter] == starters
     assert all(trial.verdict is Verdict.wrong_answer for trial in plan if trial.kind is Kind.starter)
