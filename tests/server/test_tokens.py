@@ -166,12 +166,12 @@ def test_the_page_makes_a_token_with_the_scopes_and_the_days_that_were_chosen(si
 @pytest.mark.parametrize("name", ["LADDER_TOKEN_DAYS", "LADDER_TOKEN_DAYS_MOST"])
 @pytest.mark.parametrize("value", ["0", "-1"])
 def test_tokens_that_would_be_over_when_they_are_made_are_refused_at_the_start(name, value):
-    with pytest.raises(ValueError, match=f"{name} has to be 1 or more"):
+    with pytest.raises(ValueError, match=f"{name} must be 1 or more"):
         load_config({name: value})
     assert load_config({name: "1"})
 
 
 @pytest.mark.parametrize("value", ["-1", "nan"])
 def test_a_limit_below_nought_is_refused_at_the_start(value):
-    with pytest.raises(ValueError, match="LADDER_PERSON_REQUESTS_PER_S has to be 0 or more"):
+    with pytest.raises(ValueError, match="LADDER_PERSON_REQUESTS_PER_S must be 0 or more"):
         load_config({"LADDER_PERSON_REQUESTS_PER_S": value})

@@ -126,4 +126,4 @@ def test_a_variable_that_cannot_be_read_is_said_once(tmp_path: Path, port: int) 
     command = [sys.executable, "-P", "-m", "client", "web", "--port", str(port), "--workers", "2"]
     said = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert said.returncode != 0
-    assert said.stderr.count("LADDER_POLL_S has to be float") == 1
+    assert said.stderr.count("LADDER_POLL_S must be float") == 1

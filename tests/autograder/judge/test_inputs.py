@@ -97,7 +97,7 @@ def test_what_changes_while_it_is_looked_at_changes_nothing(inputs: Inputs, monk
     monkeypatch.setattr("autograder.judge.inputs.print_of", late)
     back, changed = inputs.taken_back(pieces)
     assert changed == []
-    assert all(image.equal(piece) for image, piece in zip(back._images, before, strict=True))
+    assert all(image.equal(piece) for image, piece in zip(back.images, before, strict=True))
 
 
 def test_pages_that_change_places_are_seen() -> None:
