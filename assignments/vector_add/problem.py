@@ -20,8 +20,8 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, n: int
 ) -> dict[str, torch.Tensor]:
     """Return `x` and `y` of shape (n,); where their structure sits is drawn anew from `generator`."""
-    if distribution == "special":
-        return _special(generator, n, dtype)
+    if distribution in {"special", "subnormal"}:
+        return _special(generator, n, dtype, subnormal=distribution == "subnormal")
     x, y = _DISTRIBUTIONS[distribution](generator, n)
     return {"x": x.to(dtype), "y": y.to(dtype)}
 
@@ -70,12 +70,18 @@ def _infinities(generator: torch.Generator, n: int) -> Pair:
     return x, y
 
 
-def _special(generator: torch.Generator, n: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """Pairs whose sum has a rule of its own, in random order: signed zeros, inf - inf, overflow, subnormals."""
+def _special(generator: torch.Generator, n: int, dtype: torch.dtype, *, subnormal: bool) -> dict[str, torch.Tensor]:
+    """Pairs whose sum has a rule of its own, in random order: signed zeros, inf - inf, overflow, subnormals.
+
+    Those are for devices only: XLA takes them for zeros on a processor.
+    """
     info = torch.finfo(dtype)
     least = info.tiny * info.eps
-    x = (-0.0, 0.0, torch.inf, info.max, info.min, info.max, least, info.tiny, -1.0)
-    y = (-0.0, -0.0, -torch.inf, info.max, info.min, info.min, 3 * least, -2 * least, 1.0)
+    x = [-0.0, 0.0, torch.inf, info.max, info.min, info.max, -1.0]
+    y = [-0.0, -0.0, -torch.inf, info.max, info.min, info.min, 1.0]
+    if subnormal:
+        x += [least, info.tiny]
+        y += [3 * least, -2 * least]
     which = torch.randint(len(x), (n,), generator=generator, device=generator.device)
     pairs = torch.tensor([x, y], dtype=torch.float64, device=generator.device)[:, which].to(dtype)
     return {"x": pairs[0].contiguous(), "y": pairs[1].contiguous()}
