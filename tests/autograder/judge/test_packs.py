@@ -147,7 +147,7 @@ class FakeLoader:
         class Entry:
             signature = library.read_text()
 
-        return Entry()
+        return {load.entry: Entry()}
 
 
 class Heard:
