@@ -80,7 +80,8 @@ def closed_files(found: Iterable[Step]) -> frozenset[str]:
 
 def first_sentence(source: str) -> str:
     """What a milestone's file says of it first, without its number: `Softmax, first milestone: …` is `…`."""
-    head = source.lstrip()
+    # A line that names the language may come before.
+    head = "".join(itertools.dropwhile(lambda line: line.startswith("#") or not line.strip(), source.splitlines(True)))
     said = head[len(_QUOTES) :].split(_QUOTES)[0] if head.startswith(_QUOTES) else _comment(head)
     paragraph = " ".join(said.split("\n\n")[0].split())
     about = paragraph.partition("milestone: ")[2] or paragraph
