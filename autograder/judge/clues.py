@@ -7,6 +7,7 @@ and adds what the first one of the other kind says. Hidden cases are in no scene
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -30,6 +31,8 @@ _SMALL_ERROR = 2**-5
 _NARROW_ERRORS = (2**-16.5, 2**-6)
 """Relative errors of sums that were kept in 16 bits, or of products of TF32."""
 _NUMBER = re.compile(r"\b(\d+)\b")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -126,9 +129,18 @@ def first_of(
     scene: Scene, kind: Kind | None = None, *, sizes: Collection[str] | None = None
 ) -> tuple[Clue, Told] | None:
     """The first clue that says something, of one kind or of any; about one of these sizes, where they are given."""
-    tried = ((clue, clue.find(scene)) for clue in TABLE if kind in {None, clue.kind})
+    tried = ((clue, _found(clue, scene)) for clue in TABLE if kind in {None, clue.kind})
     fits = ((clue, told) for clue, told in tried if told is not None and (sizes is None or told.size in sizes))
     return next(fits, None)
+
+
+def _found(clue: Clue, scene: Scene) -> Told | None:
+    """What it says; nothing where it breaks: a fault in what explains a verdict costs nobody the verdict."""
+    try:
+        return clue.find(scene)
+    except Exception:
+        logger.exception("the clue %s breaks", clue.name)
+        return None
 
 
 # --- what an author knows ---------------------------------------------------------------------------------------------
@@ -503,11 +515,14 @@ def _from_size(scene: Scene) -> Told | None:
         least = min(one.case.size[name] for one in failed)
         most = max(one.case.size[name] for one in passed)
         if least > most:
-            found.append((least / most, name, least, most))
+            found.append((least / most if most else 0.0, name, least, most))
     if not found:
         return None
     _, name, least, most = max(found)
     about = next(one for one in failed if one.case.size[name] == least)
+    if not most:
+        says = f"It passes where `{name}` is 0, and fails from {least} on."
+        return Told(about, says, f"Look at what the kernel does with `{name}`.", size=name)
     step = (
         f"Look at what begins between these two sizes of `{name}`: a second round of a loop, a second block, or a grid "
         "or a buffer that is too small."

@@ -254,3 +254,23 @@ def test_kinds_are_told_beside_each_other() -> None:
     assert "Only cases with padded rows fail" in told
     assert "your kernel reads them" in told
     assert {clue.kind for clue in clues.TABLE} == set(Kind)
+
+
+def test_a_size_that_may_be_zero_is_told_of_too() -> None:
+    """Such as a window, of which 0 means none."""
+    passed = [seen(case(name, 0, distribution=name)) for name in "abc"]
+    found = clues._from_size(scene(*passed, *(seen(case(f"d{cols}", cols), wrong()) for cols in (40, 64, 96))))
+    assert found is not None
+    assert found.says == "It passes where `cols` is 0, and fails from 40 on."
+
+
+def test_a_clue_that_breaks_costs_nobody_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Scene) -> None:
+        raise ZeroDivisionError
+
+    failed = scene(*PASSED, seen(case("d", 512), wrong()))
+    table = [dataclasses.replace(one, find=broken) for one in clues.TABLE]
+    monkeypatch.setattr(clues, "TABLE", tuple(table))
+    assert clues.first_of(failed) is None
+    monkeypatch.undo()
+    assert clues.first_of(failed) is not None
