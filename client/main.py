@@ -15,7 +15,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "get": ("assignments:get", "Fetch the handout and the starter of SLUG into DIR (default: a folder named SLUG)."),
     "check": ("grading:check", "Test FILE on the public cases on this machine, with the nodes' judge."),
     "submit": ("grading:submit", "Submit FILE and follow its grading."),
-    "profile": ("profile:profile", "Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number)."),
+    "profile": (
+        "profile:profile",
+        "Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number).",
+    ),
     "cancel": ("grading:cancel", "Cancel SUBMISSION, a receipt number, while it is in the queue."),
     "status": (
         "assignments:status",
