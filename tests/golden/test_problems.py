@@ -25,7 +25,8 @@ def _drawn(slug: str) -> Iterator[Case]:
     for part in rung.parts:
         function, keys = part.cases[0].function, part.cases[0].size.keys()
         of_function = [one for one in used if one.function == function]
-        types = DTYPES if any(one.dtype == "case" for one in part.inputs) else {one.dtype for one in of_function}
+        own = {one.dtype for one in of_function}
+        types = DTYPES if own & set(DTYPES) and any(one.dtype == "case" for one in part.inputs) else own
         for name, dtype, size in itertools.product(_distributions(of_function), types, facts(slug).SIZES):
             if size.keys() == keys:
                 yield Case("drawn", size, dtype, name, function=function)

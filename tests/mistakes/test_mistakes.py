@@ -81,4 +81,4 @@ def test_a_mistake_is_told_as_itself(mistake: Mistake, sandbox: Sandbox) -> None
 
 
 def test_each_mistake_has_a_name_of_its_own() -> None:
-    assert len(MISTAKES) == len({mistake.name for mistake in MISTAKES}) == 27
+    assert len(MISTAKES) == len({mistake.name for mistake in MISTAKES}) == 28

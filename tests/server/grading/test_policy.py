@@ -304,8 +304,8 @@ def test_the_order_of_a_person_in_a_line_of_one_hurry_is_that_of_their_places(lo
 @given(looks(most=12), st.lists(st.sampled_from(LINES), min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_nobody_starves_however_many_come_later(look, flood, random):
     """One slot, one claim every 30 s, and with each claim newcomers in some lines, in a hurry, each a new person."""
-    # What is to be confirmed has its grade: it may starve.
-    plain = (item for item in look.waiting if item.line is not CONFIRM)
+    # What is to be confirmed has its grade, and a profile gives none: they may starve.
+    plain = (item for item in look.waiting if item.line not in {CONFIRM, PROFILE})
     waiting = {item.id: dataclasses.replace(item, suspect=False, work=Work.all) for item in plain}
     numbers = count(1000)
     first, now, history, claims = set(waiting), NOW, list(look.claimed), 0
