@@ -138,7 +138,7 @@ def _found(clue: Clue, scene: Scene) -> Told | None:
     """What it says; nothing where it breaks: a fault in what explains a verdict costs nobody the verdict."""
     try:
         return clue.find(scene)
-    except Exception:
+    except (ArithmeticError, LookupError, ValueError):
         logger.exception("the clue %s breaks", clue.name)
         return None
 
