@@ -171,7 +171,7 @@ def graded(bench: Bench, source: str) -> GradeResult:
         (  # Operations of torch's that no list names do all but one element.
             PART.format(
                 before="import torch",
-                work="m = 1\n    out[m:] = torch.stack((x, y)).mT.matmul(torch.ones(2, dtype=x.dtype))[m:]",
+                work="m = 1\n    out[m:] = torch.index_add(x, 0, torch.arange(n), y)[m:]",
             ),
             {FindingKind.decoration},
         ),

@@ -1,4 +1,4 @@
-// Wrong: threads that have no column leave, and the others wait for them at the barrier.
+// Wrong: threads that have no column return, and their share of shared memory, which is added up, is never written.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

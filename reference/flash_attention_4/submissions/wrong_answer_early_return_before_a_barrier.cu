@@ -1,4 +1,4 @@
-// Fails when called: warps without rows leave before the barriers that the others wait at.
+// Wrong: warps without rows return before they have loaded their share of the keys and values.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>

