@@ -134,7 +134,7 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.turns(3)])])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest) -> str:
     """A migrated, empty database; the test runs once on SQLite and once on PostgreSQL."""
     name = "sqlite_url" if request.param == "sqlite" else "postgres_url"

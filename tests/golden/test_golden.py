@@ -109,7 +109,6 @@ def _outcome(trial: Trial, sandbox: ProcessSandbox, references: References) -> O
     return trials.run(trial, *folders(trial.slug), sandbox, references, work=work, public_only=public_only)
 
 
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("trial", _parameters())
 def test_a_kernel_gets_the_verdict_it_must_get(
     trial: Trial, sandbox: ProcessSandbox, references: References, monkeypatch: pytest.MonkeyPatch

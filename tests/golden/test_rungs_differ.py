@@ -17,7 +17,6 @@ from tests.golden.rungs import REFERENCE, folders
 SOLUTIONS = sorted((REFERENCE / "flash_attention_2" / "solutions").iterdir())
 
 
-@pytest.mark.turns(2)
 @pytest.mark.parametrize("path", SOLUTIONS, ids=[path.name for path in SOLUTIONS])
 def test_the_attention_of_rung_26_fails_at_rung_30(path: Path, sandbox: ProcessSandbox, references: References) -> None:
     slug, record = "flash_attention_4", languages.of_file(path.name)

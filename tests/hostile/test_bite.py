@@ -71,7 +71,6 @@ def assert_it_succeeded(attack: Attack, result: GradeResult, stand: Stand) -> No
             assert result.verdict == wanted, result.explanation
 
 
-@pytest.mark.turns(3)
 @each(JUDGE, QUICK)
 def test_with_the_judges_defence_off_it_succeeds(attack: Attack, stand: Stand) -> None:
     skip_without_promises(attack, stand)
@@ -80,7 +79,6 @@ def test_with_the_judges_defence_off_it_succeeds(attack: Attack, stand: Stand) -
     assert not processes_left(stand)
 
 
-@pytest.mark.turns(3)
 @each(SANDBOX, QUICK)
 def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand, tmp_path: Path) -> None:
     skip_without_promises(attack, stand)
@@ -98,7 +96,6 @@ def test_with_the_sandboxs_defence_off_it_succeeds(attack: Attack, stand: Stand,
             left.unlink(missing_ok=True)
 
 
-@pytest.mark.turns(3)
 @each(NAIVE, QUICK)
 def test_with_the_judge_in_its_own_process_it_succeeds(
     attack: Attack, tmp_path: Path, stand: Stand, harness: Naive

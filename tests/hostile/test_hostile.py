@@ -37,7 +37,6 @@ def skip_without_promises(attack: Attack, stand: Stand) -> None:
         pytest.skip(f"the process sandbox does not promise {', '.join(absent)} on this machine")
 
 
-@pytest.mark.turns(3)
 @each(GRADED, first_of_each(GRADED))
 def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stand: Stand) -> None:
     skip_without_promises(attack, stand)
@@ -52,7 +51,6 @@ def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stan
     assert len(os.listdir("/proc/self/fd")) <= len(descriptors)
 
 
-@pytest.mark.turns(3)
 @each(SANDBOXED)
 def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_stand: Stand) -> None:
     skip_without_promises(attack, bare_stand)
@@ -63,7 +61,6 @@ def test_what_the_sandbox_stops_it_stops_without_root_too(attack: Attack, bare_s
     assert not folders_left(bare_stand)
 
 
-@pytest.mark.turns(3)
 @each(BESIDE)
 def test_what_meets_hidden_cases_gets_its_verdict_beside_others_too(
     attack: Attack, stand: Stand, monkeypatch: pytest.MonkeyPatch

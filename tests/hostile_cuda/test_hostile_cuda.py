@@ -93,7 +93,6 @@ def _time_to_compile(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
     monkeypatch.setattr(compiled, "DEADLINE_S", 200.0)
 
 
-@pytest.mark.turns(3)
 @each(ALL, QUICK)
 def test_a_hostile_file_gets_its_verdict_and_nothing_else(
     attack: Attack, sandbox: ProcessSandbox, secret: Path, tmp_path: Path
@@ -110,7 +109,6 @@ def test_a_hostile_file_gets_its_verdict_and_nothing_else(
             assert any(words in said_of(target) for words in attack.compiled), said_of(target)
 
 
-@pytest.mark.turns(3)
 @each(BITES, QUICK)
 def test_without_what_it_meets_it_succeeds(
     attack: Attack, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

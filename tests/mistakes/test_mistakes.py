@@ -61,7 +61,6 @@ def graded(kernel: str, source: str, sandbox: Sandbox) -> GradeResult:
 
 
 @pytest.mark.full("gradings of right kernels and of mistakes")
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_kernels_without_the_mistakes_are_right(kernel: str, sandbox: Sandbox) -> None:
     result = graded(kernel, (HERE / "kernels" / kernel).read_text(encoding="utf-8"), sandbox)
@@ -69,7 +68,6 @@ def test_the_kernels_without_the_mistakes_are_right(kernel: str, sandbox: Sandbo
 
 
 @pytest.mark.full("gradings of right kernels and of mistakes")
-@pytest.mark.turns(3)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_told_as_itself(mistake: Mistake, sandbox: Sandbox) -> None:
     source = (HERE / "kernels" / mistake.kernel).read_text(encoding="utf-8")

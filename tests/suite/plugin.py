@@ -2,8 +2,8 @@
 
 What is left to `make test-full`: what runs on PostgreSQL, what is marked `full("why")`, and the folders of `LEFT` but
 for tests that are marked `quick`. `--part quick` leaves those out, `--part rest` runs no others, and without the option
-everything that was asked for runs. In `--part rest`, which is CI's, tests marked `turns(count)` take turns: each runs
-at one commit of so many in a row, by the number of commits, and the others are told of.
+everything that was asked for runs. In `--part rest`, which is CI's, tests take turns: each runs at one commit of
+`TURNS` in a row, or of as many as `turns(count)` says, by the number of commits, and the others are told of.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ LEFT = {
     "tests/hostile_pallas/": "gradings of hostile files in Pallas",
 }
 """What `make test` has only some tests of, marked `quick`; by the beginning of their names."""
+TURNS = 4
+"""In CI, a test that `make test` leaves out runs at one commit of so many, unless `turns(count)` says otherwise."""
 MOST_SHOWN = 40
 GREEN = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 BROKEN_OFF = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
@@ -98,10 +100,10 @@ def _not_their_turn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """Of the tests that take turns, those that another commit runs: by their names, so that no test moves another."""
     number, found = policy.commit_number(), set()
     for item in items:
-        if marker := item.get_closest_marker("turns"):
-            turns = marker.args[0]
-            if zlib.crc32(item.nodeid.encode()) % turns != number % turns:
-                found.add(item)
+        marker = item.get_closest_marker("turns")
+        turns = marker.args[0] if marker else TURNS
+        if zlib.crc32(item.nodeid.encode()) % turns != number % turns:
+            found.add(item)
     return found
 
 

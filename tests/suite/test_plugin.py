@@ -16,7 +16,7 @@ import pytest
 from tests.suite import __main__ as suite
 from tests.suite import policy
 from tests.suite.__main__ import added, read, tell
-from tests.suite.plugin import Folder, Outcome
+from tests.suite.plugin import TURNS, Folder, Outcome
 
 INI = "[pytest]\naddopts = -p tests.suite.plugin\nmarkers =\n  quick\n  full(why)\n  postgres\n"
 
@@ -101,38 +101,41 @@ def test_kept(database): pass
 )
 def test_the_two_parts_are_the_whole_and_the_first_says_what_it_left(tmp_path: Path, workers: tuple[str, ...]) -> None:
     passed = {part: run(tmp_path, PARTS, "--part", part, *workers)[1] for part in ("quick", "rest", "full")}
-    assert [passed[part]["passed"] for part in ("quick", "rest", "full")] == [1, 2, 3]
+    rest = passed["rest"]["passed"] + sum(passed["rest"]["turns"].values())
+    assert (passed["quick"]["passed"], rest, passed["full"]["passed"]) == (1, 2, 3)
     assert passed["quick"]["left"] == {"slow": 1, "on the second database": 1}
     assert passed["full"]["left"] == {}
 
 
-TURNS = """
-@pytest.mark.full("in turn")
-@pytest.mark.turns(3)
+IN_TURN = """
+@pytest.mark.full("in turn"){turns}
 @pytest.mark.parametrize("number", range(7))
 def test_one(number): pass
 """
 
 
-def test_tests_take_turns_by_the_number_of_the_commit_and_the_others_are_told_of(tmp_path: Path) -> None:
-    _, report, _ = run(tmp_path, TURNS, "--part", "rest")
+@pytest.mark.parametrize(("marked", "turns"), [("", TURNS), ("\n@pytest.mark.turns(3)", 3)], ids=["all", "marked"])
+def test_tests_take_turns_by_the_number_of_the_commit_and_the_others_are_told_of(
+    tmp_path: Path, marked: str, turns: int
+) -> None:
+    _, report, _ = run(tmp_path, IN_TURN.format(turns=marked), "--part", "rest")
     mine = [
         number
         for number in range(7)
-        if zlib.crc32(f"test_it.py::test_one[{number}]".encode()) % 3 == policy.commit_number() % 3
+        if zlib.crc32(f"test_it.py::test_one[{number}]".encode()) % turns == policy.commit_number() % turns
     ]
     assert report["passed"] == len(mine)
     assert report["turns"] == {"in turn": 7 - len(mine)}
 
 
 def test_a_test_of_the_first_part_waits_for_no_turn(tmp_path: Path) -> None:
-    _, report, _ = run(tmp_path, TURNS.replace('@pytest.mark.full("in turn")\n', ""), "--part", "quick")
+    _, report, _ = run(tmp_path, IN_TURN.replace('@pytest.mark.full("in turn"){turns}\n', ""), "--part", "quick")
     assert (report["passed"], report["turns"]) == (7, {})
 
 
 def test_who_asks_for_tests_gets_all_of_them(tmp_path: Path) -> None:
-    assert run(tmp_path, TURNS, "--part", "full")[1]["passed"] == 7
-    assert run(tmp_path, TURNS)[1]["passed"] == 7
+    assert run(tmp_path, IN_TURN.format(turns=""), "--part", "full")[1]["passed"] == 7
+    assert run(tmp_path, IN_TURN.format(turns=""))[1]["passed"] == 7
 
 
 def test_what_two_parts_leave_to_other_commits_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
