@@ -1,4 +1,4 @@
-"""MkDocs hooks: decisions in the navigation, and links to files beside `docs/`, which the site does not have.
+"""MkDocs hooks: pages made from code, decisions in the navigation, and links to files that the site does not have.
 
 Such a link becomes its text in the site; on a checkout, where the page is read as a file, it works. One whose file does
 not exist is a warning, which `strict` makes an error, as MkDocs does for the others.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mkdocs.structure.files import File
+
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
 logger = logging.getLogger("mkdocs.hooks")
@@ -28,6 +32,16 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     contributor = next(entry["Contributor"] for entry in config.nav or [] if "Contributor" in entry)
     contributor[-1] = {"Decisions": [f"decisions/{name}" for name in names]}
     return config
+
+
+def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
+    """Add the pages that are made from code."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from scripts import reference  # noqa: PLC0415  # MkDocs loads this file by its path, without the repository's
+
+    for name, made in (("commands.md", reference.commands()), ("api.md", reference.api())):
+        files.append(File.generated(config, name, content=made))
+    return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:

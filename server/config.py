@@ -1,17 +1,51 @@
 """Configuration: read once from the environment, at the top, into a frozen object that is passed down.
 
-Every variable is `LADDER_` and the field's name in capitals; docs/configuration.md lists them, and a test compares.
+Every variable is `LADDER_` and the field's name in capitals. What each means stands beside its field, from where
+`python -m scripts.reference` writes the tables of docs/configuration.md.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+class Part(StrEnum):
+    """The tables that settings stand in."""
+
+    app = "App"
+    sign_on = "Sign-on"
+    mail = "Mail"
+    limits = "Limits"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of one variable.
+
+    Attributes:
+        meaning: Markdown, as a cell of the table; links are relative to `docs/`.
+        default: the default in words, where the value itself does not say it.
+        least: a number below this is refused.
+        words: anything else is refused; empty: any text.
+        is_link: of a page; only http and https.
+        is_secret: the value may stand in the file that `<name>_FILE` names.
+    """
+
+    part: Part
+    meaning: str
+    default: str = ""
+    least: float | None = None
+    words: tuple[str, ...] = ()
+    is_link: bool = False
+    is_secret: bool = False
 
 
 def _shared(name: str) -> Path:
@@ -22,92 +56,197 @@ def _shared(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """Where everything is.
+    """Every setting of web tier, dispatcher, recorder and `ladder admin`."""
 
-    Attributes:
-        home: folder of what this installation makes: database, broker folders, logs, secrets.
-        database_url: SQLAlchemy URL; the default is SQLite in `home`.
-        migrations_url: URL of the role that owns the tables, where that is another; the application's then owns none.
-        statement_timeout_s: how long PostgreSQL works on one statement of the running server; 0: as long as it takes.
-        broker_url: kombu URL; the default is the filesystem transport in `home`.
-        nodes_broker_url: where nodes on other machines reach the broker, without a password; empty if they cannot.
-        assignments, reference: folders that `ladder admin sync-assignments` reads.
-        web: folder with `templates/` and `static/`.
-        public_url: how browsers reach the web tier; cookies are `Secure` when it is https.
-        docs_url, source_url: of the documentation and of the source code, linked on the front page; empty: no link.
-        session_days: how long a login lasts.
-        token_days, token_days_most: how long a token for the command line lives unless its owner says, and at most.
-        staff_second_factor: `required`: staff log in elsewhere or with a second factor; `optional`: they may.
-        second_factor_key: file of the key that encrypts second factors in the database; made where there is none.
-        lease_s: how long an attempt lives without a heartbeat.
-        attempt_deadline_s: how long an attempt may take in all.
-        max_attempts: after so many attempts without a result a submission has failed.
-        artefact_days: how long files that attempts left are kept.
-        poll_s: how often the dispatcher looks for work, and the web tier for changes that somebody watches.
-        profiles_per_day: that a student may ask for in 24 hours in one course.
-        run_quota_per_minute, submit_quota_per_minute: per student; login attempts per address and minute likewise.
-        person_requests_per_s, person_requests_at_once, person_streams: of one person; 0: any number.
-        network_requests_per_s, network_requests_at_once, network_streams: of one network address.
-        log_format: `text` or `json`.
-        metrics_token: who has it may read `/metrics`; without one there is none.
-        confirm_s: how often the dispatcher looks for what is to be graded once more; 0: it never does.
-        receipt_key: file of the private key that signs receipts; made where there is none.
-        mail: `smtp`, or `console`, which writes mail to `home/mail.log` instead of sending it.
-        mail_from: who mail is from, `Kernel Ladder <ladder@example.org>`.
-        mail_host, mail_port: the mail server; port 0: the usual one for `mail_tls`.
-        mail_tls: `starttls`, `tls` (from the first byte), or `none`.
-        mail_ca: file of the authorities that the mail server's certificate is checked against; default: the system's.
-        mail_user, mail_password: how to log in at the mail server; without a user nobody logs in.
-        mail_timeout_s: how long the mail server may take to answer.
-        oidc: file that names identity providers people may log in with (`docs/access.md`); none without it.
-    """
+    home: Annotated[
+        Path,
+        Setting(
+            Part.app,
+            "folder for everything an installation creates: database, queue, logs, keys",
+            default="`var/` in the checkout",
+        ),
+    ]
+    database_url: Annotated[
+        str, Setting(Part.app, "SQLAlchemy URL of the database", default="SQLite in the home folder", is_secret=True)
+    ]
+    broker_url: Annotated[
+        str, Setting(Part.app, "kombu URL of the message broker", default="files in the home folder", is_secret=True)
+    ]
+    assignments: Annotated[
+        Path,
+        Setting(
+            Part.app,
+            "folder of assignments that `ladder admin sync-assignments` and the tools for authors read",
+            default="the checkout's folders",
+        ),
+    ]
+    reference: Annotated[
+        Path,
+        Setting(
+            Part.app,
+            "folder of the staff's half of the assignments, for the same",
+            default="the checkout's folders",
+        ),
+    ]
+    web: Annotated[Path, Setting(Part.app, "folder with `templates/` and `static/`", default="the checkout's `web/`")]
+    migrations_url: Annotated[
+        str,
+        Setting(
+            Part.app,
+            "the same by the role that owns the tables; only `ladder admin migrate` needs it ([deploy](deploy.md))",
+            default="the database URL",
+            is_secret=True,
+        ),
+    ] = field(default="", repr=False)
+    statement_timeout_s: Annotated[
+        float, Setting(Part.app, "longest PostgreSQL statement of the running server, seconds; 0: no limit", least=0)
+    ] = 60.0
+    nodes_broker_url: Annotated[
+        str,
+        Setting(
+            Part.app,
+            "address of the broker for nodes on other machines, without a password",
+            default="none: no node can join",
+        ),
+    ] = ""
+    public_url: Annotated[str, Setting(Part.app, "address that browsers use; with `https` cookies are `Secure`")] = (
+        "http://127.0.0.1:8000"
+    )
+    docs_url: Annotated[
+        str, Setting(Part.app, "address of the documentation, linked on the front page", default="none", is_link=True)
+    ] = ""
+    source_url: Annotated[
+        str, Setting(Part.app, "address of the source code, linked on the front page", default="none", is_link=True)
+    ] = ""
+    poll_s: Annotated[
+        float, Setting(Part.app, "how often the dispatcher looks for work, and the web tier for changes, seconds")
+    ] = 0.1
+    lease_s: Annotated[float, Setting(Part.app, "lifetime of an attempt without a heartbeat, seconds")] = 30.0
+    attempt_deadline_s: Annotated[
+        float,
+        Setting(Part.app, "longest attempt, seconds; a manifest may give a submission at most 300 of them (`total_s`)"),
+    ] = 600.0
+    max_attempts: Annotated[
+        int,
+        Setting(Part.app, "attempts without a result after which a submission has failed, at no cost to the student"),
+    ] = 3
+    confirm_s: Annotated[
+        float,
+        Setting(
+            Part.app,
+            "how often the dispatcher looks for results to confirm, seconds; 0: never ([scores](scores.md#confirmed))",
+        ),
+    ] = 60.0
+    artefact_days: Annotated[float, Setting(Part.app, "days for which files that attempts left are kept")] = 90.0
+    receipt_key: Annotated[
+        Path,
+        Setting(
+            Part.app,
+            "file of the private key that signs receipts; created if missing ([receipts](receipts.md#the-key))",
+            default="`receipt-key.pem` in the home folder",
+        ),
+    ] = Path()
+    log_format: Annotated[str, Setting(Part.app, "`text` or `json`; workers read it too")] = "text"
+    metrics_token: Annotated[
+        str,
+        Setting(
+            Part.app, "bearer token that Prometheus sends for `/metrics`", default="none: no `/metrics`", is_secret=True
+        ),
+    ] = field(default="", repr=False)
+    session_days: Annotated[float, Setting(Part.sign_on, "lifetime of a browser login, days")] = 14.0
+    token_days: Annotated[
+        int, Setting(Part.sign_on, "lifetime of a command-line token if its owner chooses none, days", least=1)
+    ] = 90
+    token_days_most: Annotated[
+        int, Setting(Part.sign_on, "longest lifetime that an owner may choose, days", least=1)
+    ] = 365
+    oidc: Annotated[
+        Path,
+        Setting(
+            Part.sign_on,
+            "file that names OpenID Connect identity providers ([access](access.md#log-in-elsewhere-openid-connect))",
+            default="none",
+        ),
+    ] = Path()
+    staff_second_factor: Annotated[
+        str,
+        Setting(
+            Part.sign_on,
+            "`required`: staff need a second factor or single sign-on ([access](access.md#second-factor))",
+            words=("optional", "required"),
+        ),
+    ] = "optional"
+    second_factor_key: Annotated[
+        Path,
+        Setting(
+            Part.sign_on,
+            "file of the key that encrypts second-factor secrets; created if missing, the same on every host",
+            default="`second-factor.key` in the home folder",
+        ),
+    ] = Path()
+    mail: Annotated[
+        str,
+        Setting(
+            Part.mail,
+            "`smtp` sends mail; `console` writes it to `mail.log` in the home folder",
+            words=("console", "smtp"),
+        ),
+    ] = "console"
+    mail_from: Annotated[str, Setting(Part.mail, "sender of all mail")] = "Kernel Ladder <ladder@localhost>"
+    mail_host: Annotated[str, Setting(Part.mail, "mail server")] = "localhost"
+    mail_port: Annotated[int, Setting(Part.mail, "its port; 0: 587, 465 or 25, depending on `LADDER_MAIL_TLS`")] = 0
+    mail_tls: Annotated[
+        str, Setting(Part.mail, "`starttls`, `tls` (from the first byte) or `none`", words=("starttls", "tls", "none"))
+    ] = "starttls"
+    mail_ca: Annotated[
+        Path, Setting(Part.mail, "file of the authorities that may sign its certificate", default="the system's")
+    ] = Path()
+    mail_user: Annotated[str, Setting(Part.mail, "user name at the mail server", default="none: no login")] = ""
+    mail_password: Annotated[str, Setting(Part.mail, "password at the mail server", default="none", is_secret=True)] = (
+        field(default="", repr=False)
+    )
+    mail_timeout_s: Annotated[float, Setting(Part.mail, "longest wait for an answer of the mail server, seconds")] = (
+        10.0
+    )
+    profiles_per_day: Annotated[
+        int, Setting(Part.limits, "[profiles](profiling.md) of one student and course in 24 hours")
+    ] = 20
+    run_quota_per_minute: Annotated[int, Setting(Part.limits, "practice runs of one student in a minute")] = 20
+    submit_quota_per_minute: Annotated[int, Setting(Part.limits, "submissions of one student in a minute")] = 10
+    login_quota_per_hour: Annotated[
+        int,
+        Setting(
+            Part.limits,
+            "failed log-ins in an hour of one e-mail address from one network before it waits; a network: ten times",
+        ),
+    ] = 10
+    person_requests_per_s: Annotated[
+        float, Setting(Part.limits, "requests of one person in a second; ten seconds' worth may come at once", least=0)
+    ] = 20.0
+    person_requests_at_once: Annotated[
+        int, Setting(Part.limits, "requests of one person that are answered at the same time", least=0)
+    ] = 40
+    person_streams: Annotated[int, Setting(Part.limits, "open live pages of one person", least=0)] = 30
+    network_requests_per_s: Annotated[
+        float, Setting(Part.limits, "requests in a second from one IPv4 address or one IPv6 /64", least=0)
+    ] = 100.0
+    network_requests_at_once: Annotated[
+        int, Setting(Part.limits, "requests from one network that are answered at the same time", least=0)
+    ] = 400
+    network_streams: Annotated[int, Setting(Part.limits, "open live pages of one network", least=0)] = 1000
 
-    home: Path
-    database_url: str
-    broker_url: str
-    assignments: Path
-    reference: Path
-    web: Path
-    migrations_url: str = field(default="", repr=False)
-    statement_timeout_s: float = 60.0
-    nodes_broker_url: str = ""
-    public_url: str = "http://127.0.0.1:8000"
-    docs_url: str = ""
-    source_url: str = ""
-    session_days: float = 14.0
-    token_days: int = 90
-    token_days_most: int = 365
-    staff_second_factor: str = "optional"
-    second_factor_key: Path = Path()
-    lease_s: float = 30.0
-    attempt_deadline_s: float = 600.0
-    max_attempts: int = 3
-    artefact_days: float = 90.0
-    poll_s: float = 0.1
-    run_quota_per_minute: int = 20
-    submit_quota_per_minute: int = 10
-    profiles_per_day: int = 20
-    login_quota_per_minute: int = 10
-    person_requests_per_s: float = 20.0
-    person_requests_at_once: int = 40
-    person_streams: int = 30
-    network_requests_per_s: float = 100.0
-    network_requests_at_once: int = 400
-    network_streams: int = 1000
-    log_format: str = "text"
-    metrics_token: str = field(default="", repr=False)
-    receipt_key: Path = Path()
-    confirm_s: float = 60.0
-    mail: str = "console"
-    mail_from: str = "Kernel Ladder <ladder@localhost>"
-    mail_host: str = "localhost"
-    mail_port: int = 0
-    mail_tls: str = "starttls"
-    mail_ca: Path = Path()
-    mail_user: str = ""
-    mail_password: str = field(default="", repr=False)
-    mail_timeout_s: float = 10.0
-    oidc: Path = Path()
+
+def settings() -> Iterator[tuple[str, type, Setting]]:
+    """Name, type and record of every field, in order."""
+    hints = get_type_hints(Config, include_extras=True)
+    for item in fields(Config):
+        kind, setting = get_args(hints[item.name])
+        yield item.name, kind, setting
+
+
+def variable(name: str) -> str:
+    """The environment variable of a field."""
+    return f"LADDER_{name.upper()}"
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> Config:
@@ -117,7 +256,7 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
         ValueError: a variable cannot be read as its type, or cannot be meant; the message names it.
     """
     home = Path(environ.get("LADDER_HOME", REPOSITORY / "var")).resolve()
-    defaults: dict[str, object] = {
+    values: dict[str, Any] = {
         "home": home,
         "database_url": f"sqlite:///{home / 'ladder.sqlite'}",
         "broker_url": f"filesystem://{home / 'broker'}",
@@ -127,58 +266,34 @@ def load_config(environ: Mapping[str, str] = os.environ) -> Config:
         "receipt_key": home / "receipt-key.pem",
         "second_factor_key": home / "second-factor.key",
     }
-    kinds = {"Path": Path, "str": str, "int": int, "float": float}
-    values: dict[str, object] = {}
-    for item in fields(Config):
-        text = _given(environ, f"LADDER_{item.name.upper()}")
-        if item.name == "home" or text is None:
-            values[item.name] = defaults.get(item.name, item.default)
-            continue
-        try:
-            values[item.name] = kinds[str(item.type)](text)
-        except ValueError:
-            raise ValueError(f"LADDER_{item.name.upper()} must be {item.type}, but is {text!r}") from None
-        if item.name in _LEAST and not float(text) >= _LEAST[item.name]:
-            raise ValueError(f"LADDER_{item.name.upper()} must be {_LEAST[item.name]} or more, but is {text}")
-        if item.name in _LINKS and text and not text.startswith(("https://", "http://")):
-            raise ValueError(f"LADDER_{item.name.upper()} must begin with https:// or http://, but is {text!r}")
-        if text not in _WORDS.get(item.name, (text,)):
-            raise ValueError(
-                f"LADDER_{item.name.upper()} has to be one of {', '.join(_WORDS[item.name])}, it is {text!r}"
-            )
-    return Config(**values)  # type: ignore[arg-type]  # the loop above gave each field its own type
+    for name, kind, setting in settings():
+        text = _given(environ, name, setting)
+        if name != "home" and text is not None:
+            values[name] = _read(name, kind, setting, text)
+    return Config(**values)
 
 
-_WORDS = {
-    "mail": ("console", "smtp"),
-    "mail_tls": ("starttls", "tls", "none"),
-    "staff_second_factor": ("optional", "required"),
-}
-"""What a variable may say where it is not free."""
-_LINKS = ("docs_url", "source_url")
-"""What pages link to."""
-_LEAST = {
-    **dict.fromkeys(("token_days", "token_days_most"), 1),
-    **dict.fromkeys(("person_requests_per_s", "person_requests_at_once", "person_streams", "statement_timeout_s"), 0),
-    **dict.fromkeys(("network_requests_per_s", "network_requests_at_once", "network_streams"), 0),
-}
-"""What a number may not be below: a token that is over when it is made, or a limit that lets nobody in."""
-_SECRETS = {
-    "LADDER_DATABASE_URL",
-    "LADDER_MIGRATIONS_URL",
-    "LADDER_BROKER_URL",
-    "LADDER_METRICS_TOKEN",
-    "LADDER_MAIL_PASSWORD",
-}
-"""The URLs hold passwords."""
+def _read(name: str, kind: type, setting: Setting, text: str) -> object:
+    try:
+        value: object = kind(text)
+    except ValueError:
+        raise ValueError(f"{variable(name)} must be {kind.__name__}, but is {text!r}") from None
+    if setting.least is not None and not float(text) >= setting.least:
+        raise ValueError(f"{variable(name)} must be {setting.least:g} or more, but is {text}")
+    if setting.is_link and text and not text.startswith(("https://", "http://")):
+        raise ValueError(f"{variable(name)} must begin with https:// or http://, but is {text!r}")
+    if setting.words and text not in setting.words:
+        raise ValueError(f"{variable(name)} must be one of {', '.join(setting.words)}, but is {text!r}")
+    return value
 
 
-def _given(environ: Mapping[str, str], name: str) -> str | None:
+def _given(environ: Mapping[str, str], name: str, setting: Setting) -> str | None:
     """What a variable says; a secret may stand in the file that `<name>_FILE` names instead."""
-    path = environ.get(f"{name}_FILE") if name in _SECRETS else None
-    if name in environ or path is None:
-        return environ.get(name)
+    own = variable(name)
+    path = environ.get(f"{own}_FILE") if setting.is_secret else None
+    if own in environ or path is None:
+        return environ.get(own)
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ValueError(f"{name}_FILE names {path}, which cannot be read: {error.strerror}") from None
+        raise ValueError(f"{own}_FILE names {path}, which cannot be read: {error.strerror}") from None

@@ -170,12 +170,12 @@ def refuse_waiting(session: Session, user: User | None, *, email: str, place: Pl
     now, known = datetime.now(UTC), places.known(session, user, place)
     here = place.browser if place.browser in known else place.network
     _have_wait(
-        session, and_(LoginAttempt.address == here, LoginAttempt.email == email), config.login_quota_per_minute, now
+        session, and_(LoginAttempt.address == here, LoginAttempt.email == email), config.login_quota_per_hour, now
     )
     if not known:
         elsewhere = LoginAttempt.email == email, LoginAttempt.address.not_in(places.all_known(user))
-        _have_wait(session, LoginAttempt.address == here, config.login_quota_per_minute * _PER_ADDRESS, now)
-        _have_wait(session, and_(*elsewhere), config.login_quota_per_minute * _PER_EMAIL, now)
+        _have_wait(session, LoginAttempt.address == here, config.login_quota_per_hour * _PER_ADDRESS, now)
+        _have_wait(session, and_(*elsewhere), config.login_quota_per_hour * _PER_EMAIL, now)
     return here
 
 

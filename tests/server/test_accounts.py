@@ -114,7 +114,7 @@ def test_a_failed_login_is_written_down_although_its_transaction_is_undone(datab
 
 
 def test_too_many_failures_of_one_person_from_one_address_stop_even_the_right_password(database, config, people):
-    strict = dataclasses.replace(config, login_quota_per_minute=2)
+    strict = dataclasses.replace(config, login_quota_per_hour=2)
     for _ in range(2):
         with pytest.raises(UnauthenticatedError):
             _log_in(database, strict, password="wrong password")
@@ -125,7 +125,7 @@ def test_too_many_failures_of_one_person_from_one_address_stop_even_the_right_pa
 
 
 def test_people_behind_one_address_do_not_stop_each_other_before_its_own_limit(database, config, people):
-    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    strict = dataclasses.replace(config, login_quota_per_hour=1)
     for number in range(10):
         with pytest.raises(UnauthenticatedError):
             _log_in(database, strict, email=f"student{number}@example.org", password="wrong password")
@@ -171,7 +171,7 @@ def test_who_fails_from_a_known_place_waits_there_too(database, config, people):
     _log_in(database, config, device="alices laptop")
     mark = Place("", "alices laptop").browser
     with database.transaction() as session:
-        for _ in range(config.login_quota_per_minute):
+        for _ in range(config.login_quota_per_hour):
             session.add(LoginAttempt(address=mark, email="alice@example.org", at=datetime.now(UTC) + AHEAD))
     with pytest.raises(TooManyError):
         _log_in(database, config, device="alices laptop")
@@ -179,7 +179,7 @@ def test_who_fails_from_a_known_place_waits_there_too(database, config, people):
 
 def test_each_failure_doubles_the_wait_up_to_a_bound(database, config, people):
     waits = []
-    for count in (config.login_quota_per_minute, 1, 1, 20):
+    for count in (config.login_quota_per_hour, 1, 1, 20):
         _fail(database, config, count, address="192.0.2.1")
         with pytest.raises(TooManyError) as caught:
             _log_in(database, config)
@@ -191,7 +191,7 @@ def test_a_whole_subnet_of_ipv6_is_one_network_to_every_quota(database, config, 
     assert len({Place(f"2001:db8::{number:x}").network for number in range(9)}) == 1
     assert Place("::ffff:192.0.2.1").network == Place("192.0.2.1").network == "192.0.2.1"
     assert Place("2001:db8:0:1::1").network != Place("2001:db8:0:2::1").network
-    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    strict = dataclasses.replace(config, login_quota_per_hour=1)
     for number in range(10):
         with pytest.raises(UnauthenticatedError):
             _log_in(database, strict, email=f"s{number}@example.org", password="wrong", address=f"2001:db8::{number}")
@@ -214,7 +214,7 @@ def test_a_link_from_the_mailbox_opens_the_door_that_strangers_closed(database, 
 
 
 def test_too_many_failures_for_one_person_stop_every_address(database, config, people):
-    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    strict = dataclasses.replace(config, login_quota_per_hour=1)
     for number in range(3):
         with pytest.raises(UnauthenticatedError):
             _log_in(database, strict, password="wrong password", address=f"192.0.2.{number}")
@@ -224,7 +224,7 @@ def test_too_many_failures_for_one_person_stop_every_address(database, config, p
 
 
 def test_failures_older_than_the_window_count_no_more_and_are_swept(database, config, people):
-    strict = dataclasses.replace(config, login_quota_per_minute=1)
+    strict = dataclasses.replace(config, login_quota_per_hour=1)
     with database.transaction() as session:
         for age in (timedelta(minutes=2), timedelta(hours=2)):
             session.add(LoginAttempt(address="192.0.2.1", email="alice@example.org", at=datetime.now(UTC) - age))

@@ -284,7 +284,7 @@ def test_what_was_sent_long_ago_is_forgotten(database, people):
 
 @pytest.mark.parametrize(("name", "value"), [("LADDER_MAIL", "pigeon"), ("LADDER_MAIL_TLS", "maybe")])
 def test_a_word_that_is_none_is_refused_with_those_that_are(name, value):
-    with pytest.raises(ValueError, match=f"{name} has to be one of"):
+    with pytest.raises(ValueError, match=f"{name} must be one of"):
         load_config({name: value})
 
 

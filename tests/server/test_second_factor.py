@@ -138,7 +138,7 @@ def test_a_code_of_long_ago_or_long_to_come_is_refused(database, config, people)
 
 def test_after_some_wrong_codes_there_is_a_wait_that_the_right_one_does_not_shorten(database, config, people):
     secret, codes = _set_up(database, config, people.tom)
-    for _ in range(config.login_quota_per_minute):
+    for _ in range(config.login_quota_per_hour):
         with pytest.raises(InvalidInputError):
             _check(database, config, people.tom, "000000")
     for right in (_code(secret), codes[0]):
