@@ -41,7 +41,7 @@ $(NODE): $(TORCH) pyproject.toml constraints.txt
 	@touch $@
 
 $(TOOLS): $(NODE)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[node,pallas]' --group check --group test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[node,pallas,cutlass]' --group check --group test
 	@touch $@
 
 $(PAGES): $(VENV) $(PAGE_SOURCES)

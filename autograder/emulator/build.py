@@ -25,6 +25,7 @@ from pathlib import Path
 from autograder.emulator import refusals
 from autograder.emulator.translate import CHECKS, ENTRY_FILE, translate, with_its_own_lines
 from autograder.languages.cpp_text import shown_name
+from autograder.languages.cuda import headers
 
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
@@ -33,6 +34,8 @@ AHEAD = "kernel_ladder_ahead.h"
 """What is precompiled: a file of its own name, as g++ takes nothing else for an `#include` of the name it found."""
 CLOSED = "cuda_emulator/unchecked.h"
 """What is read last before the student's file."""
+CUTE = "cuda_emulator/cute.h"
+"""What is read before that for a file that includes CuTe, where its headers are installed."""
 READ = "kernel_ladder_read.ii"
 """The student's file, preprocessed and translated."""
 MAX_MESSAGE_CHARS = 64_000
@@ -58,6 +61,7 @@ _FLAGS = (
     # In a kernel `new` gives nothing where there is no more memory.
     "-fcheck-new",
 )  # fmt: skip
+_INCLUDES_CUTE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cute/', re.MULTILINE)
 _MACHINE = ("machine.cpp", "races.cpp")
 _HEAP = tuple(
     f"--redefine-sym={name}=cuda_emulator_{name}"
@@ -127,7 +131,7 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
     (student / name).write_text(followed_by(with_its_own_lines(source), entry), encoding="utf-8")
     flags = ["-I", str(prepared.folder), *_FLAGS]
     # The header comes first as nvcc's does, whether or not the file asks for it.
-    ahead = ["-include", AHEAD, "-include", CLOSED]
+    ahead = ["-include", AHEAD, *_cute(source), "-include", CLOSED]
     try:
         read = _preprocess([*flags, *ahead], name, student)
         (student / READ).write_text(translate(read, name), encoding="utf-8")
@@ -139,6 +143,11 @@ def build(source: str, folder: Path, prepared: Prepared, *, filename: str = "ker
     link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(library), str(compiled), *map(str, prepared.machine)]
     _compile(link, student)
     return library
+
+
+def _cute(source: str) -> tuple[str, ...]:
+    found = headers.flags("-idirafter") if _INCLUDES_CUTE.search(source) else ()
+    return (*found, "-include", CUTE) if found else ()
 
 
 def _preprocess(flags: list[str], name: str, student: Path) -> str:

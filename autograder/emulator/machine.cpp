@@ -130,11 +130,12 @@ void stop_thread() {
 }
 
 // As translate.py says it of what it finds.
-void gpu_only(const char* what, int line) {
+void gpu_only(const char* what, int line, std::uintptr_t code) {
   fail("GpuOnly", line,
        "%s cannot run on the CPU lane. It can on a GPU lane: put it between #ifndef CUDA_EMULATOR and #else, and what runs here "
        "before #endif.",
        what);
+  if (machine.trouble.code == 0) machine.trouble.code = code;
   stop_thread();
 }
 

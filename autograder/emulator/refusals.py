@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from autograder.emulator.translate import UNCHECKED, MalformedError, UnsupportedError, no_character
+from autograder.languages.cuda import headers
 
 REFUSED_HEADERS: Mapping[str, str] = {
     "cuda/": "libcu++",
@@ -98,6 +99,7 @@ def raise_for(output: str, name: str, source: str) -> None:
         UnsupportedError: for what only a GPU has.
         MalformedError: for a header that nobody has, or a character that is no C++.
     """
+    _raise_for_cutlass(output, name)
     # "variable or field declared void" hides what comes next: a parameter's type that g++ does not know.
     errors = (error for error in _ERROR.finditer(output) if error["file"] == name)
     found = next((error for error in errors if "declared void" not in error["text"]), None)
@@ -114,6 +116,18 @@ def raise_for(output: str, name: str, source: str) -> None:
         words = [word for quoted in _QUOTED.findall(text) for word in _WORD.findall(quoted)]
         _raise_for_names(words, line)
         _raise_for_alike(words, source)
+
+
+def _raise_for_cutlass(output: str, name: str) -> None:
+    """What of CUTLASS needs more than CuTe's algebra does not compile by itself, whatever the student makes of it."""
+    first = _ERROR.search(output)
+    if first is None or not headers.folder() or not first["file"].startswith(f"{headers.folder()}/cutlass/"):
+        return
+    before = output[: first.start()]
+    included = re.search(rf"\bfrom {re.escape(name)}:(\d+)", before)
+    if included and "required from" not in before:
+        header = Path(first["file"]).relative_to(headers.folder())
+        raise UnsupportedError(int(included[1]), f"CUTLASS (<{header}>)")
 
 
 def unused_header(output: str, name: str) -> str:
@@ -140,7 +154,9 @@ def _raise_for_names(words: list[str], line: int) -> None:
 
 
 def _library(word: str) -> str:
-    return next((REFUSED_HEADERS[start] for start, names in LIBRARIES.items() if re.fullmatch(names, word)), "")
+    start = next((start for start, names in LIBRARIES.items() if re.fullmatch(names, word)), "")
+    absent = f"; {headers.ABSENT}" if start == "cute/" and not headers.folder() else ""
+    return f"{REFUSED_HEADERS[start]}{absent}" if start else ""
 
 
 def _raise_for_alike(words: list[str], source: str) -> None:

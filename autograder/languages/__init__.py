@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path, PurePath
 from typing import Any
@@ -104,17 +104,17 @@ def imported(dotted: str) -> Any:
 
 def distributions() -> tuple[str, ...]:
     """What the languages' toolchains are installed as, for those who tell versions."""
-    return tuple(dict.fromkeys(name for record in ALL for name in _distributions(record)))
+    return tuple(dict.fromkeys(name for record in ALL for name in _distributions(record.all_packages)))
 
 
-def _distributions(record: Record) -> Iterator[str]:
-    return (re.split(r"[^\w.-]", package, maxsplit=1)[0] for package in record.packages)
+def _distributions(packages: Iterable[str]) -> Iterator[str]:
+    return (re.split(r"[^\w.-]", package, maxsplit=1)[0] for package in packages)
 
 
 def lacking(facts: Mapping[str, str]) -> frozenset[str]:
     """Ids of the languages that a node cannot grade, by what it says of its distributions."""
     return frozenset(
-        record.id for record in ALL if any(facts.get(name) == NOT_INSTALLED for name in _distributions(record))
+        record.id for record in ALL if any(facts.get(name) == NOT_INSTALLED for name in _distributions(record.packages))
     )
 
 

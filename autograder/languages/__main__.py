@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from autograder import languages
 
 ASKED: Mapping[str, tuple[str, ...]] = {
-    "packages": tuple(dict.fromkeys(package for record in languages.ALL for package in record.packages)),
+    "packages": tuple(dict.fromkeys(package for record in languages.ALL for package in record.all_packages)),
     "distributions": languages.distributions(),
     "system": tuple(dict.fromkeys(package for record in languages.ALL for package in record.system)),
 }

@@ -64,6 +64,8 @@ class Record:
         kept_environment: how the names of variables begin that a node leaves to its judge.
         packages: what has to be installed with Python, by distribution's name and version as pip reads it.
         extra: of this package, by which pip installs them: `harness`, or one of its own where a node may do without.
+        optional: packages that a source may use beside, by the extra that installs them: a node without them grades the
+            language, and refuses by name what needs them.
         system: what has to be installed beside Python, as Debian names it.
         imports: modules whose absence makes local grading of it impossible.
     """
@@ -93,6 +95,7 @@ class Record:
     kept_environment: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     extra: str = HARNESS
+    optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     system: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
 
@@ -112,6 +115,11 @@ class Record:
         if self.loader(lane):
             return ""
         return f"{self.title} does not run on the lane {lane}. {self.cpu_lane if lane == _CPU else ''}".rstrip()
+
+    @property
+    def all_packages(self) -> tuple[str, ...]:
+        """Those without which it is not graded, and the optional ones."""
+        return (*self.packages, *(package for packages in self.optional.values() for package in packages))
 
     @property
     def extension(self) -> str:

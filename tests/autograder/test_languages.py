@@ -80,6 +80,8 @@ def test_the_extras_have_what_the_languages_need() -> None:
     for extra in {record.extra for record in languages.ALL}:
         needed = {package for record in languages.ALL if record.extra == extra for package in record.packages}
         assert {one for one in extras[extra] if not one.startswith(("torch", "numpy"))} == needed
+    for record in languages.ALL:
+        assert {extra: tuple(extras[extra]) for extra in record.optional} == record.optional
 
 
 def test_a_node_lacks_the_languages_of_which_it_says_that_something_is_not_installed() -> None:
@@ -89,6 +91,11 @@ def test_a_node_lacks_the_languages_of_which_it_says_that_something_is_not_insta
     assert languages.lacking({}) == frozenset()
     optional = [record for record in languages.ALL if record.extra != HARNESS]
     assert optional
+    beside = [names for record in languages.ALL for names in record.optional.values()]
+    assert beside
+    for (package,) in beside:
+        name = re.split(r"[^\w.-]", package, maxsplit=1)[0]
+        assert languages.lacking(facts | {name: languages.NOT_INSTALLED}) == frozenset()
     for record in optional:
         name = re.split(r"[^\w.-]", record.packages[0], maxsplit=1)[0]
         assert languages.lacking(facts | {name: languages.NOT_INSTALLED}) == {record.id}

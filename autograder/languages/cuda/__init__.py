@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.languages import cpp_text
+from autograder.languages.cuda import headers
 from autograder.languages.record import ErrorKind, Record
 
 LANGUAGE = Record(
@@ -36,6 +37,7 @@ LANGUAGE = Record(
     compiler="autograder.compile_checks.cuda_session:warmed",
     compile_s=30.0,
     compiled_at_load=True,
+    optional={headers.EXTRA: headers.PACKAGES},
     system=("g++", "libc6-dev"),
     name_in_code=lambda filename: cpp_text.shown_name(filename.rpartition("/")[2]),
 )

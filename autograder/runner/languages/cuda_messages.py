@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.emulator.translate import ENTRY_FILE
+from autograder.languages.cuda import headers
 from autograder.runner.report import SubmissionError
 
 MOST_ERRORS = 5
@@ -25,6 +26,7 @@ _TWICE = re.compile(
     r"multiple definition of `(?P<text>[^']+)'.*?(?P<file>[^\n:/]+):(?P<line>\d+)(?P<bracketed>): first defined here"
 )
 _IN_A_TEMPLATE = "[-fpermissive]"
+_OF_CUTLASS = re.compile(r"\b(?:cute|cutlass)/[\w./]+: No such file|cannot open source file .(?:cute|cutlass)/")
 _MEMORY = re.compile(r"out of memory|virtual memory exhausted|Cannot allocate memory|Killed signal")
 
 
@@ -51,6 +53,9 @@ def from_compiler(output: str, filename: str, source: str) -> SubmissionError:
     if not errors:
         return SubmissionError("load", "CompileError", f"The compiler failed: {_last_line(output)}")
     first = next((error for error in errors if error.line), errors[0])
+    if _OF_CUTLASS.search(first.text) and not headers.folder():
+        errors = [said for said in errors if said is not first]
+        first = replace(first, text=f"{first.text}: {headers.ABSENT}")
     others = [f"line {error.line}: {error.text}" for error in errors if error is not first and error.line]
     return SubmissionError("load", "CompileError", "\n".join([first.text, *others[:MOST_ERRORS]]), first.line)
 

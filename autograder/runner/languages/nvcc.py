@@ -13,14 +13,15 @@ from pathlib import Path
 
 from autograder.emulator.build import followed_by
 from autograder.languages.cpp_text import shown_name
+from autograder.languages.cuda import headers
 from autograder.protocol import Load
 from autograder.runner.languages import cuda_entry, cuda_messages
 from autograder.runner.report import cut
 
 COMPILER_BYTES = 6 * 2**30
 """Address space of each of the compiler's processes."""
-LANGUAGE = ("-std=c++17", "-lineinfo")
-"""What machine code depends on, beside the architecture."""
+LANGUAGE = ("-std=c++17", "--expt-relaxed-constexpr", "-lineinfo", *headers.flags("-isystem"))
+"""What machine code depends on, beside the architecture. In CuTe, kernels call constexpr functions of the host's."""
 LIBRARY = (
     "-shared", "-Xcompiler", "-fPIC",
     # Every launch goes through one of a few C functions, which the linker leads to ours.

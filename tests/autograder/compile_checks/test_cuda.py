@@ -274,6 +274,24 @@ def test_a_requirement_is_held_against_what_nvcc_made(sandbox: ProcessSandbox) -
     assert [case.verdict for case in requirements.as_cases(asks, refused)] == [Verdict.compile_error] * 2
 
 
+@pytest.mark.full("a minute of nvcc: CuTe, two types, two targets")
+@pytest.mark.turns(8)
+@needs_nvcc
+def test_cute_is_compiled_with_its_own_instructions_for_each_target(sandbox: ProcessSandbox) -> None:
+    source = (ROOT / "reference" / "gemm_tensor_core" / "submissions" / "passed_cute_wgmma.cu").read_text()
+    rung = load_assignment(ROOT / "assignments" / "gemm_tensor_core")
+    assignment = dataclasses.replace(rung, cases=tuple(case for case in rung.cases if case.name == "gpu_ranked"))
+    request = GradeRequest(rung.slug, "", Language.cuda, Lane.cpu, Mode.run, source, "cute.cu")
+    with compiled.Compilation(assignment, request, sandbox) as compilation:
+        checked = compilation.finish()
+    hopper, blackwell = (checked[target].shown.kernels for target in ("sm_90a", "sm_100a"))
+    assert hopper
+    assert all(kernel.wgmma > 0 and kernel.spills == 0 for kernel in hopper)
+    assert blackwell
+    assert all(kernel.wgmma == 0 and kernel.registers > 0 for kernel in blackwell)
+    assert all(result.met for result in requirements.evaluate(assignment, checked))
+
+
 # --- files that resist -----------------------------------------------------------------------------------------------
 
 

@@ -112,8 +112,8 @@ extern unsigned char dynamic_shared[];
 // Say what went wrong, once; the first thing is the cause, what follows from it is noise.
 __attribute__((format(printf, 3, 4))) void fail(const char* kind, int line, const char* format, ...);
 
-// Only a GPU has what was asked for at this line.
-[[noreturn]] void gpu_only(const char* what, int line);
+// Only a GPU has what was asked for at this line, or by this instruction where no line is known.
+[[noreturn]] void gpu_only(const char* what, int line, std::uintptr_t code = 0);
 
 inline Thread& current() { return *machine.current; }
 inline unsigned lane() { return machine.current->linear % warp_size; }

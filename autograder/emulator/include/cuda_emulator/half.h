@@ -56,6 +56,7 @@ inline float bfloat_value(std::uint16_t bits) {
     Type(unsigned short value) : bits(::cuda_emulator::to_bits(static_cast<float>(value))) {}                      \
     Type(Raw raw) : bits(raw.x) {}                                                                                \
     operator float() const { return ::cuda_emulator::to_float(bits); }                                            \
+    operator Raw() const { return {bits}; }                                                                       \
     Type& operator+=(Type other) { return *this = Type(float(*this) + float(other)); }                            \
     Type& operator-=(Type other) { return *this = Type(float(*this) - float(other)); }                            \
     Type& operator*=(Type other) { return *this = Type(float(*this) * float(other)); }                            \
