@@ -71,7 +71,7 @@ def _commands(context: click.Context) -> Iterator[click.Context]:
         below = command.get_command(context, name) if isinstance(command, click.Group) else None
         if below is not None and not below.hidden:
             inner = click.Context(below, info_name=name, parent=context)
-            inner.max_content_width = 100
+            inner.terminal_width = 110
             yield inner
             yield from _commands(inner)
 
