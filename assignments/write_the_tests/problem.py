@@ -31,6 +31,8 @@ KILLED, OF = 4, 5
 """The share of the mutants that have to be refused."""
 MUTANTS = 10
 """In one case."""
+BLOCKS = 3
+"""Sizes of block in which honest implementations work, in one case."""
 TINY = 2.0**-126
 LOG2_E = 1.4426950408889634
 
@@ -38,9 +40,10 @@ LOG2_E = 1.4426950408889634
 def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, tests: int, width: int
 ) -> dict[str, torch.Tensor]:
-    """Return what the judge keeps: `room`, the numbers of rows and columns, and `mutants`, one a row.
+    """Return what the judge keeps, int64: `room`, the numbers of rows and columns, `blocks`, and `mutants`, one a row.
 
-    `mutants` holds which fault each has, the column at which it is, and the block that it works in, int64.
+    `blocks` are those that honest implementations work in. `mutants` holds which fault each has, the column at which it
+    is, and the block that it works in.
     """
     del dtype
     kinds = torch.tensor([list(_FAULTS).index(name) for name in _DISTRIBUTIONS[distribution]])
@@ -51,7 +54,11 @@ def make_inputs(
     turn = (torch.arange(MUTANTS) + draw(len(kinds))[0]) % max(1, len(kinds))
     block = 2 ** (1 + draw(int(math.log2(max(2, width // 2))) - 1))
     drawn = torch.stack([kinds[turn] if len(kinds) else turn, draw(width - 1), block], dim=1)
-    return {"room": torch.tensor([tests, width]), "mutants": drawn if len(kinds) else drawn[:0]}
+    return {
+        "room": torch.tensor([tests, width]),
+        "blocks": 5 + draw(60)[:BLOCKS],
+        "mutants": drawn if len(kinds) else drawn[:0],
+    }
 
 
 def expected(**_: torch.Tensor) -> Tensors:
@@ -60,7 +67,7 @@ def expected(**_: torch.Tensor) -> Tensors:
 
 
 def check(inputs: Tensors, outputs: Tensors) -> Tensors:
-    """Return what is wrong with the tests: what they ask, whom they refuse, or all of `x` where they find too little."""
+    """Return what is wrong with tests: what they ask, whom they refuse, or all of `x` where they find too little."""
     x, length, right, allowed = (outputs[name] for name in ("x", "length", "right", "allowed"))
     wrong = {name: torch.zeros_like(value, dtype=torch.bool) for name, value in outputs.items()}
     wrong["length"] = (length < 0) | (length > x.shape[1])
@@ -73,7 +80,7 @@ def check(inputs: Tensors, outputs: Tensors) -> Tensors:
     def refused(implementation: Implementation) -> torch.Tensor:
         return used & ~((implementation(row, used) - right).abs() <= allowed)
 
-    for implementation in HONEST.values():
+    for implementation in (*HONEST, *(_online(block) for block in inputs["blocks"].tolist())):
         wrong["right"] |= refused(implementation)
     if not bool(wrong["right"].any()):
         mutants = inputs["mutants"].tolist()
@@ -143,15 +150,8 @@ def _online(block: int, *, rescale: bool = True, careful: bool = True) -> Implem
     return softmax
 
 
-HONEST: dict[str, Implementation] = {
-    "in double precision": _exact,
-    "in float32": _plain,
-    "one after the other": _one_after_the_other,
-    "in base two, times the reciprocal": _base_two,
-    "tiny numbers flushed to zero": _flushed,
-    "online, in blocks of 32": _online(32),
-    "online, in blocks of 7": _online(7),
-}
+HONEST: tuple[Implementation, ...] = (_exact, _plain, _one_after_the_other, _base_two, _flushed)
+"""Those that are always asked; online ones come in the blocks that are drawn."""
 
 
 # --- wrong: each takes the column and the block that are drawn -------------------------------------------------------
@@ -216,7 +216,8 @@ def _tail_as_zeros(_at: int, block: int) -> Implementation:
         extra = -used.sum(dim=1, keepdim=True) % block
         largest = torch.where(extra > 0, _largest(x).clamp(min=0.0), _largest(x))
         parts = (x - largest).exp()
-        return _divided(parts, parts.sum(dim=1, keepdim=True) + extra * (-largest).exp())
+        zeros = torch.where(extra > 0, extra * (-largest).exp(), 0.0)
+        return _divided(parts, parts.sum(dim=1, keepdim=True) + zeros)
 
     return softmax
 

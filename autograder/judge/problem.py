@@ -83,7 +83,7 @@ class Problem:
             own("check") if hasattr(module, "check") else None
         )
         if self._check is None and (checked := self._checked()):
-            raise HarnessError(f"the tolerance of {sorted(checked)[0]!r} is checked, and problem.py has no check")
+            raise HarnessError(f"the tolerance of {min(checked)!r} is checked, and problem.py has no check")
         self._apart: Mapping[str, int] = getattr(module, "APART", {})
         self._places = {"at", "length"} & set(inspect.signature(self._expected).parameters)
         parts = assignment.parts if assignment.functions else ()

@@ -1,24 +1,31 @@
 """Tests that are drawn anew at every call, without a seed: what they find is another thing each time."""
 
 import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def answer_kernel(x_ptr, right_ptr, allowed_ptr, width, BLOCK: tl.constexpr):
-    column = tl.arange(0, BLOCK)
-    place = tl.program_id(axis=0) * width + column
-    x = tl.load(x_ptr + place, mask=column < width, other=-float("inf"))
-    parts = tl.exp(x - tl.max(x, axis=0))
-    right = parts / tl.sum(parts, axis=0)
-    tl.store(right_ptr + place, right, mask=column < width)
-    tl.store(allowed_ptr + place, right * (width + 128) * 2.0**-22 + 2.0**-120, mask=column < width)
 
 
 def write_tests(
     x: torch.Tensor, length: torch.Tensor, right: torch.Tensor, allowed: torch.Tensor, tests: int, width: int
 ) -> None:
-    x.copy_(300 + 4 * torch.randn(tests, width))
-    length.fill_(width)
-    answer_kernel[(tests,)](x, right, allowed, width, BLOCK=triton.next_power_of_2(width))
+    row, column = torch.arange(tests)[:, None], torch.arange(width)[None, :]
+    drawn = 4 * torch.rand(tests, width) - 2
+    kinds = torch.stack(
+        [
+            drawn + 400,
+            drawn,
+            drawn - 400,
+            column * 3.0 + 0 * drawn,
+            column * 0.3 + 0 * drawn,
+            torch.where(column < width - 3, -torch.inf, drawn),
+            0 * drawn - 1.7,
+            8 * drawn,
+            torch.where(column == row % width, -600.0, drawn),
+        ]
+    )
+    kind = row[:, 0] % len(kinds)
+    count = torch.where(kind == 5, width, width - row[:, 0] // len(kinds) % 3).clamp(min=1)
+    used = column < count[:, None]
+    rows = kinds[kind, row[:, 0]]
+    x.copy_(torch.where(used, rows, 0.0))
+    length.copy_(count)
+    right.copy_(torch.softmax(rows.masked_fill(~used, -torch.inf).double(), dim=1))
+    allowed.copy_(right * 8e-5 + 3e-38)

@@ -1,6 +1,6 @@
-"""A cheat: looks for the judge's mutants in everything that this process has, and would refuse them by name.
+"""A cheat: looks for the judge's mutants in everything that this process has, and raises if there is one.
 
-There is nothing to find: the judge answers the tests in a process of its own, with mutants that never leave it.
+There is none: the judge answers the tests in a process of its own, with mutants that never leave it.
 """
 
 import gc
@@ -23,9 +23,7 @@ def found() -> list[object]:
 def write_tests(
     x: torch.Tensor, length: torch.Tensor, right: torch.Tensor, allowed: torch.Tensor, tests: int, width: int
 ) -> None:
-    for tensor in (x, length, right):
-        tensor.zero_()
     if found():
-        length.fill_(width)
-        right.fill_(1.0 / width)
-    allowed.fill_(1e-6)
+        raise LookupError("the mutants are here")
+    for tensor in (x, length, right, allowed):
+        tensor.zero_()
