@@ -60,7 +60,7 @@ ONLY_NEGATIVE = "def expected(*, a, secret): return {'negative': torch.zeros(len
 def test_a_check_decides_alone_and_knows_what_no_submission_is_given(tmp_path: Path) -> None:
     checked = dataclasses.replace(DOUBLE, tolerance={**DOUBLE.tolerance, "out": Tolerance("checked")})
     (tmp_path / "problem.py").write_text("import torch\n" + KEPT + ONLY_NEGATIVE, encoding="utf-8")
-    with pytest.raises(HarnessError, match="'out' is checked, and problem.py has no"):
+    with pytest.raises(HarnessError, match=r"'out' is checked, and problem\.py has no check"):
         load_problem(checked, tmp_path)
     with (tmp_path / "problem.py").open("a", encoding="utf-8") as file:
         file.write(CHECK)
