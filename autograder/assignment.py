@@ -49,7 +49,7 @@ REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcge
 """What a requirement may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
-TOLERANCE_KINDS = ("exact", "bounded")
+TOLERANCE_KINDS = ("exact", "bounded", "checked")
 WRITEUP_FORMATS = ("pdf", "md", "txt")
 MOST_WRITEUP_MIB = 5
 """The server reads no request that is much larger."""
@@ -185,7 +185,7 @@ class Tolerance:
     `kind = "exact"` asks for equality. `"bounded"` allows `factor · eps(dtype) · error_scale` per element, where
     `problem.error_scale` gives the oracle's own bound (Σ|a||b| for a product), and `row_factor · eps(dtype)` times the
     root mean square of that scale for the root mean square of a row's errors, so that many small errors in one row do
-    not hide.
+    not hide. `"checked"` leaves it to `problem.check`, where more than one answer is right.
     """
 
     kind: str

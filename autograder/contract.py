@@ -283,9 +283,10 @@ class Mismatch:
         wrong: how many elements are wrong, of `total`.
         pattern: the shape of the damage; `where` says it in words.
         index: of the first wrong element.
-        expected: the oracle's value there, as text (it may be NaN).
+        expected: the oracle's value there, as text (it may be NaN), or that it has to be another.
         got: the submission's value there, as text.
-        tolerance: the allowed absolute difference there, as text; `"0"` where equality is asked for.
+        tolerance: the allowed absolute difference there, as text; `"0"` where equality is asked for, `""` where the
+            problem's own check decides.
         map: the output cut into at most 32 × 32 tiles: wrong elements per thousand in each, row by row. Leading
             dimensions are joined to rows; a vector is folded, 32 tiles of consecutive elements to a row.
         tile: rows and columns of one tile of `map`.

@@ -84,6 +84,10 @@ def _check(one: Misconception, where: str, assignment: Assignment, reader: Reade
         and len({case.function for case in assignment.cases if case.name in one.fails}) != 1
     ):
         raise reader.error(f"{where}.fails", "has to name cases of one function, of whose tensors `answer` is made")
+    if one.answer and any(
+        tolerance.kind == "checked" and one.output in {"", name} for name, tolerance in assignment.tolerance.items()
+    ):
+        raise reader.error(f"{where}.answer", "compares values, and `check` decides on this output", "Give `fails`.")
     if one.answer:
         known = ["torch", *outputs, *(argument.name for argument in (*assignment.inputs, *assignment.scalars))]
         try:

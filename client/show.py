@@ -117,7 +117,8 @@ def _show_error(out: Console, error: Json | None) -> None:
 def show_mismatch(out: Console, mismatch: Json) -> None:
     """What the explanation does not say of a wrong output: what was allowed, and a map of the damage."""
     share = f"{mismatch['wrong']} of {mismatch['total']} elements of {clean(mismatch['output'])} are wrong"
-    out.print(Text(f"  {share}; the allowed difference there is {clean(mismatch['tolerance'])}", style="dim"))
+    allowed = f"; the allowed difference there is {clean(mismatch['tolerance'])}" if mismatch["tolerance"] else ""
+    out.print(Text(f"  {share}{allowed}", style="dim"))
     rows = mismatch.get("map") or []
     if sum(len(row) for row in rows) > 1:
         height, width = mismatch["tile"]

@@ -19,7 +19,7 @@ class Comparison:
 
     Attributes:
         wrong: which elements are, bool, of the output's shape.
-        allowed: the absolute difference allowed at each element, float64.
+        allowed: the absolute difference allowed at each element, float64; NaN where a check of the problem's decides.
     """
 
     wrong: torch.Tensor
@@ -81,16 +81,18 @@ def compare(got: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor, tole
 
     Args:
         got: the snapshot, in the output's dtype.
-        expected: the oracle's values, float64 or an integer type, of the same shape.
+        expected: the oracle's values, float64 or an integer type, of the same shape; anything for a checked output.
         scale: the oracle's error bound per element without the machine precision, float64, not negative.
         tolerance: the output's rule.
     """
     if got.shape != expected.shape:
         raise HarnessError(f"the oracle gives the shape {tuple(expected.shape)}, the output has {tuple(got.shape)}")
+    if tolerance.kind == "checked":
+        return Comparison(torch.zeros_like(got, dtype=torch.bool), torch.full_like(expected, torch.nan).double())
     if tolerance.kind == "exact" or not got.dtype.is_floating_point:
         return _exact(got, expected)
     if tolerance.kind != "bounded":
-        raise HarnessError(f"tolerance kind {tolerance.kind!r} is none of exact, bounded")
+        raise HarnessError(f"tolerance kind {tolerance.kind!r} is none of exact, bounded, checked")
     return _bounded(got, expected.double(), scale, tolerance)
 
 

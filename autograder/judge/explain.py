@@ -58,6 +58,7 @@ def mismatch(name: str, got: torch.Tensor, damage: Damage, untouched: torch.Tens
     """
     wrong = damage.wrong
     expected, allowed = damage.first
+    checked_by_value = not math.isnan(allowed)
     pattern, where = _pattern(got, wrong, untouched)
     index = first_of(wrong)
     tiles, tile = damage_map(wrong) if wrong.numel() > 1 else ((), (1, 1))
@@ -70,9 +71,9 @@ def mismatch(name: str, got: torch.Tensor, damage: Damage, untouched: torch.Tens
         pattern=pattern,
         where=where,
         index=index,
-        expected=text(expected),
+        expected=text(expected) if checked_by_value else "another value",
         got=NOT_WRITTEN if bool(untouched[index]) else text(got[index]),
-        tolerance=f"{allowed:.3g}",
+        tolerance=f"{allowed:.3g}" if checked_by_value else "",
         map=tiles,
         tile=tile,
     )
@@ -102,7 +103,7 @@ def sentence(found: Mismatch) -> str:
         why = found.where.removeprefix(_ONLY).removeprefix("; ")
         count = f"`{found.output}` is wrong in its only element{f': {why}' if why else ''}."
     place = ", ".join(str(number) for number in found.index)
-    exact = found.tolerance == "0" or found.got == NOT_WRITTEN
+    exact = found.tolerance in {"", "0"} or found.got == NOT_WRITTEN
     allowed = "" if exact else f" (allowed difference {found.tolerance})"
     first = f"At [{place}]: expected {found.expected}, got {found.got}{allowed}."
     return f"{count} {first}"

@@ -189,4 +189,4 @@ def _changed(layout: Sequence[Wanted], memory: Sequence[torch.Tensor], same: Seq
 
 
 def _numbers(scalars: Tensors) -> Scalars:
-    return {name: value.item() for name, value in scalars.items()}
+    return {name: value.item() for name, value in scalars.items() if not value.dim()}

@@ -1,9 +1,12 @@
 """An assignment's `problem.py`: how inputs are made and what is right, in plain torch. Ours, and run by the judge only.
 
-make_inputs(*, generator, dtype, distribution, **size)    tensors by name
+make_inputs(*, generator, dtype, distribution, **size)    tensors by name; those that are no argument stay here, for
+                                                          the functions below, and no submission is given them
 expected(**inputs)                                        float64 or integer tensors by output
 error_scale(**inputs)                                     optional: the oracle's own error bound, per element
-check(inputs, outputs)                                    optional: wrong elements by output, as bool tensors
+check(inputs, outputs)                                    optional: wrong elements by output, as bool tensors;
+                                                          needed where a tolerance is `checked`: `expected` gives
+                                                          nothing for such an output
 APART                                                     optional: the dimension of each tensor along which its entries
                                                           do not need those of others; tensors that are not named are
                                                           needed whole. An answer is then compared in pieces
@@ -79,6 +82,8 @@ class Problem:
         self._check: Callable[[Tensors, Tensors], Mapping[str, torch.Tensor]] | None = (
             own("check") if hasattr(module, "check") else None
         )
+        if self._check is None and (checked := self._checked()):
+            raise HarnessError(f"the tolerance of {min(checked)!r} is checked, and problem.py has no check")
         self._apart: Mapping[str, int] = getattr(module, "APART", {})
         self._places = {"at", "length"} & set(inspect.signature(self._expected).parameters)
         parts = assignment.parts if assignment.functions else ()
@@ -91,7 +96,7 @@ class Problem:
     def inputs(self, case: Case, seed: int, where: torch.device = _CPU) -> Tensors:
         """Fresh, contiguous inputs of `case`, of the manifest's shapes and dtypes, made on the device `where`.
 
-        Scalars are among them, as tensors without dimensions.
+        Scalars are among them, as tensors without dimensions, and what only the judge is to know.
         """
         made = self._make_inputs(
             generator=seeds.generator(seed, where),
@@ -99,7 +104,11 @@ class Problem:
             distribution=case.distribution,
             **case.size,
         )
-        return {argument.name: self._shaped(made, argument, case).contiguous() for argument in self._made()}
+        return made | {argument.name: self._shaped(made, argument, case).contiguous() for argument in self._made()}
+
+    def _checked(self) -> set[str]:
+        """Outputs of which only the problem's own check says what is right."""
+        return {name for name, tolerance in self.assignment.tolerance.items() if tolerance.kind == "checked"}
 
     def _made(self) -> tuple[Argument, ...]:
         return self.assignment.inputs + self.assignment.scalars
@@ -167,9 +176,12 @@ class Problem:
     ) -> Truth:
         values = self._expected(**inputs, **places)
         scales = self._error_scale(**inputs, **places) if self._error_scale else {}
-        expected, scale = {}, {}
+        expected, scale, checked = {}, {}, self._checked()
         for name, shape in shapes.items():
-            value = _named(values, name, "expected")
+            if name in checked:
+                value = torch.full(shape, torch.nan, dtype=torch.float64)
+            else:
+                value = _named(values, name, "expected")
             _same_shape(value, name, shape, "expected")
             expected[name] = value
             scale[name] = scales.get(name, value).double().abs().broadcast_to(value.shape)

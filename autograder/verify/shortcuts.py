@@ -61,15 +61,15 @@ def find(assignment_folder: Path, lane: Lane = Lane.cpu) -> tuple[Gap, ...]:
 
 def failing(assignment: Assignment, problem: Problem, meeting: Meeting, shortcut: Shortcut) -> bool:
     """Whether the comparison finds this shortcut out in this case."""
-    outputs = shortcut(problem, meeting)
-    return any(
-        not compare(
-            outputs[argument.name].to(dtype_of(assignment.dtype_of(argument, meeting.case))),
-            meeting.expected[argument.name],
-            meeting.scale[argument.name],
-            assignment.tolerance[argument.name],
-        ).right
+    made = shortcut(problem, meeting)
+    outputs = {
+        argument.name: made[argument.name].to(dtype_of(assignment.dtype_of(argument, meeting.case)))
         for argument in assignment.outputs
+    }
+    also_wrong = problem.wrong_by_check(meeting.inputs, outputs)
+    return any(bool(one.any()) for one in also_wrong.values()) or any(
+        not compare(got, meeting.expected[name], meeting.scale[name], assignment.tolerance[name]).right
+        for name, got in outputs.items()
     )
 
 

@@ -107,6 +107,8 @@ def test_bytes_flops_and_steps_are_those_of_the_oracle(slug: str) -> None:
         eps = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
         assert set(outputs) == set(truth.expected), case
         for name, value in outputs.items():
+            if part.tolerance[name].kind == "checked":
+                continue
             wrong = f"{name} of {case.name}: {{}}".format
             torch.testing.assert_close(
                 value.double(), truth.expected[name].double(), rtol=eps, atol=1e-12, equal_nan=True, msg=wrong

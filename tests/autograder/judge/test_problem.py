@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 
-from autograder.assignment import Case, load_assignment
+from autograder.assignment import Case, Tolerance, load_assignment
 from autograder.errors import HarnessError
+from autograder.judge import explain
+from autograder.judge.buffers import Buffers
+from autograder.judge.compare import Comparison, Damage, compare
+from autograder.judge.defences import Defences
 from autograder.judge.problem import Problem, dtype_of, load_problem
 
 DOUBLE_FOLDER = Path(__file__).parents[2] / "fixtures" / "assignments" / "double"
@@ -45,6 +50,35 @@ def test_a_problem_may_have_a_check_of_its_own(tmp_path: Path) -> None:
     own = problem(tmp_path, INPUTS, EXPECTED, "def check(inputs, outputs): return {'out': outputs['out'] != 2}\n")
     assert own.wrong_by_check({}, {"out": torch.tensor([2, 3])})["out"].tolist() == [False, True]
     assert problem(tmp_path, INPUTS, EXPECTED).wrong_by_check({}, {}) == {}
+
+
+KEPT = "def make_inputs(**_): return {'a': torch.ones(2, 3, dtype=torch.float16), 'secret': torch.arange(5)}\n"
+CHECK = "def check(inputs, outputs): return {'out': outputs['out'] != inputs['secret'].sum()}\n"
+ONLY_NEGATIVE = "def expected(*, a, secret): return {'negative': torch.zeros(len(a), dtype=torch.int64)}\n"
+
+
+def test_a_check_decides_alone_and_knows_what_no_submission_is_given(tmp_path: Path) -> None:
+    checked = dataclasses.replace(DOUBLE, tolerance={**DOUBLE.tolerance, "out": Tolerance("checked")})
+    (tmp_path / "problem.py").write_text("import torch\n" + KEPT + ONLY_NEGATIVE, encoding="utf-8")
+    with pytest.raises(HarnessError, match=r"'out' is checked, and problem\.py has no check"):
+        load_problem(checked, tmp_path)
+    with (tmp_path / "problem.py").open("a", encoding="utf-8") as file:
+        file.write(CHECK)
+    decides = load_problem(checked, tmp_path)
+    inputs = decides.inputs(CASE, 1)
+    lent = Buffers(checked, Defences()).make(CASE, inputs)
+    assert [tensor.spec.name for tensor in lent] == ["a", "out", "negative"]
+    for tensor in lent:
+        tensor.close()
+    out = torch.tensor([[10.0, 10, 10], [10, 10, 9]])
+    found = Damage()
+    truth = decides.truth(CASE, inputs)
+    compared = compare(out, truth.expected["out"], truth.scale["out"], checked.tolerance["out"])
+    assert compared.right
+    wrong = compared.wrong | decides.wrong_by_check(inputs, {"out": out})["out"]
+    found.add(Comparison(wrong, compared.allowed), truth.expected["out"])
+    told = explain.mismatch("out", out, found, torch.zeros_like(wrong))
+    assert explain.sentence(told).endswith("At [1, 2]: expected another value, got 9.")
 
 
 @pytest.mark.parametrize(
