@@ -58,7 +58,7 @@ _FLAGS = (
     # In a kernel `new` gives nothing where there is no more memory.
     "-fcheck-new",
 )  # fmt: skip
-_MACHINE = ("machine.cpp", "races.cpp")
+_MACHINE = ("machine.cpp", "races.cpp", "counters.cpp")
 _HEAP = tuple(
     f"--redefine-sym={name}=cuda_emulator_{name}"
     for name in ("malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda_emulator/block.h"
+#include "cuda_emulator/counters.h"
 #include "cuda_emulator/memory.h"
 #include "cuda_emulator/runtime.h"
 
@@ -197,6 +198,7 @@ bool pass_barrier() {
     if (waits(*thread)) thread->state = State::ready;
   }
   races::block_waited();
+  counters::together();
   return true;
 }
 
@@ -397,7 +399,7 @@ bool run_block(Turns& turns) {
   while (true) {
     const Round round = run_warps(turns);
     if (round.failed) return false;
-    if (all_done()) return true;
+    if (all_done()) return counters::together(), true;
     idle_turns = round.progress ? 0 : idle_turns + round.turns;
     if (block_waits()) {
       if (!pass_barrier()) return false;
@@ -431,6 +433,7 @@ bool run_blocks(Turns& turns) {
 bool run_grid() {
   Turns turns;
   races::launch_begins();
+  counters::launch_begins();
   const bool ran = run_blocks(turns);
   races::launch_ends();
   return ran && !machine.failed;
@@ -649,6 +652,7 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
     stop_thread();
   }
   std::memset(variable, poison, bytes);
+  counters::is_shared(reinterpret_cast<std::uintptr_t>(variable), bytes);
   if (races::watching()) races::is_shared(image_shadow(), reinterpret_cast<std::uintptr_t>(variable), bytes);
 }
 
@@ -799,6 +803,7 @@ void look_at(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t c
     illegal("IllegalAccess", text, 0, code);
   }
   if (races::watching()) look_for_races(address, bytes, writes, code);
+  if (counters::counting()) counters::touch(address, bytes, writes, code);
   machine.wrote |= writes;
 }
 
@@ -852,7 +857,7 @@ bool copies_device_memory(const void* address, size_t bytes, const char* operati
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   for (const Array& array : arrays) {
     const size_t offset = number - array.begin;
-    if (offset <= array.bytes && bytes <= array.bytes - offset) return true;
+    if (offset <= array.bytes && bytes <= array.bytes - offset) return counters::copied(bytes), true;
   }
   fail("IllegalAccess", 0, "an illegal memory access: %s of %zu bytes begins at %s, or goes beyond its end.", operation, bytes,
        where(number).c_str());
