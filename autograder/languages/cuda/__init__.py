@@ -36,6 +36,8 @@ LANGUAGE = Record(
     compiler="autograder.compile_checks.cuda_session:warmed",
     compile_s=30.0,
     compiled_at_load=True,
+    counted_by="emulator",
+    reaches=cpp_text.reaches,
     system=("g++", "libc6-dev"),
     name_in_code=lambda filename: cpp_text.shown_name(filename.rpartition("/")[2]),
 )
