@@ -59,14 +59,18 @@ struct Shared {
   std::size_t bytes;
 };
 
-bool on = false, in_atomic = false;  // The second: what comes is a part of an atomic.
-std::array<std::uint64_t, all_counters> counted{};
-std::unordered_map<std::uintptr_t, Site> sites;
-std::vector<Shared> shared;
+// In one place, so that it is known whether somebody reaches for it.
+struct State {
+  bool on = false, in_atomic = false;  // The second: what comes is a part of an atomic.
+  std::array<std::uint64_t, all_counters> counted{};
+  std::unordered_map<std::uintptr_t, Site> sites;
+  std::vector<Shared> shared;
+} state;
 
 bool is_in_shared(std::uintptr_t address) {
   if (address - reinterpret_cast<std::uintptr_t>(dynamic_shared) < shared_margin_bytes + max_shared_bytes) return true;
-  return std::any_of(shared.begin(), shared.end(), [=](const Shared& one) { return address - one.begin < one.bytes; });
+  return std::any_of(state.shared.begin(), state.shared.end(),
+                     [=](const Shared& one) { return address - one.begin < one.bytes; });
 }
 
 std::vector<std::uintptr_t> units_of(const Request& request, std::uintptr_t unit) {
@@ -104,22 +108,22 @@ std::uint64_t conflicts_of(const Request& request) {
 void add(Kind kind, const Request& request) {
   const auto global = [&](Counter requests, Counter sectors) {
     const std::uint64_t touched = units_of(request, sector_bytes).size();
-    ++counted[requests];
-    counted[sectors] += touched;
+    ++state.counted[requests];
+    state.counted[sectors] += touched;
     return touched - least_sectors(request);
   };
   switch (kind) {
-    case load: counted[load_excess] += global(load_requests, load_sectors); break;
-    case store: counted[store_excess] += global(store_requests, store_sectors); break;
+    case load: state.counted[load_excess] += global(load_requests, load_sectors); break;
+    case store: state.counted[store_excess] += global(store_requests, store_sectors); break;
     case atomic_: global(atomic_requests, atomic_sectors); break;
-    case shared_load: ++counted[shared_loads], counted[load_conflicts] += conflicts_of(request); break;
-    case shared_store: ++counted[shared_stores], counted[store_conflicts] += conflicts_of(request); break;
+    case shared_load: ++state.counted[shared_loads], state.counted[load_conflicts] += conflicts_of(request); break;
+    case shared_store: ++state.counted[shared_stores], state.counted[store_conflicts] += conflicts_of(request); break;
     case shared_atomic: case kinds: break;
   }
 }
 
 void touch_piece(Kind kind, std::uintptr_t address, std::size_t bytes, std::uintptr_t code) {
-  Site& site = sites[code * kinds + kind];
+  Site& site = state.sites[code * kinds + kind];
   site.kind = kind;
   if (site.times.empty()) site.times.resize(max_block_threads), site.requests.resize(max_block_threads / warp_size);
   const unsigned self = current().linear;
@@ -139,20 +143,22 @@ void touch_whole(Kind operation, std::uintptr_t address, std::size_t bytes, std:
 }  // namespace
 
 void count(bool value) {
-  on = value, in_atomic = false;
-  if (!on) return;
-  counted.fill(0);
-  sites.clear(), shared.clear();
+  state.on = value, state.in_atomic = false;
+  if (!state.on) return;
+  state.counted.fill(0);
+  state.sites.clear(), state.shared.clear();
 }
 
-bool counting() { return on; }
+bool counting() { return state.on; }
 
-void launch_begins() { counted[launches] += on; }
+bool owns(std::uintptr_t address) { return address - reinterpret_cast<std::uintptr_t>(&state) < sizeof state; }
 
-void copied(std::size_t bytes) { counted[copied_bytes] += on ? bytes : 0; }
+void launch_begins() { state.counted[launches] += state.on; }
+
+void copied(std::size_t bytes) { state.counted[copied_bytes] += state.on ? bytes : 0; }
 
 void together() {
-  for (auto& [_, site] : sites) {
+  for (auto& [_, site] : state.sites) {
     std::fill(site.times.begin(), site.times.end(), 0u);
     for (std::vector<Request>& warp : site.requests) {
       for (const Request& request : warp) add(site.kind, request);
@@ -162,21 +168,21 @@ void together() {
 }
 
 void is_shared(std::uintptr_t begin, std::size_t bytes) {
-  if (on && !is_in_shared(begin)) shared.push_back({begin, bytes});
+  if (state.on && !is_in_shared(begin)) state.shared.push_back({begin, bytes});
 }
 
 void touch(std::uintptr_t address, std::size_t bytes, bool writes, std::uintptr_t code) {
-  if (!in_atomic) touch_whole(writes ? store : load, address, bytes, code);
+  if (!state.in_atomic) touch_whole(writes ? store : load, address, bytes, code);
 }
 
 void atomic_begins(const void* address, std::size_t bytes) {
-  if (!on || machine.current == nullptr) return;
-  in_atomic = true;
+  if (!state.on || machine.current == nullptr) return;
+  state.in_atomic = true;
   const auto code = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
   touch_whole(atomic_, reinterpret_cast<std::uintptr_t>(address), bytes, code);
 }
 
-void atomic_ends() { in_atomic = false; }
+void atomic_ends() { state.in_atomic = false; }
 
 }  // namespace cuda_emulator::counters
 
@@ -189,7 +195,7 @@ bool cuda_emulator_counter(unsigned number, const char** name, std::uint64_t* va
   using namespace cuda_emulator::counters;
   if (number >= all_counters) return false;
   *name = names[number];
-  *value = counted[number];
+  *value = state.counted[number];
   return true;
 }
 }

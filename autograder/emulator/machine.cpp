@@ -760,7 +760,12 @@ void lets_others_run(std::uintptr_t address, std::uintptr_t code) {
   }
 }
 
+[[noreturn]] void refuse_counters(std::uintptr_t code) {
+  illegal("IllegalAccess", "an illegal memory access: the code reaches for what the emulator counts.", 0, code);
+}
+
 void touch_on_host(std::uintptr_t address, bool writes, std::uintptr_t code) {
+  if (machine.in_host && counters::owns(address)) refuse_counters(code);
   if (arrays.empty() || !machine.in_host || !is_device_only(reinterpret_cast<void*>(address))) return;
   const std::string text = std::string("an illegal memory access: the host's code ") + (writes ? "writes " : "reads ") +
                            where(address) + ": that is device memory. Work on it in a kernel.";
@@ -797,6 +802,7 @@ void look_at(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t c
   const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(machine.current->stack);
   if (address - stack < stack_bytes) return;
   if (address - image_begin() < image_bytes()) {
+    if (counters::owns(address)) refuse_counters(code);
     touch_dynamic_shared(address, bytes, writes, code);
   } else if (!in_any_array(address, bytes) && !in_kernel_heap(address, bytes)) {
     const std::string text = "an illegal memory access: " + this_thread() + (writes ? " writes " : " reads ") + where(address) + ".";

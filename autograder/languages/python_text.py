@@ -74,6 +74,7 @@ class PythonText:
         No wall, as the form is none: it says whose counters a person looks at before they give points.
         """
         try:
+            text = text.removeprefix("\ufeff")
             tree = ast.parse(self.normal_form(text) and text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return "it imports or names what may reach the interpreter"

@@ -11,11 +11,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, undefer
 
 from autograder import codec
+from autograder.assignment import Assignment as Manifest
 from autograder.assignment import LanePolicy
 from autograder.contract import GpuFacts, GradeResult, Measurement, Mode, Verdict
 from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
 from autograder.scores import group_results
-from server.courses import courses
 from server.errors import ConflictError
 from server.gradebook.deadlines import deadlines_of
 from server.grading.pool_names import pool_for
@@ -49,8 +49,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
     found = codec.from_json(GradeResult, result.payload)
     version = session.get_one(AssignmentVersion, submission.version_id)
     assignment = session.get_one(Assignment, submission.assignment_id)
-    scored_by = session.get_one(AssignmentVersion, result.scored_version_id or submission.version_id)
-    manifest = manifest_of(scored_by)
+    manifest = manifest_of(session.get_one(AssignmentVersion, result.scored_version_id or submission.version_id))
     samples = _samples(session, submission, result, found)
     return Receipt(
         number=submission.public_id,
@@ -67,7 +66,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         source_hash=submission.source_hash,
         uploaded_at=submission.uploaded_at.isoformat(),
         days_late=deadlines_of(session, assignment, submission.user_id).days_late(submission.uploaded_at),
-        formula=_formula(assignment, scored_by, submission, result),
+        formula=_formula(manifest, submission, result),
         groups=tuple(Group(name, ok) for name, ok in group_results(manifest, found, submission.lane).items()),
         cases=found.cases,
         ranked=tuple(case.name for case in found.cases if case.ranked),
@@ -101,8 +100,7 @@ def _samples(session: Session, submission: Submission, result: Result, found: Gr
     return [(result.attempt_id, Sampled(name, item)) for item in found.measurements]
 
 
-def _formula(row: Assignment, version: AssignmentVersion, submission: Submission, result: Result) -> Formula:
-    manifest = courses.spec_of(version)
+def _formula(manifest: Manifest, submission: Submission, result: Result) -> Formula:
     policy = manifest.policy(submission.lane) or LanePolicy(ranks=False)
     return Formula(
         version=result.formula_version,
@@ -111,7 +109,8 @@ def _formula(row: Assignment, version: AssignmentVersion, submission: Submission
         speed_points=policy.speed_points,
         r_full=policy.r_full,
         r_zero=policy.r_zero,
-        counted=courses.is_counted(row, version, submission.lane),
+        # As it was scored: what lanes a course offers may have changed since.
+        counted=result.speed_points > 0 and not policy.speed_points,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 import torch
@@ -83,3 +84,20 @@ def test_what_the_host_copies_is_counted_too(kernel):
         extern "C" void go(const float* a, float* b) { cudaMemcpy(b, a, 400, cudaMemcpyDeviceToDevice); }
     """)
     assert copy.counted(torch.zeros(100), torch.zeros(100)) == {"copied_bytes": 800}
+
+
+def test_a_kernel_that_reaches_for_the_counters_is_stopped(kernel):
+    steal = kernel("""
+        __device__ int mine;
+        __global__ void k(long offset) { *reinterpret_cast<int*>(reinterpret_cast<char*>(&mine) + offset) = 0; }
+        extern "C" void go(int offset) { k<<<1, 1>>>(offset); }
+    """)
+    listed = subprocess.run(["nm", "-C", str(steal.path)], capture_output=True, text=True, check=True).stdout
+    at = {
+        name: int(line.split()[0], 16)
+        for line in listed.splitlines()
+        for name in ("::state", " mine")
+        if line.endswith(name)
+    }
+    offset = at["::state"] - at[" mine"] + 16
+    assert "reaches for what the emulator counts" in steal(offset)

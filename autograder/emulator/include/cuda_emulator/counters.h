@@ -15,6 +15,9 @@ namespace cuda_emulator::counters {
 void count(bool on);
 bool counting();
 
+// Whether what is counted is kept there.
+bool owns(std::uintptr_t address);
+
 // One more launch has begun.
 void launch_begins();
 
