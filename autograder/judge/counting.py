@@ -30,9 +30,10 @@ _ALL = 100
 def requirements_of(assignment: Assignment, request: GradeRequest) -> tuple[Requirement, ...]:
     """Those that counting can tell of."""
     by = languages.of(request.language).counted_by
-    if request.lane is not Lane.cpu:
+    if request.lane is not Lane.cpu or not by:
         return ()
-    return tuple(one for one in assignment.requirements if by and one.target == by)
+    names = {case.name for case in assignment.cases_for(request.lane)}
+    return tuple(one for one in assignment.requirements if one.target == by and one.case in names)
 
 
 def count(
