@@ -34,6 +34,7 @@ from typing import Any
 from autograder import languages
 from autograder.compile_checks.targets import LANES, TARGETS
 from autograder.contract import Lane, Language, Verdict, Visibility
+from autograder.counters import COUNTED_BY, FIGURES
 from autograder.errors import ContractError
 from autograder.manifest import Reader
 
@@ -46,7 +47,7 @@ DTYPE_BYTES: Mapping[str, int] = {
 }  # fmt: skip
 
 REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
-"""What a requirement may compare."""
+"""What a requirement on compiled kernels may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
 TOLERANCE_KINDS = ("exact", "bounded", "checked")
@@ -212,14 +213,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Requirement:
-    """What the kernels of one case, compiled for one target, have to look like; shown to the student by its name.
+    """What the kernels of one case have to look like, compiled for one target or counted; shown by its name.
 
     Each of the numbers is compared as its text says, `"> 0"` or `"== 0"`. With `>` or `>=`, at least one launch of the
     case has to satisfy it; with `==`, `<` or `<=` every launch. Of an autotuned launch one candidate is enough.
 
     Attributes:
         about: what the page says it is for.
-        target: one of `compile_for`.
+        target: one of `compile_for`, or what counts calls of the case: one of `counters.COUNTED_BY`.
         case: a public case.
         group: the correctness group that it is part of; without one it is for information, and fails nobody.
         registers, stack_bytes: per thread.
@@ -227,6 +228,8 @@ class Requirement:
         shared_bytes: per block.
         wgmma, tcgen05, tma, ldg128: instructions of each kind in the machine code; the last are loads of global memory,
             of 128 bits or more.
+        launches, traffic, bank_conflicts: of the whole call, as it is counted; the traffic in per cent of `cost.bytes`.
+        points: speed points for it, where it is counted and no lane of the course gives them for a time.
     """
 
     name: str
@@ -234,6 +237,10 @@ class Requirement:
     target: str
     case: str
     group: str = ""
+    points: float = 0.0
+    launches: str = ""
+    traffic: str = ""
+    bank_conflicts: str = ""
     registers: str = ""
     stack_bytes: str = ""
     spills: str = ""
@@ -246,7 +253,7 @@ class Requirement:
     @property
     def bounds(self) -> dict[str, tuple[str, int]]:
         """Comparison and number, by what is compared."""
-        return {name: parsed for name in REQUIRED if (parsed := comparison(getattr(self, name)))}
+        return {name: parsed for name in (*REQUIRED, *FIGURES) if (parsed := comparison(getattr(self, name)))}
 
 
 @dataclass(frozen=True)
@@ -723,7 +730,13 @@ def _check_requirements(assignment: Assignment, reader: Reader) -> None:
         if requirement.name in names:
             raise reader.error(f"{where}.name", f"two cases or requirements have the name {requirement.name!r}")
         names.add(requirement.name)
-        _check_requirement(requirement, where, assignment, reader)
+        check = _check_counted if requirement.target in COUNTED_BY else _check_requirement
+        check(requirement, where, assignment, reader)
+    for by in sorted({one.target for one in assignment.requirements if one.points}):
+        worth = math.fsum(one.points for one in assignment.requirements if one.target == by)
+        if not math.isclose(worth, assignment.points.speed):
+            problem = f"requirements that the {by} counts give {worth:g} points"
+            raise reader.error("requirement", problem, f"They have to give all {assignment.points.speed:g} for speed.")
 
 
 def _check_writeup(assignment: Assignment, reader: Reader) -> None:
@@ -742,6 +755,22 @@ def _check_writeup(assignment: Assignment, reader: Reader) -> None:
         raise reader.error("writeup.formats", "names no format")
 
 
+def _check_counted(requirement: Requirement, where: str, assignment: Assignment, reader: Reader) -> None:
+    """Only what nothing that a kernel does besides makes better: totals, from above."""
+    public = {case.name for case in assignment.cases_for(Lane.cpu)}
+    if requirement.case not in public:
+        problem = f"{requirement.case!r} is no public case of the lane cpu"
+        raise reader.error(f"{where}.case", problem, reader.nearest(requirement.case, sorted(public)))
+    if requirement.group:
+        raise reader.error(f"{where}.group", "what is counted gives `points`, and belongs to no group")
+    given = [name for name in (*REQUIRED, *FIGURES) if getattr(requirement, name)]
+    if not given or any(name in REQUIRED for name in given):
+        raise reader.error(f"{where}.target", f"{requirement.target!r} counts {', '.join(FIGURES)} and nothing else")
+    for name in given:
+        if requirement.bounds.get(name, ("", 0))[0] not in {"<", "<=", "=="}:
+            raise reader.error(f"{where}.{name}", 'has to be a bound from above, such as "<= 110"')
+
+
 def _check_requirement(requirement: Requirement, where: str, assignment: Assignment, reader: Reader) -> None:
     if requirement.target not in assignment.compile_for:
         raise reader.error(f"{where}.target", f"{requirement.target!r} is not in `compile_for`")
@@ -753,6 +782,10 @@ def _check_requirement(requirement: Requirement, where: str, assignment: Assignm
         text = getattr(requirement, name)
         if text and comparison(text) is None:
             raise reader.error(f"{where}.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
+    if requirement.points or any(getattr(requirement, name) for name in FIGURES):
+        raise reader.error(
+            f"{where}.target", f"what is counted, and its `points`, needs one of {', '.join(COUNTED_BY)}"
+        )
     if not requirement.bounds:
         raise reader.error(f"{where}.name", f"{requirement.name!r} requires none of {', '.join(REQUIRED)}")
 

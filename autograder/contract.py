@@ -596,13 +596,15 @@ class CompiledFor:
 
 @dataclass(frozen=True)
 class RequirementResult:
-    """Whether the kernels, as compiled, have the structure that a rung asks for.
+    """Whether the kernels, as compiled or as counted, have the structure that a rung asks for.
 
     Attributes:
+        target: what they were compiled for, or what counted.
         rule: in words, `wgmma > 0, spills == 0`.
         met: `None` where it could not be told.
         group: the correctness group that it belongs to, where it stands among the cases too; `""` if it is for
             information only.
+        points: speed points that it gives where no lane of the course gives them for a time.
     """
 
     name: str
@@ -612,6 +614,27 @@ class RequirementResult:
     met: bool | None
     message: str
     group: str = ""
+    points: float = 0.0
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one checked call of a public case did, counted where there is no GPU (a claim).
+
+    Attributes:
+        by: what counted: one of `counters.COUNTED_BY`.
+        counters: by name, as `counters.COUNTERS` explains them.
+        figures: what requirements compare, worked out from them.
+        message: why there are none; `""` where there are.
+        doubt: why it may not be what the submission does; points by it then wait for staff, who alone are told.
+    """
+
+    case: str
+    by: str
+    counters: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, int] = field(default_factory=dict)
+    message: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True)
@@ -677,7 +700,8 @@ class GradeResult:
         environment: names and versions of everything that took part, by name.
         device_kernels: what ran on a GPU in an untimed call, most of its time first.
         compiled: per target, the kernels as compiled without a device.
-        requirements: of the rung on those.
+        counted: what calls of some public cases did, where there is no GPU to time them.
+        requirements: of the rung on both.
         promises: what the sandbox promised, by name.
         gpu: what the worker read of the GPU meanwhile; `None` on the CPU lane, and where there is no NVML.
         remeasure: why the ranked cases have to be measured again, on another node or later; `""` if they have not. The
@@ -704,6 +728,7 @@ class GradeResult:
     exclusive_s: float = 0.0
     device_kernels: tuple[DeviceKernel, ...] = ()
     compiled: tuple[CompiledFor, ...] = ()
+    counted: tuple[Counted, ...] = ()
     requirements: tuple[RequirementResult, ...] = ()
     told_case: str = ""
     section: str = ""
@@ -717,7 +742,8 @@ class GradeResult:
         hidden = {case.name for case in self.cases if case.visibility is Visibility.hidden}
         times = tuple(item for item in self.measurements if item.case not in hidden)
         cases = tuple(case.for_student() for case in self.cases)
-        return dataclasses.replace(self, cases=cases, measurements=times, findings=(), gpu=gpu)
+        counted = tuple(dataclasses.replace(one, doubt="") for one in self.counted)
+        return dataclasses.replace(self, cases=cases, measurements=times, counted=counted, findings=(), gpu=gpu)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,7 @@ class Call:
             and before the runner's word is set; a timed call does without.
         trace: list what ran on the device for `Returned`, by its own tracing; such a call is not timed.
         function: which of the source's functions; `""` where it has one.
+        count: count what a recorded call does to memory, where the language has something that counts.
     """
 
     nonce: int
@@ -125,6 +126,7 @@ class Call:
     record: bool = True
     trace: bool = False
     function: str = ""
+    count: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ class Returned:
         waited_for: calls of CUDA in which the device rested, at most 64, with the nanoseconds of rest.
         written: inputs that were written to. The runner has a private copy-on-write view of every input, so a write
             changes nothing for anybody else; whoever denies it has gained nothing.
+        counters: what was counted of a call, at most 64.
     """
 
     nonce: int
@@ -221,6 +224,7 @@ class Returned:
     ran: tuple[Ran, ...] = ()
     busy_ns: int = 0
     waited_for: tuple[Ran, ...] = ()
+    counters: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

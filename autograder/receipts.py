@@ -25,11 +25,13 @@ from autograder.contract import (
     Lane,
     Language,
     Measurement,
+    RequirementResult,
     Review,
     Verdict,
     Visibility,
     Work,
 )
+from autograder.counters import points_of
 from autograder.errors import ContractError
 from autograder.samples import pooled
 from autograder.scores import FORMULA_VERSION, Speed, correctness_of, speed_fraction, speed_over
@@ -49,7 +51,11 @@ class Copy(StrEnum):
 
 @dataclass(frozen=True)
 class Formula:
-    """What points followed from: see `autograder.scores`."""
+    """What points followed from: see `autograder.scores`.
+
+    Attributes:
+        counted: counters gave the speed points.
+    """
 
     version: int
     correctness: float
@@ -57,6 +63,7 @@ class Formula:
     speed_points: bool
     r_full: float
     r_zero: float
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,7 @@ class Receipt:
     findings: tuple[Finding, ...] = ()
     held_reason: str = ""
     format: int = FORMAT
+    requirements: tuple[RequirementResult, ...] = ()
 
     def for_student(self) -> Receipt:
         """The student's copy."""
@@ -233,6 +241,7 @@ def recompute(receipt: Receipt) -> list[str]:
     speed = _speed(receipt) if grade.verdict is Verdict.passed else None
     policy = LanePolicy(speed_points=formula.speed_points, r_full=formula.r_full, r_zero=formula.r_zero)
     speed_points = formula.speed * speed_fraction(policy, speed.ratio) if complete and speed else 0.0
+    speed_points += points_of(receipt.requirements) if complete and formula.counted else 0.0
     speed_points = max(speed_points, grade.speed_floor) if complete else speed_points
     counts = grade.review is Review.cleared or (grade.review is Review.none and grade.settled)
     return [

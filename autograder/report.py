@@ -11,6 +11,7 @@ from autograder.contract import (
     CaseResult,
     CompiledFor,
     CompiledKernel,
+    Counted,
     GradeResult,
     Measurement,
     Mismatch,
@@ -19,6 +20,7 @@ from autograder.contract import (
     Verdict,
     Visibility,
 )
+from autograder.counters import told
 
 SHADES = " .:+#"
 """A tile of the map from no wrong element to all wrong."""
@@ -37,6 +39,7 @@ def render(result: GradeResult, *, colour: bool = False) -> str:
         _error(result.error) if result.error else "",
         _table(_speed_rows(result.measurements)),
         *(_compiled(one) for one in result.compiled),
+        _counted(result.counted),
         _requirements(result.requirements),
         _findings(result),
         _log(result.log),
@@ -124,6 +127,16 @@ def _kernel_rows(kernels: Sequence[CompiledKernel]) -> list[tuple[str, ...]]:
         for kernel in right
     ]
     return [("kernel", "case", "configuration", "registers", "spills", "shared", *special), *rows] if rows else []
+
+
+def _counted(results: Sequence[Counted]) -> str:
+    """What was counted of calls, where there is no GPU."""
+    parts = [
+        f"  case {plain(one.case)}, counted by the {plain(one.by)}; not measured\n"
+        + (_table([(title, f"{value:,}") for title, _, value in told(one)]) or f"  {plain(one.message)}")
+        for one in results
+    ]
+    return "\n".join(parts)
 
 
 def _requirements(results: Sequence[RequirementResult]) -> str:

@@ -4,8 +4,9 @@
     s(r)   = 1 for r ≤ r_full, 0 for r ≥ r_zero, between them linear in ln r
 
 `r` is submission / reference, paired, the geometric mean over the ranked cases of the medians over all pooled samples
-(`autograder.samples`). A lane without speed points gives none. The server scores with this, and a receipt is checked
-with it anywhere.
+(`autograder.samples`). A lane without speed points gives none; where no lane of a course gives them, the requirements
+that are counted (`autograder.counters`) give them instead of `r`, each its own. The server scores with this, and a
+receipt is checked with it anywhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from autograder import counters
 from autograder.assignment import Assignment, LanePolicy
 from autograder.contract import CaseResult, GradeResult, Lane, Measurement, Verdict
 from autograder.errors import ContractError
@@ -66,8 +68,11 @@ class NextPoint:
     faster: float
 
 
-def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
+def score(assignment: Assignment, result: GradeResult, lane: Lane, *, counted: bool = False) -> Score:
     """What the result is worth on this lane.
+
+    Args:
+        counted: counters give the speed points, as no lane of the course gives them for times.
 
     Raises:
         ContractError: a measurement holds a number that no measurement can have.
@@ -78,9 +83,10 @@ def score(assignment: Assignment, result: GradeResult, lane: Lane) -> Score:
     policy = assignment.policy(lane)
     complete = result.verdict is Verdict.passed and passed == len(groups) > 0
     fraction = speed_fraction(policy, speed.ratio) if complete and policy and speed else 0.0
+    by_counters = counters.points_of(result.requirements) if complete and counted else 0.0
     return Score(
         correctness_points=correctness_of(assignment.points.correctness, passed, len(groups)),
-        speed_points=assignment.points.speed * fraction,
+        speed_points=assignment.points.speed * fraction + by_counters,
         groups_passed=passed,
         groups=len(groups),
         speed=speed,

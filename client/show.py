@@ -217,8 +217,9 @@ def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
 def _show_requirements(out: Console, requirements: Sequence[Json]) -> None:
     for item in requirements:
         word_of = "met" if item["met"] else "could not be checked" if item["met"] is None else "not met"
-        counts = "" if item["group"] else ", for information"
-        said = f": {clean(item['message'])}" if item["message"] and not item["met"] else ""
+        counted = item.get("points", 0.0)
+        counts = "" if item["group"] else f", {counted:g} points" if counted else ", for information"
+        said = f": {clean(item['message'])}" if item["message"] and (counted or not item["met"]) else ""
         text = f"{word_of}  {clean(item['name'])} ({clean(item['target'])}: {clean(item['rule'])}{counts}){said}"
         out.print(Text(text, style="green" if item["met"] else "yellow"))
 

@@ -62,7 +62,7 @@ _FLAGS = (
     "-fcheck-new",
 )  # fmt: skip
 _INCLUDES_CUTE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]cute/', re.MULTILINE)
-_MACHINE = ("machine.cpp", "races.cpp")
+_MACHINE = ("machine.cpp", "races.cpp", "counters.cpp")
 _HEAP = tuple(
     f"--redefine-sym={name}=cuda_emulator_{name}"
     for name in ("malloc", "free", "_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm")

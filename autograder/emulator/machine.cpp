@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda_emulator/block.h"
+#include "cuda_emulator/counters.h"
 #include "cuda_emulator/memory.h"
 #include "cuda_emulator/runtime.h"
 
@@ -198,6 +199,7 @@ bool pass_barrier() {
     if (waits(*thread)) thread->state = State::ready;
   }
   races::block_waited();
+  counters::together();
   return true;
 }
 
@@ -398,7 +400,7 @@ bool run_block(Turns& turns) {
   while (true) {
     const Round round = run_warps(turns);
     if (round.failed) return false;
-    if (all_done()) return true;
+    if (all_done()) return counters::together(), true;
     idle_turns = round.progress ? 0 : idle_turns + round.turns;
     if (block_waits()) {
       if (!pass_barrier()) return false;
@@ -432,6 +434,7 @@ bool run_blocks(Turns& turns) {
 bool run_grid() {
   Turns turns;
   races::launch_begins();
+  counters::launch_begins();
   const bool ran = run_blocks(turns);
   races::launch_ends();
   return ran && !machine.failed;
@@ -650,6 +653,7 @@ void shared_comes_into_being(void* variable, size_t bytes, SharedOwner& owner, c
     stop_thread();
   }
   std::memset(variable, poison, bytes);
+  counters::is_shared(reinterpret_cast<std::uintptr_t>(variable), bytes);
   if (races::watching()) races::is_shared(image_shadow(), reinterpret_cast<std::uintptr_t>(variable), bytes);
 }
 
@@ -757,7 +761,12 @@ void lets_others_run(std::uintptr_t address, std::uintptr_t code) {
   }
 }
 
+[[noreturn]] void refuse_counters(std::uintptr_t code) {
+  illegal("IllegalAccess", "an illegal memory access: the code reaches for what the emulator counts.", 0, code);
+}
+
 void touch_on_host(std::uintptr_t address, bool writes, std::uintptr_t code) {
+  if (machine.in_host && counters::owns(address)) refuse_counters(code);
   if (arrays.empty() || !machine.in_host || !is_device_only(reinterpret_cast<void*>(address))) return;
   const std::string text = std::string("an illegal memory access: the host's code ") + (writes ? "writes " : "reads ") +
                            where(address) + ": that is device memory. Work on it in a kernel.";
@@ -794,12 +803,14 @@ void look_at(std::uintptr_t address, size_t bytes, bool writes, std::uintptr_t c
   const std::uintptr_t stack = reinterpret_cast<std::uintptr_t>(machine.current->stack);
   if (address - stack < stack_bytes) return;
   if (address - image_begin() < image_bytes()) {
+    if (counters::owns(address)) refuse_counters(code);
     touch_dynamic_shared(address, bytes, writes, code);
   } else if (!in_any_array(address, bytes) && !in_kernel_heap(address, bytes)) {
     const std::string text = "an illegal memory access: " + this_thread() + (writes ? " writes " : " reads ") + where(address) + ".";
     illegal("IllegalAccess", text, 0, code);
   }
   if (races::watching()) look_for_races(address, bytes, writes, code);
+  if (counters::counting()) counters::touch(address, bytes, writes, code);
   machine.wrote |= writes;
 }
 
@@ -853,7 +864,7 @@ bool copies_device_memory(const void* address, size_t bytes, const char* operati
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   for (const Array& array : arrays) {
     const size_t offset = number - array.begin;
-    if (offset <= array.bytes && bytes <= array.bytes - offset) return true;
+    if (offset <= array.bytes && bytes <= array.bytes - offset) return counters::copied(bytes), true;
   }
   fail("IllegalAccess", 0, "an illegal memory access: %s of %zu bytes begins at %s, or goes beyond its end.", operation, bytes,
        where(number).c_str());

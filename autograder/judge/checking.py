@@ -149,6 +149,12 @@ class Checker:
         checked = self._call(runner, case, self.draw(case), record=False, cold=cold)
         return dataclasses.replace(checked, outputs={})
 
+    def counted(self, runner: Conversation, case: Case) -> Checked:
+        """One checked call, of whose memory everything is counted."""
+        taken = self.take(runner, case, self.draw(case), record=True, count=True, cold=False)
+        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
+        return dataclasses.replace(checked, outputs={})
+
     def replay(self, runner: Conversation, case: Case) -> Checked:
         """One call whose kernels do nothing: how much of its outputs is right all the same; nothing is explained."""
         start = time.monotonic()
@@ -164,6 +170,7 @@ class Checker:
         *,
         record: bool = False,
         trace: bool = False,
+        count: bool = False,
         cold: bool = True,
         poison: bool = True,
         suspect: Conversation | None = None,
@@ -185,7 +192,9 @@ class Checker:
             return self.no_memory(suspect or runner, 0, error)
         try:
             scalars = self._scalars(case, strides_of(tensors)) | self._drawn(case, inputs)
-            called = runner.call(tensors, scalars, function=case.function, record=record, trace=trace, cold=cold)
+            called = runner.call(
+                tensors, scalars, function=case.function, record=record, trace=trace, count=count, cold=cold
+            )
             if isinstance(called, Failure):
                 return as_checked(called)
             # Snapshots are the judge's own: while they are looked at, the device clears what is given back.

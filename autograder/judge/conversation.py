@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from autograder.assignment import Limits
@@ -109,7 +109,7 @@ class Finished:
 
     Attributes:
         sealed_us: from the release to the complete snapshot, by the judge's clock.
-        event_us, launches, operations, written, ran, busy_us, waited_for: what the runner claims.
+        event_us, launches, operations, written, ran, busy_us, waited_for, counters: what the runner claims.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -121,6 +121,7 @@ class Finished:
     ran: tuple[Ran, ...] = ()
     busy_us: float = 0.0
     waited_for: tuple[Ran, ...] = ()
+    counters: dict[str, int] = field(default_factory=dict)
 
 
 class Budget:
@@ -308,6 +309,7 @@ class Conversation:
         function: str = "",
         record: bool = True,
         trace: bool = False,
+        count: bool = False,
         cold: bool = True,
     ) -> Finished | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy.
@@ -326,7 +328,7 @@ class Conversation:
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
         wait = self._wait(self._limits.call_s)
         self._settle(cold=cold)
-        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace, function)
+        message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace, function, count)
         start = wait.begin()
         self._judge_word.write(nonce)
         failed = self._send(message, [tensor.descriptor for tensor in tensors], "the call")
@@ -668,6 +670,7 @@ class Conversation:
             ran=_ran(answer.ran),
             busy_us=answer.busy_ns / 1e3,
             waited_for=_ran(answer.waited_for),
+            counters=_named(answer.counters),
         )
 
 

@@ -33,6 +33,7 @@ from autograder.contract import (
     MAX_LOG_CHARS,
     MAX_SOURCE_BYTES,
     CaseResult,
+    Counted,
     Finding,
     GradeRequest,
     GradeResult,
@@ -47,7 +48,7 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError, SandboxError
 from autograder.findings import together
-from autograder.judge import clocks, compiled, devices, ghost, profiling, refusals, requirements, summary
+from autograder.judge import clocks, compiled, counting, devices, ghost, profiling, refusals, requirements, summary
 from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
 from autograder.judge.afterwards import Seen
 from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
@@ -180,6 +181,7 @@ class Grading:
         self._compilation: compiled.Compilation | None = None
         self._compiled: dict[str, compiled.Checked] = {}
         self._requirements: tuple[RequirementResult, ...] | None = None
+        self._counted: list[tuple[Counted, Checked]] = []
         self._log = ""
         self._lent = ExitStack()
         self._measuring: Measuring | None = None
@@ -336,6 +338,16 @@ class Grading:
             self._look.record.add(checked)
             self._results.finish(number, checked)
         self._log = self._runners.log()
+        self._count()
+
+    def _count(self) -> None:
+        """By the runner that has called the public cases, so that nothing is tuned or made ready any more."""
+        wanted = counting.requirements_of(self._assignment, self._request)
+        if wanted and self._results.none_failed():
+            runner = self._runners.present()
+            if isinstance(runner, Failure):
+                return
+            self._counted = list(counting.count(self._assignment, self._checker, runner, wanted))
 
     def _check_hidden(self) -> None:
         """In runners that have seen nothing; not at all if no public case passed."""
@@ -534,6 +546,8 @@ class Grading:
         self._runners.close()
         cases = self._all_cases()
         told = summary.Headline(failed.message) if failed else self._headline(cases)
+        counted = counting.doubted(self._request, self._counted)
+        asked = counting.requirements_of(self._assignment, self._request) if counted else ()
         return GradeResult(
             verdict=failed.verdict if failed else summary.verdict_of(cases),
             explanation=told.text,
@@ -550,7 +564,8 @@ class Grading:
             launches=self._look.record.as_launches(),
             device_kernels=self._look.kernels or (self._seen.kernels if self._seen else ()),
             compiled=tuple(checked.shown for checked in self._compiled.values()),
-            requirements=self._requirements or (),
+            counted=counted,
+            requirements=(self._requirements or ()) + counting.evaluate(asked, counted),
             log=clean(self._log, MAX_LOG_CHARS),
             phases=self._phases.times(),
             environment=environment(self._sandbox, self._runners.versions) | self._device.facts(),

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from autograder.assignment import Assignment, Requirement
 from autograder.contract import CaseResult, CompiledKernel, RequirementResult, Verdict, Visibility
+from autograder.counters import COUNTED_BY
 from autograder.errors import HarnessError
 from autograder.judge.compiled import REFUSED, Checked
 
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+COMPARE: Mapping[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
@@ -31,7 +32,8 @@ def evaluate(assignment: Assignment, checked: Mapping[str, Checked]) -> tuple[Re
     Raises:
         HarnessError: a requirement that counts could not be looked at through a fault of ours.
     """
-    return tuple(_one(requirement, checked.get(requirement.target)) for requirement in assignment.requirements)
+    structural = [one for one in assignment.requirements if one.target not in COUNTED_BY]
+    return tuple(_one(requirement, checked.get(requirement.target)) for requirement in structural)
 
 
 def as_cases(assignment: Assignment, results: Sequence[RequirementResult] | None) -> tuple[CaseResult, ...]:
@@ -102,7 +104,7 @@ def _launches(case: str, checked: Checked) -> dict[int, list[CompiledKernel]]:
 
 def _keeps(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> bool:
     return not kernel.message and all(
-        _COMPARE[sign](getattr(kernel, name), number) for name, (sign, number) in bounds.items()
+        COMPARE[sign](getattr(kernel, name), number) for name, (sign, number) in bounds.items()
     )
 
 
@@ -117,7 +119,7 @@ def _short_of(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> 
     missed = [
         f"{name} {getattr(kernel, name)} where {sign} {number} is required"
         for name, (sign, number) in bounds.items()
-        if not _COMPARE[sign](getattr(kernel, name), number)
+        if not COMPARE[sign](getattr(kernel, name), number)
     ]
     return f"`{kernel.kernel}` ({kernel.config}) has {', '.join(missed)}."
 

@@ -37,6 +37,21 @@ _SEES_ITSELF = re.compile(
 """Words that tell where in its file something stands, or turn text into a string."""
 _HEADER = re.compile(r'<(?:[\w.+-]|/(?!/))*>|"(?:[\w.+-]|/(?!/))*"', re.ASCII)
 _INCLUDES = (["#", "include"], ["#", "include_next"], ["#", "import"])
+_HEADERS = frozenset({
+    "algorithm", "array", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio", "limits", "numeric",
+    "stdint.h", "stdio.h", "math.h", "float.h", "assert.h", "tuple", "type_traits", "utility", "vector",
+    "cooperative_groups.h", "cooperative_groups/memcpy_async.h", "cooperative_groups/reduce.h", "mma.h",
+})  # fmt: skip
+"""What kernels and their launchers include, beside headers of CUDA's own."""
+_REACHES = re.compile(
+    r"cuda_emulator\w*|CUDA_EMULATOR_\w*|__tsan\w*|__attribute\w*|__builtin_\w*|_Pragma|dlm?(?:open|v?sym|addr1?|_iterate_phdr)|"
+    r"syscall|system|mmap|mprotect|munmap|ptrace|process_vm_\w+|f?open\w*|freopen|popen|fork|vfork|exec[lv]\w*|clone|pthread\w*|"
+    r"atexit|signal|sigaction|w?memp?(?:cpy|move|set)|str(?:n?cpy|cat|dup)|setjmp|longjmp|copy_n|copy_backward|"
+    r"move_backward|environ|getenv|setenv"
+)
+"""Words by which C++ moves memory past the emulator's look, or reaches the process that it runs in."""
+_OF_STD = re.compile(r"\bstd\s*:\s*:\s*(?:copy|move\s*\(.*,)|\b(?:using\s+namespace|=)\s+std\b|\busing\s+std\b")
+"""The same by the names of C++'s library."""
 _ONE_SIGN = frozenset(
     ["++", "--", "&&", "||", "<<", ">>", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "->",
      ">*", "::", "<:", ":>", "<%", "%>", "##", ".*", "=>", ":%"]
@@ -66,6 +81,26 @@ def shown_name(filename: str) -> str:
 def names_before_bracket(text: str, name: str) -> bool:
     """Whether the name stands before a bracket somewhere."""
     return re.search(rf"\b{re.escape(name)}\s*\(", text) is not None
+
+
+def reaches(text: str) -> str:
+    """What in the source may reach the process that it runs in, or move memory unseen; `""` if nothing is seen.
+
+    No wall: it says whose counters a person looks at before they give points.
+    """
+    try:
+        text = normal_form(text)
+    except ValueError:
+        text = re.sub(r"//[^\n]*", "", text)
+    if "##" in text or "\\u" in text or "\\U" in text:
+        return "it puts words together from pieces"
+    for header in re.findall(r"#\s*(?:include|import|include_next)\b\s*([^\n]*)", text):
+        name = re.sub(r'[<>"\s]', "", header)
+        if name not in _HEADERS and not re.fullmatch(r"cuda[\w/]*(?:\.h)?", name):
+            return f"it includes {name[:80]}"
+    word = next((word for word in re.findall(r"[A-Za-z_]\w*", text) if _REACHES.fullmatch(word)), "")
+    word = word or ("std" if _OF_STD.search(text) else "")
+    return f"it uses `{word[:80]}`" if word else ""
 
 
 def normal_form(text: str) -> str:

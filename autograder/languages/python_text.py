@@ -31,6 +31,8 @@ _INNER = ("_", "gi_", "cr_", "ag_", "co_", "f_", "tb_")
 """How the names begin of what is not for everybody, and of what generators, code, frames and tracebacks have."""
 _MODULES = frozenset({"__future__", "math", "torch"})
 """What kernels are written with in every language. Of any other module it is not known what it can read."""
+_SETS = frozenset({"setattr", "delattr", "memoryview"})
+"""Built-ins by which a program changes what is not its own."""
 _OWN_METHODS = frozenset({"__init__"})
 _JIT = "jit"
 _OTHER_LINE_ENDS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -65,6 +67,26 @@ class PythonText:
         if any(name in _READS_ITSELF or name.startswith(_INNER) for name in names) or any(self._reaches(tree)):
             raise ValueError("the source may read itself")
         return ast.dump(_Quiet().visit(tree))
+
+    def reaches(self, text: str) -> str:
+        """What in the source may reach the process that it runs in, rather than only compute; `""` if nothing is seen.
+
+        No wall, as the form is none: it says whose counters a person looks at before they give points.
+        """
+        try:
+            text = text.removeprefix("\ufeff")
+            tree = ast.parse(self.normal_form(text) and text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return "it imports or names what may reach the interpreter"
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(ctx=ast.Store() | ast.Del(), attr=name):
+                    return f"it sets `{name}` of an object"
+                case ast.Name(id=name) if name in _SETS:
+                    return f"it uses `{name}`"
+                case ast.Try() | ast.TryStar():
+                    return "it catches errors"
+        return ""
 
     def _reaches(self, tree: ast.AST) -> Iterator[bool]:
         """Whether a statement reaches another module, or an error: these say what stands in a kernel, and where."""

@@ -67,6 +67,8 @@ class Record:
         optional: packages that a source may use beside, by the extra that installs them: a node without them grades the
             language, and refuses by name what needs them.
         system: what has to be installed beside Python, as Debian names it.
+        counted_by: what counts a call of it on the CPU lane (`autograder.counters`); `""` where nothing does.
+        reaches: what in a source may reach what counts, or do work that is not counted; `""` where nothing is seen.
         imports: modules whose absence makes local grading of it impossible.
     """
 
@@ -89,6 +91,8 @@ class Record:
     compiled_at_load: bool = False
     precompiles: bool = False
     name_in_code: Callable[[str], str] = str
+    counted_by: str = ""
+    reaches: Callable[[str], str] = lambda _: ""
     warm: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     driver_environment: tuple[str, ...] = ()

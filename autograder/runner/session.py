@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from autograder.protocol import Arm, Call, Load
 from autograder.runner import pack, wire
 from autograder.runner.batch import Prepared
-from autograder.runner.languages import Entry, Loader, Mapped
+from autograder.runner.languages import Counting, Entry, Loader, Mapped
 from autograder.runner.memory import Words
 from autograder.runner.report import SubmissionError, describe
 from autograder.runner.trace import Tracer
@@ -102,6 +102,9 @@ class Session:
         arguments = [values[name] for name in names]
         while words.allowed() != call.nonce:
             self._pause(0.0001)
+        counting = entry if call.count and isinstance(entry, Counting) else None
+        if counting is not None:
+            counting.begin_counting()
         event_ns: list[int] = []
         ran: list[dict[str, Any]] = []
         problem = self._guard(lambda: event_ns.append(self._called(entry, arguments, call, ran)))
@@ -110,6 +113,8 @@ class Session:
             self._let_go(mapped, descriptors)
             return
         seen = entry.seen() if call.record else {}
+        if counting is not None:
+            seen |= {"counters": counting.counted()}
         if call.trace:
             seen |= {"ran": ran, "busy_ns": self._tracer.busy_ns(), "waited_for": self._tracer.waited_for()}
         if call.record:

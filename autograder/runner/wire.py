@@ -111,6 +111,7 @@ def to_call(message: Mapping[str, Any]) -> protocol.Call:
         record=message.get("record", True),
         trace=message.get("trace", False),
         function=message.get("function", ""),
+        count=message.get("count", False),
     )
 
 

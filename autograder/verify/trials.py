@@ -22,6 +22,7 @@ from autograder.contract import (
     Visibility,
     Work,
 )
+from autograder.counters import doubt_of
 from autograder.judge import References, grade
 from autograder.misconceptions import load_misconceptions
 from autograder.sandbox import Sandbox
@@ -57,6 +58,10 @@ class Trial:
     killed_by: str = ""
     shown: bool = False
     says: str = ""
+
+
+_FIRST = "1_"
+"""How the name begins of the milestone that everybody comes to first."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,19 @@ def _deviation(trial: Trial, result: GradeResult, failed: tuple[str, ...], findi
         return "no finding tells staff that a library did the exercise"
     if trial.verdict is Verdict.passed and not trial.shown and findings:
         return f"an honest kernel was reported to staff: {', '.join(findings)}"
+    return _counted_otherwise(trial, result)
+
+
+def _counted_otherwise(trial: Trial, result: GradeResult) -> str:
+    """How what was counted differs from the plan: the staff kernel earns all points by it, the first milestone not."""
+    asked = [one for one in result.requirements if one.points]
+    missed = [one for one in asked if not one.met]
+    if trial.kind is Kind.solution and missed:
+        return f"the staff kernel does not meet {missed[0].name!r} ({missed[0].rule}): {missed[0].message}"
+    if trial.kind is Kind.milestone and trial.name.startswith(_FIRST) and asked and not missed:
+        return "the first milestone earns all points that counters give"
+    if trial.verdict is Verdict.passed and not trial.shown and (doubt := doubt_of(result)):
+        return f"an honest kernel's points by counters would wait for staff: {doubt}"
     return ""
 
 

@@ -12,6 +12,7 @@ from autograder.contract import (
     FIRST_LANGUAGE,
     CaseResult,
     CompiledFor,
+    Counted,
     DeviceKernel,
     Finding,
     GpuFacts,
@@ -278,6 +279,7 @@ class ScoreRead(Read):
     correctness_max: float
     speed: float
     speed_max: float
+    counted: bool
     total: float
     maximum: float
 
@@ -379,6 +381,7 @@ class SubmissionRead(Read):
     compiled: Annotated[
         tuple[CompiledFor, ...], Field(description="The kernels as compiled without a device; not measured.")
     ]
+    counted: tuple[Counted, ...]
     requirements: tuple[RequirementResult, ...]
     profile: Profile | None
     settled: Annotated[bool, Field(description="False while its times have to be taken again before they count.")]

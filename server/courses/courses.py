@@ -77,6 +77,11 @@ def spec_of(version: AssignmentVersion) -> rungs.Assignment:
     return _SPECS.get(version.bundle_hash, lambda: codec.from_json(rungs.Assignment, version.manifest))
 
 
+def is_counted(row: Assignment, version: AssignmentVersion, lane: Lane) -> bool:
+    """Whether counters give the speed points of a submission to this version on this lane."""
+    return lane in AssignmentDetail(row, version).counted_lanes
+
+
 def _questions(quiz: Quiz) -> tuple[Question, ...]:
     return _QUESTIONS.get(quiz.digest, lambda: tuple(codec.from_json(Question, item) for item in quiz.questions))
 
@@ -142,6 +147,13 @@ class AssignmentDetail:
         return tuple(lane for lane, policy in policies if policy and policy.speed_points)
 
     @property
+    def counted_lanes(self) -> tuple[Lane, ...]:
+        """The lanes on which counters give the speed points: none where one that is offered gives them for times."""
+        if self.speed_lanes or not any(one.points for one in self.spec.requirements):
+            return ()
+        return tuple(lane for lane in self.lanes if lane is Lane.cpu)
+
+    @property
     def board_lanes(self) -> tuple[Lane, ...]:
         """The lanes that are offered and have a leaderboard."""
         policies = ((lane, self.spec.policy(lane)) for lane in self.lanes)
@@ -149,8 +161,8 @@ class AssignmentDetail:
 
     @property
     def speed_points(self) -> float:
-        """What there is for speed; nothing where no lane that is offered gives speed points."""
-        return self.spec.points.speed if self.speed_lanes else 0.0
+        """What there is for speed; nothing where no lane that is offered gives speed points, for times or counters."""
+        return self.spec.points.speed if self.speed_lanes or self.counted_lanes else 0.0
 
     @property
     def writeup_points(self) -> float:

@@ -12,7 +12,9 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult, Verdict
+from autograder.counters import doubt_of
 from server import alerts
+from server.courses import courses
 from server.gradebook.deadlines import deadlines_of
 from server.grading.grades import set_points
 from server.grading.regrade_attempts import give_up, settle, withdraw
@@ -23,6 +25,7 @@ from server.grading.supersede import give_back, supersede_measuring
 from server.models import (
     AlertKind,
     Assignment,
+    AssignmentVersion,
     Attempt,
     ChangeReason,
     Line,
@@ -73,6 +76,14 @@ class Graded:
         """It is no practice, and its lane has a leaderboard: its times matter."""
         policy = self.manifest.policy(self.submission.lane)
         return policy is not None and policy.ranks and self.submission.mode is Mode.submission
+
+    @property
+    def is_counted(self) -> bool:
+        """Counters give its speed points."""
+        version_id = self.item.version_id if self.item is not None else self.submission.version_id
+        version = self.session.get_one(AssignmentVersion, version_id)
+        assignment = self.session.get_one(Assignment, self.submission.assignment_id)
+        return courses.is_counted(assignment, version, self.submission.lane)
 
     @property
     def is_once_more(self) -> bool:
@@ -235,7 +246,8 @@ def _count(graded: Graded, row: Result) -> None:
     if row.held and submission.review is Review.none:
         submission.review = Review.held
         found = codec.from_json(GradeResult, row.payload)
-        message = f"The speed of {submission.public_id} is held for your review. {found.held_reason or found.remeasure}"
+        why = found.held_reason or found.remeasure or doubt_of(found)
+        message = f"The speed of {submission.public_id} is held for your review. {why}"
         _alert(graded, AlertKind.result_held, message)
     if graded.manifest.challenge and row.verdict is Verdict.passed and submission.mode is Mode.submission:
         message = f"Submission {submission.public_id} passed {graded.manifest.slug}, which no honest kernel can pass."

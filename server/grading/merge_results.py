@@ -37,6 +37,7 @@ def merged(check: GradeResult, measure: GradeResult) -> GradeResult:
         launches=measure.launches or check.launches,
         device_kernels=measure.device_kernels or check.device_kernels,
         compiled=measure.compiled or check.compiled,
+        counted=measure.counted or check.counted,
         requirements=measure.requirements or check.requirements,
         gpu=measure.gpu or check.gpu,
         held=check.held or measure.held,

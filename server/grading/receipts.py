@@ -76,6 +76,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         changes=tuple(_changes(session, submission)),
         findings=found.findings,
         held_reason=found.held_reason,
+        requirements=found.requirements,
     )
 
 
@@ -108,6 +109,8 @@ def _formula(manifest: Manifest, submission: Submission, result: Result) -> Form
         speed_points=policy.speed_points,
         r_full=policy.r_full,
         r_zero=policy.r_zero,
+        # As it was scored: what lanes a course offers may have changed since.
+        counted=result.speed_points > 0 and not policy.speed_points,
     )
 
 

@@ -198,10 +198,12 @@ def _terms(
     policy = manifest.policy(submission.lane)
     earns = before is not None and before.speed is not None and before.share == 1.0 and policy is not None
     fraction = speed_fraction(policy, before.speed.ratio) if earns and policy and before and before.speed else 0.0
+    # Where times give none, what counters gave follows from no speed: it is worth what it was.
+    times_give = policy is not None and policy.speed_points
     now = session.get_one(AssignmentVersion, submission.version_id)
     return Terms(
         same_tests=same_samples or now.grading_hash == target.grading_hash,
-        speed_points_now=manifest.points.speed * fraction,
+        speed_points_now=manifest.points.speed * fraction if times_give else before.speed_points if before else 0.0,
         correctness_points_now=manifest.points.correctness * before.share if before else 0.0,
         may_lower=session.get_one(Regrade, item.regrade_id).may_lower,
         same_samples=same_samples,

@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from autograder.assignment import Assignment as Manifest
 from autograder.contract import GradeResult, Measurement, Verdict
+from autograder.counters import doubt_of
 from autograder.errors import ContractError
 from autograder.scores import score
 from server.config import Config
@@ -78,7 +79,8 @@ def write_result(
     note_pool(row, pool)
     after = next_after(graded, result, whole, max_attempts)
     row.settled = after not in {Next.again, Next.failed}
-    row.held = whole.held or (after is Next.over and asks_again(graded, result, whole))
+    asks = after is Next.over and asks_again(graded, result, whole)
+    row.held = whole.held or asks or _is_doubted(graded, row, whole)
     session.add(row)
     session.flush()  # The submission points at it by id.
     findings.note(session, submission, row, whole)
@@ -155,7 +157,7 @@ def _is_no_proposal(submission: Submission) -> ColumnElement[bool]:
 
 def _row(graded: Graded, whole: GradeResult, counted: GradeResult) -> Result:
     """The row: the payload as the judge said it, points and speed by what counts."""
-    scored = score(graded.manifest, counted, graded.submission.lane)
+    scored = score(graded.manifest, counted, graded.submission.lane, counted=graded.is_counted)
     counts = graded.submission.mode is Mode.submission
     row = Result(
         attempt_id=graded.attempt.id,
@@ -170,6 +172,11 @@ def _row(graded: Graded, whole: GradeResult, counted: GradeResult) -> Result:
     )
     let_have_speed(row, scored.speed)
     return row
+
+
+def _is_doubted(graded: Graded, row: Result, whole: GradeResult) -> bool:
+    """Whether its counters give points that a person has to look at first."""
+    return graded.is_counted and row.speed_points > 0 and bool(doubt_of(whole))
 
 
 def _case_rows(result: GradeResult) -> list[CaseRow]:

@@ -194,7 +194,9 @@ def let_follow(result: Result, spec: Manifest, lane: Lane, pool: Pool) -> None:
     let_have_speed(result, speed)
     # Some were worked out a digit short.
     complete = result.correctness_points > spec.points.correctness - 1e-9
-    result.speed_points = spec.points.speed * speed_fraction(policy, speed.ratio) if policy and complete else 0.0
+    # Where times give none, samples change none: what there is was given by counters.
+    if policy is None or policy.speed_points:
+        result.speed_points = spec.points.speed * speed_fraction(policy, speed.ratio) if policy and complete else 0.0
     keep_floor(result)
     note_pool(result, pool)
 

@@ -12,10 +12,12 @@ from server.pages.labels import LANES
 
 def speed_note(details: Iterable[AssignmentDetail], in_service: Collection[Lane]) -> str:
     """`Speed points are given on H200 and B200; no node serves any of them now.`; empty where there are none."""
+    details = list(details)
     offered = {lane for detail in details if detail.speed_points for lane in detail.speed_lanes}
     lanes = [lane for lane in Lane if lane in offered]
     if not lanes:
-        return ""
+        counted = any(detail.speed_points and detail.counted_lanes for detail in details)
+        return "Speed points are given on the CPU lane, for what is counted there, not for a time." if counted else ""
     said = f"Speed points are given on {_listed(LANES[lane] for lane in lanes)}"
     served = [lane for lane in lanes if lane in in_service]
     if len(served) == len(lanes):

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from autograder.assignment import Assignment
-from autograder.contract import CaseResult, Lane, Measurement, Phase, State, StudentError, Verdict, Visibility
+from autograder.contract import CaseResult, Counted, Lane, Measurement, Phase, State, StudentError, Verdict, Visibility
+from autograder.counters import told
 from autograder.scores import NextPoint, next_point
 from server.courses import courses
 from server.grading import appeals
@@ -103,6 +104,7 @@ class Sheet:
         error: what to mark in the source: of the load, or of the first case that raised.
         practice: its lane gives no speed points: times are for practice.
         measured: every ranked case with its place on `scale`.
+        counted: what was counted of calls, each with title, sentence and value of its counters.
         roofline: the public ranked cases against the device's limits; `None` on a lane without a data sheet.
         spreads: the samples of the public ranked cases.
         advice: what to try next; `None` where nothing was measured against limits.
@@ -129,6 +131,7 @@ class Sheet:
     next_point: NextPoint | None
     measured: tuple[tuple[Measurement, Interval], ...]
     scale: RatioScale
+    counted: tuple[tuple[Counted, list[tuple[str, str, int]]], ...]
     roofline: Roofline | None
     spreads: tuple[Spread, ...]
     advice: Advice | None
@@ -197,6 +200,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         measured=tuple(zip(view.measurements, scale.intervals, strict=True)),
         scale=scale,
         roofline=limits,
+        counted=tuple((item, told(item)) for item in view.counted),
         spreads=spreads(view.measurements, [case.name for case in spec.cases]),
         advice=advise(limits, view.compiled, spec.techniques) if limits and not view.withholds_speed else None,
         section=_section(version, view),

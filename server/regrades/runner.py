@@ -26,6 +26,7 @@ from server.grading.regrade_attempts import compare_result, compare_with, place_
 from server.grading.requeue import back_in_line, first_work
 from server.grading.sample_sets import Pool, let_follow, read_pool, read_pools, update_pool, with_pool
 from server.models import (
+    Assignment,
     Line,
     Regrade,
     RegradeItem,
@@ -180,7 +181,10 @@ def _score_one(session: Session, item: RegradeItem, submission: Submission, now:
     row = session.get_one(Result, submission.result_id, options=[undefer(Result.payload)])
     version = target_of(session, item)
     manifest, pool = courses.spec_of(version), read_pool(session, submission)
-    scored = score(manifest, with_pool(codec.from_json(GradeResult, row.payload), pool), submission.lane)
+    assignment = session.get_one(Assignment, submission.assignment_id)
+    counted = courses.is_counted(assignment, version, submission.lane)
+    whole = with_pool(codec.from_json(GradeResult, row.payload), pool)
+    scored = score(manifest, whole, submission.lane, counted=counted)
     most = manifest.points.correctness
     share = scored.correctness_points / most if most else 1.0
     found = Stand(row.verdict, share, scored.correctness_points, scored.speed_points, scored.speed)

@@ -16,6 +16,7 @@ from autograder import codec
 from autograder.contract import (
     CaseResult,
     CompiledFor,
+    Counted,
     DeviceKernel,
     Finding,
     GpuFacts,
@@ -28,6 +29,7 @@ from autograder.contract import (
     Verdict,
     Visibility,
 )
+from autograder.counters import doubt_of
 from autograder.profiles import Profile
 from autograder.samples import PooledCase, counted
 from server.config import Config
@@ -70,12 +72,17 @@ class _Context:
 
 @dataclass(frozen=True)
 class Score:
-    """The points of a submission and what there was to get; a lane without speed points has `speed_max` 0."""
+    """The points of a submission and what there was to get; a lane without speed points has `speed_max` 0.
+
+    Attributes:
+        counted: counters give the speed points, as no lane of the course gives them for times.
+    """
 
     correctness: float
     correctness_max: float
     speed: float
     speed_max: float
+    counted: bool = False
 
     @property
     def total(self) -> float:
@@ -168,6 +175,7 @@ class SubmissionView:
     device_kernels: tuple[DeviceKernel, ...]
     compiled: tuple[CompiledFor, ...]
     requirements: tuple[RequirementResult, ...]
+    counted: tuple[Counted, ...]
     profile: Profile | None
     settled: bool
     pooled_attempts: int
@@ -245,6 +253,7 @@ class SubmissionView:
             # Looks at the GPU come at fixed times: their number would tell how long hidden cases took.
             gpu=dataclasses.replace(self.gpu, samples=()) if self.gpu else None,
             held_reason="",
+            counted=tuple(dataclasses.replace(one, doubt="") for one in self.counted),
             remeasure="",
             for_staff=False,
         )
@@ -273,7 +282,7 @@ def view(
         **_of_row(submission),
         **_of_context(context, submission.uploaded_at),
         **_of_attempt(attempt),
-        **_of_result(submission, result, graded, context.version),
+        **_of_result(submission, result, graded, context),
         cases=graded.cases if graded else _live_cases(attempt),
         node=_node(session, result),
         wait=wait,
@@ -356,13 +365,13 @@ def _result(session: Session, submission: Submission) -> Result | None:
 
 
 def _of_result(
-    submission: Submission, result: Result | None, graded: GradeResult | None, version: AssignmentVersion
+    submission: Submission, result: Result | None, graded: GradeResult | None, context: _Context
 ) -> dict[str, Any]:
     return {
         "explanation": graded.explanation if graded else "",
         "told_case": graded.told_case if graded else "",
         "section": graded.section if graded else "",
-        "score": _score(submission, result, version) if result and submission.mode is Mode.submission else None,
+        "score": _score(submission, result, context) if result and submission.mode is Mode.submission else None,
         "error": graded.error if graded else None,
         "log": graded.log if graded else "",
         "measurements": _measurements(result, graded) if result and graded else (),
@@ -370,12 +379,13 @@ def _of_result(
         "device_kernels": graded.device_kernels if graded else (),
         "compiled": graded.compiled if graded else (),
         "requirements": graded.requirements if graded else (),
+        "counted": graded.counted if graded else (),
         "profile": graded.profile if graded else None,
         "settled": result.settled if result else True,
         "pooled_attempts": result.pooled_attempts if result else 0,
         "phase_times": graded.phases if graded else (),
         "findings": graded.findings if graded else (),
-        "held_reason": graded.held_reason if graded else "",
+        "held_reason": graded.held_reason or doubt_of(graded) if graded else "",
         "remeasure": graded.remeasure if graded else "",
         "environment": graded.environment if graded else {},
         "promises": graded.promises if graded else (),
@@ -394,14 +404,16 @@ def _node(session: Session, result: Result | None) -> str:
     return session.scalars(query).one()
 
 
-def _score(submission: Submission, result: Result, version: AssignmentVersion) -> Score:
-    spec = courses.spec_of(version)
+def _score(submission: Submission, result: Result, context: _Context) -> Score:
+    spec = courses.spec_of(context.version)
+    counted = courses.is_counted(context.assignment, context.version, submission.lane)
     policy = spec.policy(submission.lane)
     return Score(
         correctness=result.correctness_points,
         correctness_max=spec.points.correctness,
         speed=result.speed_points if earns_speed(submission, result) else 0.0,
-        speed_max=spec.points.speed if policy is not None and policy.speed_points else 0.0,
+        speed_max=spec.points.speed if (policy is not None and policy.speed_points) or counted else 0.0,
+        counted=counted,
     )
 
 

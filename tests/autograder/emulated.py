@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from autograder.emulator.build import Prepared, build, line_of
+from autograder.runner.languages.cuda_library import counters_of
 
 FORWARD, REVERSE, SHUFFLED = range(3)
 
@@ -40,6 +41,13 @@ class Kernel:
             )
         )
         return self._library.cuda_emulator_trouble().decode()
+
+    def counted(self, *arguments: torch.Tensor | int, order: int = FORWARD) -> dict[str, int]:
+        """What a call that goes well does, by counter; those that are 0 left out."""
+        self._library.cuda_emulator_count(1)
+        assert self(*arguments, order=order, races=True) == ""
+        self._library.cuda_emulator_count(0)
+        return {name: value for name, value in counters_of(self._library).items() if value}
 
     @property
     def kind(self) -> str:

@@ -47,6 +47,7 @@ class Attack:
     needs: tuple[str, ...] = ()
     made: dict[str, Any] | None = None
     findings: tuple[str, ...] = ()
+    doubt: str = ""
     mode: str = "submission"
     inputs: str = ""
     at_least_us: float = 0.0
@@ -150,7 +151,7 @@ def _attack(name: str, row: dict[str, Any]) -> Attack:
             mend=tuple((find, put) for find, put in bite.get("mend", ())),
         ),
         **{key: tuple(row[key]) for key in ("invariants", "needs", "findings") if key in row},
-        **{key: row[key] for key in ("because", "made", "mode", "inputs", "at_least_us") if key in row},
+        **{key: row[key] for key in ("because", "made", "mode", "inputs", "at_least_us", "doubt") if key in row},
     )
 
 

@@ -95,6 +95,7 @@ def write_assignment(
     manifest |= {
         "limits": {**LIMITS, **limits},
         "case": cases,
+        "requirement": [{**one, "case": "ranked"} for one in manifest["requirement"]],
         "lane": {str(lane): {**manifest["lane"][lane], "pairs": pairs}},
     }
     if inputs == "zeros":

@@ -13,6 +13,7 @@ from tests.suite.choose import each, first_of_each
 
 from autograder import codec
 from autograder.contract import GradeResult, Mode, Verdict, Work
+from autograder.counters import doubt_of, points_of
 from autograder.judge import grading
 from autograder.judge.grading import Grading
 from autograder.sandbox import Promise
@@ -44,6 +45,7 @@ def test_a_hostile_file_gets_its_verdict_and_leaves_nothing(attack: Attack, stan
     result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)
     assert result.verdict in attack.verdicts, result.explanation
     assert {finding.kind for finding in result.findings} >= set(attack.findings)
+    assert attack.doubt in doubt_of(result)
     assert_it_got_nothing(result)
     assert_its_times_are_times(result, attack.at_least_us)
     assert not processes_left(stand)
@@ -116,6 +118,8 @@ def test_the_judge_is_alive_after_all_of_them(stand: Stand) -> None:
     result = stand.grade(HONEST.read_text(encoding="utf-8"))
     assert result.verdict is Verdict.passed, result.explanation
     assert not result.findings
+    assert not doubt_of(result)
+    assert points_of(result.requirements) == 35
 
 
 @pytest.mark.quick

@@ -38,6 +38,8 @@ LANGUAGE = Record(
     compile_s=30.0,
     compiled_at_load=True,
     optional={headers.EXTRA: headers.PACKAGES},
+    counted_by="emulator",
+    reaches=cpp_text.reaches,
     system=("g++", "libc6-dev"),
     name_in_code=lambda filename: cpp_text.shown_name(filename.rpartition("/")[2]),
 )

@@ -18,6 +18,7 @@ LANGUAGE = replace(
     recognised_by="",
     cpu_lane="Triton's interpreter does not know Gluon: submit it on a GPU lane.",
     cpu_loader="",
+    counted_by="",
     warm=False,
     environment={},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from autograder import languages
 from autograder.contract import Lane, Language
@@ -27,6 +27,17 @@ class Entry(Protocol):
 
     def seen(self) -> dict[str, Any]:
         """What the last recorded call launched, as `launches` and `operations` of `protocol.Returned`."""
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """An entry whose recorded calls can be counted (`autograder.counters`)."""
+
+    def begin_counting(self) -> None:
+        """Count the next recorded call, from nothing."""
+
+    def counted(self) -> dict[str, int]:
+        """What it did, by counter; no call is counted any more."""
 
 
 class Mapped(Protocol):

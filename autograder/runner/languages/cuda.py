@@ -21,7 +21,7 @@ from autograder.emulator.translate import MalformedError, UnsupportedError, not_
 from autograder.languages.cpp_text import shown_name
 from autograder.protocol import ORDERS, Load
 from autograder.runner.languages import Entry, cuda_entry, cuda_messages
-from autograder.runner.languages.cuda_library import Library
+from autograder.runner.languages.cuda_library import Library, counters_of
 from autograder.runner.memory import HostMemory
 from autograder.runner.report import SubmissionError, cut
 
@@ -117,6 +117,12 @@ class EmulatedLibrary(Library):
         address = ctypes.c_void_p(tensor.data_ptr())
         self._library.cuda_emulator_add_array(name.encode(), address, *map(ctypes.c_size_t, sizes))
 
+    def count(self, *, on: bool) -> dict[str, int]:
+        """Count from now on, from nothing, or no more; what was counted so far."""
+        found = counters_of(self._library)
+        self._library.cuda_emulator_count(int(on))
+        return found
+
     def call(self, words: list[int]) -> None:
         """Call the launcher on a stack of its own; raise what went wrong in it or in a kernel."""
         given = (ctypes.c_int64 * len(words))(*words)
@@ -167,6 +173,14 @@ class CudaEntry:
         for arguments in calls:
             self.call(arguments, record=False)
         return _clock() - start
+
+    def begin_counting(self) -> None:
+        """Count the next recorded call, from nothing."""
+        self._library.count(on=True)
+
+    def counted(self) -> dict[str, int]:
+        """What it did, by counter; no call is counted any more."""
+        return self._library.count(on=False)
 
     def seen(self) -> dict[str, Any]:
         """Kernels of the last recorded call."""

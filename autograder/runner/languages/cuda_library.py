@@ -54,3 +54,13 @@ class Library:
             name = (kernel.value or b"").decode(errors="replace")
             yield {"kernel": name, "grid": list(grid), "calls": calls.value}
             number += 1
+
+
+def counters_of(library: ctypes.CDLL) -> dict[str, int]:
+    """What the emulator counted since it was told to."""
+    name, value = ctypes.c_char_p(), ctypes.c_uint64()
+    library.cuda_emulator_counter.restype = ctypes.c_bool
+    found: dict[str, int] = {}
+    while library.cuda_emulator_counter(len(found), ctypes.byref(name), ctypes.byref(value)):
+        found[(name.value or b"").decode()] = value.value
+    return found

@@ -135,6 +135,10 @@ class Memory:
             self.read(items, program)
 
 
+_SECTOR_BYTES = 32
+_COUNTERS = (
+    "launches", "load_bytes", "load_sectors", "store_bytes", "store_sectors", "atomic_bytes", "atomic_sectors",
+)  # fmt: skip
 _SOMEBODY = np.int32(2**31 - 1)
 """Another program, which one is not known."""
 
@@ -157,6 +161,20 @@ class Watch:
         self._atomic: set[int] = set()
         self.on = False
         self.has_loaded_pointers = False
+        self._counters: dict[str, int] | None = None
+
+    def count(self, *, on: bool) -> dict[str, int]:
+        """Count from now on, from nothing, or no more; what was counted so far (`autograder.counters`)."""
+        found, self._counters = self._counters or {}, dict.fromkeys(_COUNTERS, 0) if on else None
+        return found
+
+    def _count(self, what: str, addresses: Any, size: int) -> None:
+        """One load, store or atomic of one program: its bytes, and the sectors that it touches."""
+        if self._counters is None or not addresses.size:
+            return
+        ends = np.unique(np.concatenate([addresses // _SECTOR_BYTES, (addresses + size - 1) // _SECTOR_BYTES]))
+        self._counters[f"{what}_bytes"] += int(addresses.size) * size
+        self._counters[f"{what}_sectors"] += int(ends.size)
 
     def call_begins(self, arguments: Iterable[Any]) -> None:
         """Know the call's own tensors."""
@@ -175,6 +193,8 @@ class Watch:
         self._memories = list(found.values())
         self._kernel, self._programs, self._atomic = kernel, [], set()
         self.on, self.has_loaded_pointers = True, False
+        if self._counters is not None:
+            self._counters["launches"] += 1
 
     def launch_ends(self) -> None:
         """Forget it."""
@@ -186,6 +206,7 @@ class Watch:
 
     def load(self, pointers: Any, mask: Any, size: int, *, volatile: bool) -> None:
         """A program reads."""
+        self._count("load", _addresses(pointers, mask), size)
         for memory, items, addresses in self._touched(pointers, mask, size, "reads"):
             others = None if volatile else memory.written(items, len(self._programs))
             if others is not None:
@@ -195,6 +216,7 @@ class Watch:
     def store(self, pointers: Any, mask: Any, values: Any) -> None:
         """A program is about to write."""
         size = values.dtype.itemsize
+        self._count("store", _addresses(pointers, mask), size)
         flat = np.broadcast_to(values, pointers.shape)[mask] if mask is not None else values.ravel()
         for memory, items, addresses in self._touched(pointers, mask, size, "writes"):
             others = memory.touched(items, len(self._programs))
@@ -210,6 +232,7 @@ class Watch:
         """A program uses an atomic."""
         me = len(self._programs)
         self._atomic.add(me)
+        self._count("atomic", _addresses(pointers, mask), size)
         for memory, items, addresses in self._touched(pointers, mask, size, "writes"):
             others = memory.written(items, me)
             if others is not None:
@@ -222,7 +245,7 @@ class Watch:
         Raises:
             IllegalAccess: an address is in none.
         """
-        addresses = (pointers[mask] if mask is not None else pointers.ravel()).astype(np.int64)
+        addresses = _addresses(pointers, mask)
         if not addresses.size:
             return
         lowest, highest = int(addresses.min()), int(addresses.max())
@@ -286,6 +309,10 @@ class Watch:
 
 
 _NEAR = 2**20
+
+
+def _addresses(pointers: Any, mask: Any) -> Any:
+    return (pointers[mask] if mask is not None else pointers.ravel()).astype(np.int64)
 
 
 def _changes(addresses: Any, values: Any) -> Any:

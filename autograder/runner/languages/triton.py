@@ -112,6 +112,15 @@ class TritonEntry:
         finally:
             self._record.recording = False
 
+    def begin_counting(self) -> None:
+        """Count the next recorded call, from nothing."""
+        self._watch.count(on=True)
+
+    def counted(self) -> dict[str, int]:
+        """What it did, by counter; no call is counted any more."""
+        found: dict[str, int] = self._watch.count(on=False)
+        return found
+
     def seen(self) -> dict[str, Any]:
         """Kernels and operations of the last recorded call."""
         seen: dict[str, Any] = self._record.seen()

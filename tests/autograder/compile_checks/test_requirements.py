@@ -140,6 +140,11 @@ def manifest(tmp_path: Path, old: str, new: str) -> Path:
         ('wgmma = "> 0"', 'wgma = "> 0"', "Did you mean 'wgmma'?"),
         ('wgmma = "> 0"\nspills = "== 0"', "", "requires none of registers"),
         ('name = "tcgen05 on Blackwell"', 'name = "wgmma on Hopper"', "two cases or requirements have the name"),
+        ('spills = "== 0"', "points = 35", "what is counted"),
+        ("points = 20", "points = 19", "requirements that the emulator counts give 34 points"),
+        ('case = "ranked_ragged"', 'case = "gpu_ranked"', "'gpu_ranked' is no public case of the lane cpu"),
+        ('traffic = "<= 700"', 'traffic = "> 7"', "has to be a bound from above"),
+        ('traffic = "<= 700"', 'spills = "== 0"', "counts launches, traffic, bank_conflicts and nothing else"),
     ],
 )
 def test_a_mistake_is_refused_with_its_line(tmp_path: Path, old: str, new: str, problem: str) -> None:

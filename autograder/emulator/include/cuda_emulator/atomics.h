@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda_emulator/block.h"
+#include "cuda_emulator/counters.h"
 #include "cuda_emulator/half.h"
 #include "cuda_emulator/races.h"
 
@@ -19,10 +20,12 @@ template <class T, class Change>
 CUDA_EMULATOR_INLINE T atomically(T* address, Change change, bool always = false) {
   let_others_run(always || machine.order == Order::shuffled);
   races::atomic_begins();
+  counters::atomic_begins(address, sizeof(T));
   const T old = *address;
   const T now = change(old);
   // What changes nothing is no progress: a lock that is taken is asked for again and again.
   if (std::memcmp(&old, &now, sizeof old) != 0) *address = now;
+  counters::atomic_ends();
   races::atomic_ends();
   return old;
 }
