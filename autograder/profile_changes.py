@@ -80,8 +80,9 @@ class Row:
         if self.now is None or self.before is None:
             return ""
         if self.unit is Unit.percent:
-            return f"{round(self.now) - round(self.before):+d} points"
-        return f"{_digits(self.now / self.before)}×" if self.before > 0 else ""
+            points = round(self.now) - round(self.before)
+            return f"{points:+d} points" if points else "0 points"
+        return f"{_digits(self.now / self.before)}×" if self.now and self.before else ""
 
 
 @dataclass(frozen=True)
