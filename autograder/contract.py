@@ -595,9 +595,10 @@ class CompiledFor:
 
 @dataclass(frozen=True)
 class RequirementResult:
-    """Whether the kernels, as compiled, have the structure that a rung asks for.
+    """Whether the kernels have the structure that a rung asks for: as compiled, or, of a profile, in the profiled call.
 
     Attributes:
+        target: what they were compiled for; of a profile its lane.
         rule: in words, `wgmma > 0, spills == 0`.
         met: `None` where it could not be told.
         group: the correctness group that it belongs to, where it stands among the cases too; `""` if it is for

@@ -14,14 +14,14 @@ from autograder.contract import CaseResult, CompiledKernel, RequirementResult, V
 from autograder.errors import HarnessError
 from autograder.judge.compiled import REFUSED, Checked
 
-_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
     ">": operator.gt,
 }
-_AT_LEAST = (">", ">=")
+AT_LEAST = (">", ">=")
 """Comparisons that one launch has to satisfy; the others hold for every launch."""
 
 
@@ -77,7 +77,7 @@ def _found(requirement: Requirement, checked: Checked | None) -> tuple[bool | No
     launches = _launches(requirement.case, checked) if checked is not None else {}
     if checked is None or not launches:
         return None, (checked.shown.message if checked else "") or "No launch was seen."
-    every = {name: bound for name, bound in requirement.bounds.items() if bound[0] not in _AT_LEAST}
+    every = {name: bound for name, bound in requirement.bounds.items() if bound[0] not in AT_LEAST}
     for kernels in launches.values():
         if not any(_keeps(kernel, every) for kernel in kernels):
             return False, _short_of(kernels[0], every)
@@ -102,7 +102,7 @@ def _launches(case: str, checked: Checked) -> dict[int, list[CompiledKernel]]:
 
 def _keeps(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> bool:
     return not kernel.message and all(
-        _COMPARE[sign](getattr(kernel, name), number) for name, (sign, number) in bounds.items()
+        COMPARE[sign](getattr(kernel, name), number) for name, (sign, number) in bounds.items()
     )
 
 
@@ -117,7 +117,7 @@ def _short_of(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> 
     missed = [
         f"{name} {getattr(kernel, name)} where {sign} {number} is required"
         for name, (sign, number) in bounds.items()
-        if not _COMPARE[sign](getattr(kernel, name), number)
+        if not COMPARE[sign](getattr(kernel, name), number)
     ]
     return f"`{kernel.kernel}` ({kernel.config}) has {', '.join(missed)}."
 

@@ -66,7 +66,8 @@ def profile_page(
     """What was found; before there is anything, why there is none, and how to ask for one."""
     submission = submissions.find(work, who.user, public_id)
     assignment, spec = submission.assignment, courses.spec_of(work.get_one(AssignmentVersion, submission.version_id))
-    found = profiles.profile_of(work, submission) if submission.mode is Mode.profile else None
+    result = profiles.result_of(work, submission) if submission.mode is Mode.profile else None
+    found = result.profile if result is not None else None
     member, now = courses.membership(work, who.user, assignment.course.slug), datetime.now(UTC)
     comparison = compare(work, member, submission, found, now=now, against=against) if found is not None else None
     dtype = next((case.dtype for case in spec.cases if found is not None and case.name == found.case), "")
@@ -80,6 +81,7 @@ def profile_page(
         course=assignment.course,
         member=member,
         profile=found,
+        requirements=result.requirements if result is not None else (),
         refused=refused,
         cases=profiles.cases_of(spec, submission.lane),
         others=profiles.of_source(work, submission),

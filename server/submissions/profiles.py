@@ -95,8 +95,14 @@ def check(session: Session, membership: Membership, lane: Lane, config: Config, 
 
 def find_profile(session: Session, submission: Submission) -> Profile | None:
     """What was found; `None` where it is no profile, or there is none yet."""
+    found = result_of(session, submission)
+    return found.profile if found is not None else None
+
+
+def result_of(session: Session, submission: Submission) -> GradeResult | None:
+    """The result with the profile in it."""
     payload = session.scalar(select(Result.payload).where(Result.id == submission.result_id))
-    return codec.from_json(GradeResult, payload).profile if payload is not None else None
+    return codec.from_json(GradeResult, payload) if payload is not None else None
 
 
 def profile_of(session: Session, submission: Submission) -> Profile:

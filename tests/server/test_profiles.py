@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 from sqlalchemy import select, update
 
-from autograder.contract import NodeReport, Work
+from autograder.contract import NodeReport, RequirementResult, Work
 from autograder.profiles import MAX_REPORT_BYTES, REPORT
 from server.errors import InvalidInputError, NotFoundError, TooManyError
 from server.grading import artefacts
@@ -74,13 +74,14 @@ def claim(database, config, node):
 def made(database, claim, submit, people):
     """A profile of Alice's that a node has made, by its changes."""
 
-    def call(source=SOURCE, user=people.alice, **changes):
+    def call(source=SOURCE, user=people.alice, requirements=(), **changes):
         row = submit(user, source.encode(), **ASKED)
         task = claim()
         with database.transaction() as session:
             submission = session.scalars(select(Submission).where(Submission.public_id == row.public_id)).one()
             attempt = session.scalars(select(Attempt).where(Attempt.public_id == task.attempt)).one()
-            write_result(session, submission, attempt, result(**changes), now=datetime.now(UTC))
+            found = dataclasses.replace(result(**changes), requirements=requirements)
+            write_result(session, submission, attempt, found, now=datetime.now(UTC))
         return row.public_id, task
 
     return call
@@ -200,9 +201,12 @@ def test_a_report_may_be_larger_than_other_files_and_ends_like_them(database, ma
 
 
 def test_the_page_shows_what_holds_the_kernel_back(site, people, made, config):
-    public_id, _ = made()
+    asked = RequirementResult("one launch", "all in one kernel", "h200", "launches == 1", False, "launches is 2.")
+    public_id, _ = made(requirements=(asked,))
+    assert "As compiled" not in site.logged_in(people.alice, config).get(f"/submissions/{public_id}").text
     text = site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text
     for said in (
+        "Not met", "all in one kernel", "h200: launches == 1; for information", "launches is 2.",
         "It is bound by memory: 98 % of what the memory system can do, most of it in: l2 cache.",
         "540.0 MB read, 520.0 MB written", "32.0 sectors of 32 bytes each", "limited by warps",
         "Global loads, 32 bits or less", "at most 78 % faster, by its estimate",
