@@ -23,7 +23,7 @@ from server.courses.courses import AssignmentDetail, Membership
 from server.courses.solutions import solutions
 from server.errors import NotFoundError
 from server.leaderboard.steps import steps
-from server.models import Best, Enrolment, Mode, Role, Submission, User
+from server.models import Best, Mode, Submission, User
 from server.submissions import profiles
 
 LAST = "last"
@@ -215,11 +215,7 @@ def _by_staff(session: Session, submission: Submission, hashes: Collection[str])
     """Profiles of these sources that today's staff of the course asked for."""
     if not hashes:
         return []
-    staff = select(Enrolment.user_id).where(
-        Enrolment.course_id == submission.course_id,
-        Enrolment.role.in_((Role.ta, Role.instructor)),
-        Enrolment.dropped_at.is_(None),
-    )
+    staff = courses.staff_ids(session, submission.course_id)
     admins = select(User.id).where(User.is_admin)
     query = _profiles(submission, limit=_LOOKED_AT * len(hashes)).where(
         Submission.source_hash.in_(hashes), or_(Submission.user_id.in_(staff), Submission.user_id.in_(admins))

@@ -59,10 +59,10 @@ def profile(
     """Staff have a milestone or a solution profiled, so that students can hold theirs against it; go to it."""
 
     def act(session: Session) -> str:
-        member, now = courses.membership(session, who.user, course), db.now(session)
+        member, now = courses.staff_of(session, who.user, course), db.now(session)
         detail = courses.assignment_of(session, member, slug, now)
         kernel = kernels(session, member, detail, now).get(file)
-        if not member.is_staff or kernel is None:
+        if kernel is None:
             raise NotFoundError("There is no such kernel.")
         made = submissions.submit(
             session,

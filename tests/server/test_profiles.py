@@ -316,7 +316,7 @@ def test_a_milestone_is_held_against_once_it_is_open_and_staff_had_it_profiled(
     made(milestone, people.bob)
     page = f"/courses/{COURSE}/assignments/{RUNG}/milestones/profile"
     for user, file, status in (
-        (people.alice, closed, 404), (people.tom, "hidden.toml", 404), (people.tom, closed, 303)
+        (people.alice, closed, 403), (people.tom, "hidden.toml", 404), (people.tom, closed, 303)
     ):  # fmt: skip
         answer = site.logged_in(user, config).post(page, data={"file": file, "lane": "h200"}, follow_redirects=False)
         assert answer.status_code == status, file
