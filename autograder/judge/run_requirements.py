@@ -47,11 +47,11 @@ def _told(assignment: Assignment, name: str, bound: tuple[str, int], profile: Pr
     sign, number = bound
     found = _READ[name](assignment, profile) if name in _READ else _executed(profile, Mix[name])
     if found is None:
-        return None, f"{name} was not counted: {_why(name, profile)}"
+        return None, f"`{name}` was not counted: {_why(name, profile)}"
     met = _met(sign, number, found)
     if met is None:
-        return None, f"{name} is {found.value:,.0f} at least; not every kernel was counted."
-    return met, f"{name} is {found.value:,.0f}."
+        return None, f"`{name}` is {found.value:,.0f} at least; not every kernel was counted."
+    return met, f"`{name}` is {found.value:,.0f}."
 
 
 def _met(sign: str, number: int, found: _Found) -> bool | None:

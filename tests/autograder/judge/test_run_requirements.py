@@ -67,15 +67,15 @@ def test_a_requirement_is_met_or_not_or_cannot_be_told(found, asked, met):
 
 
 def test_the_number_is_told_or_why_there_is_none():
-    assert told(profile("k", "k"), launches="== 1") == (False, "launches is 2.")
+    assert told(profile("k", "k"), launches="== 1") == (False, "`launches` is 2.")
     assert told(profile(share=0.4), traffic_percent="<= 110") == (
-        None, "traffic_percent is 100 at least; not every kernel was counted."
+        None, "`traffic_percent` is 100 at least; not every kernel was counted."
     )  # fmt: skip
     bare = dataclasses.replace(
         PROFILE, kernels=(), timeline=Timeline(), missing={"counters": "No ncu.", "trace": "Off."}
     )
-    assert told(bare, tensor="> 0") == (None, "tensor was not counted: No ncu.")
-    assert told(bare, launches="== 1") == (None, "launches was not counted: Off.")
+    assert told(bare, tensor="> 0") == (None, "`tensor` was not counted: No ncu.")
+    assert told(bare, launches="== 1") == (None, "`launches` was not counted: Off.")
 
 
 def test_only_requirements_on_the_profiled_case_are_told():
