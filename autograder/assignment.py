@@ -48,6 +48,11 @@ DTYPE_BYTES: Mapping[str, int] = {
 
 REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
 """What a requirement on compiled kernels may compare."""
+EXECUTED = (
+    "launches", "library_kernels", "traffic_percent", "tensor", "tma", "async_copy", "global_load_128",
+    "global_store_128",
+)  # fmt: skip
+"""What a requirement on a profiled call may compare."""
 ROLES = ("input", "output", "size", "stride", "scalar")
 SCALAR_DTYPES = ("float32", "int64")
 TOLERANCE_KINDS = ("exact", "bounded", "checked")
@@ -257,6 +262,39 @@ class Requirement:
 
 
 @dataclass(frozen=True)
+class RunRequirement:
+    """What a profiled call of a case has to have done; for information, as counters are claims.
+
+    Each of the numbers is of the whole call, and compared as its text says, `"> 0"` or `"== 1"`.
+
+    Attributes:
+        about: what the page says it is for.
+        case: a public case of a lane with a GPU.
+        launches: of kernels, torch's own included.
+        library_kernels: launches of kernels that libraries are known by.
+        traffic_percent: bytes from and to the device's memory, of the least possible.
+        tensor, tma, async_copy, global_load_128, global_store_128: instructions of each kind that warps executed.
+    """
+
+    name: str
+    about: str
+    case: str
+    launches: str = ""
+    library_kernels: str = ""
+    traffic_percent: str = ""
+    tensor: str = ""
+    tma: str = ""
+    async_copy: str = ""
+    global_load_128: str = ""
+    global_store_128: str = ""
+
+    @property
+    def bounds(self) -> dict[str, tuple[str, int]]:
+        """Comparison and number, by what is compared."""
+        return {name: parsed for name in EXECUTED if (parsed := comparison(getattr(self, name)))}
+
+
+@dataclass(frozen=True)
 class Points:
     """What a rung is worth; correctness is shared equally by the groups."""
 
@@ -336,6 +374,7 @@ class Assignment:
     library_kernels: tuple[str, ...] = ()
     compile_for: tuple[str, ...] = ()
     requirements: tuple[Requirement, ...] = ()
+    run_requirements: tuple[RunRequirement, ...] = ()
     writeup: Writeup | None = None
     challenge: bool = False
 
@@ -442,7 +481,7 @@ def load_assignment(folder: Path) -> Assignment:
     Raises:
         ManifestError: with the key, its line and the nearest key that exists.
     """
-    plurals = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement")}
+    plurals = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement", "run_requirement")}
     reader = Reader(folder / "assignment.toml", what="an assignment", plurals=plurals)
     assignment = reader.read(Assignment)
     _check(assignment, reader)
@@ -737,6 +776,17 @@ def _check_requirements(assignment: Assignment, reader: Reader) -> None:
         if not math.isclose(worth, assignment.points.speed):
             problem = f"requirements that the {by} counts give {worth:g} points"
             raise reader.error("requirement", problem, f"They have to give all {assignment.points.speed:g} for speed.")
+    _check_run_requirements(assignment, reader)
+
+
+def _check_run_requirements(assignment: Assignment, reader: Reader) -> None:
+    public = {case.name for lane in Lane if lane is not Lane.cpu for case in assignment.cases_for(lane)}
+    for index, requirement in enumerate(assignment.run_requirements):
+        where = f"run_requirement[{index}]"
+        if requirement.case not in public:
+            problem = f"{requirement.case!r} is no public case of a lane with a GPU"
+            raise reader.error(f"{where}.case", problem, reader.nearest(requirement.case, sorted(public)))
+        _check_bounds(requirement, EXECUTED, where, reader)
 
 
 def _check_writeup(assignment: Assignment, reader: Reader) -> None:
@@ -778,16 +828,22 @@ def _check_requirement(requirement: Requirement, where: str, assignment: Assignm
     if requirement.case not in public:
         problem = f"{requirement.case!r} is no public case of a lane of {requirement.target}"
         raise reader.error(f"{where}.case", problem, reader.nearest(requirement.case, sorted(public)))
-    for name in REQUIRED:
-        text = getattr(requirement, name)
-        if text and comparison(text) is None:
-            raise reader.error(f"{where}.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
     if requirement.points or any(getattr(requirement, name) for name in FIGURES):
         raise reader.error(
             f"{where}.target", f"what is counted, and its `points`, needs one of {', '.join(COUNTED_BY)}"
         )
+    _check_bounds(requirement, REQUIRED, where, reader)
+
+
+def _check_bounds(
+    requirement: Requirement | RunRequirement, names: tuple[str, ...], where: str, reader: Reader
+) -> None:
+    for name in names:
+        text = getattr(requirement, name)
+        if text and comparison(text) is None:
+            raise reader.error(f"{where}.{name}", f'{text!r} is no comparison, such as "> 0", "== 0" or "<= 128"')
     if not requirement.bounds:
-        raise reader.error(f"{where}.name", f"{requirement.name!r} requires none of {', '.join(REQUIRED)}")
+        raise reader.error(f"{where}.name", f"{requirement.name!r} requires none of {', '.join(names)}")
 
 
 def _check_lanes(assignment: Assignment, reader: Reader) -> None:

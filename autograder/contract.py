@@ -596,10 +596,10 @@ class CompiledFor:
 
 @dataclass(frozen=True)
 class RequirementResult:
-    """Whether the kernels, as compiled or as counted, have the structure that a rung asks for.
+    """Whether the kernels have the structure that a rung asks for: as compiled, as counted, or in a profiled call.
 
     Attributes:
-        target: what they were compiled for, or what counted.
+        target: what they were compiled for, or what counted; of a profile its lane.
         rule: in words, `wgmma > 0, spills == 0`.
         met: `None` where it could not be told.
         group: the correctness group that it belongs to, where it stands among the cases too; `""` if it is for

@@ -169,6 +169,11 @@ class Api:
         """The timeline of a profile, as Perfetto opens it."""
         return self._json("GET", f"/submissions/{quote(public_id)}/profile/trace")
 
+    def changes(self, public_id: str, against: str = "") -> Json:
+        """A profile held against another: `last`, `best` or a milestone's file; `""` lets the server choose."""
+        parameters = {"against": against} if against else {}
+        return self._json("GET", f"/submissions/{quote(public_id)}/profile/changes", params=parameters)
+
     def leaderboard(
         self, course: str, slug: str, lane: str | None, *, language: str | None = None, section: str | None = None
     ) -> Json:

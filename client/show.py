@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.profile_changes import Unit, shown
 from client.api import Json
 from client.errors import clean
 
@@ -194,6 +195,30 @@ def show_profile(out: Console, profile: Json) -> None:
         out.print(Text(f"the device worked {busy:,.0f} of the {call:,.0f} µs that the call took", style="dim"))
     for what, why in profile["missing"].items():
         out.print(Text(clean(f"no {what.replace('_', ' ')}: {why}"), style="yellow"))
+
+
+def show_changes(out: Console, found: Json) -> None:
+    """A profile held against another: what differs most in sentences, then both side by side."""
+    titles = {one["key"]: clean(one["title"]) for one in found["offered"]}
+    title = titles.get(found["against"], "")
+    out.print(Text(f"\nagainst: {title}", style="bold"))
+    if found["why_not"]:
+        out.print(Text(clean(found["why_not"]), style="yellow"))
+    if found["headline"]:
+        out.print(Text(clean(found["headline"])))
+    for said in found["sentences"]:
+        out.print(Text(f"  • {clean(said)}"))
+    for said in found["notes"]:
+        out.print(Text(clean(said), style="dim"))
+    if found["figures"]:
+        table = plain_table("figure", "this one", title, "change")
+        for row in found["figures"]:
+            numbers = (shown(Unit(row["unit"]), row[which]) for which in ("now", "before"))
+            table.add_row(Text(clean(row["name"])), *map(Text, numbers), Text(clean(row["change"])))
+        out.print(table)
+    others = ", ".join(clean(key) for key in titles if key != found["against"])
+    if others:
+        out.print(Text(f"--against takes {others} too", style="dim"))
 
 
 def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:

@@ -86,6 +86,7 @@ MANIFEST_CLASSES = (
     "Limits",
     "Points",
     "Requirement",
+    "RunRequirement",
     "LanePolicy",
     "Cost",
     "Function",
@@ -97,6 +98,7 @@ WRITTEN_IN_THE_SINGULAR = {
     ("Assignment", "functions"),
     ("Assignment", "lanes"),
     ("Assignment", "requirements"),
+    ("Assignment", "run_requirements"),
 }
 PROBLEM_MAY_IMPORT = ("__future__", "collections", "math", "torch")
 

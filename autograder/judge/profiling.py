@@ -20,7 +20,7 @@ from autograder import codec, languages
 from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import CaseResult, GradeRequest, GradeResult, Phase, Verdict
 from autograder.errors import ContractError, HarnessError
-from autograder.judge import devices, memory, seeds
+from autograder.judge import devices, memory, run_requirements, seeds
 from autograder.judge.checking import integers_of
 from autograder.judge.compilers import EndedError, arguments_of, packet_of, send, source_of, understood
 from autograder.judge.environment import environment
@@ -93,7 +93,9 @@ def profile(request: GradeRequest, folder: Path, sandbox: Sandbox, phases: Phase
             return _report(found, None, case, phases, sandbox)
         phases.enter(Phase.reporting)
         made = dataclasses.replace(_read(found, drawn, request, keep), seconds=time.monotonic() - began)
-        return _report(None, made, case, phases, sandbox)
+        reported = _report(None, made, case, phases, sandbox)
+        asked = run_requirements.evaluate(assignment, request.lane, made)
+        return dataclasses.replace(reported, requirements=asked)
     finally:
         drawn.close()
 

@@ -15,14 +15,14 @@ from autograder.counters import COUNTED_BY
 from autograder.errors import HarnessError
 from autograder.judge.compiled import REFUSED, Checked
 
-COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
     ">": operator.gt,
 }
-_AT_LEAST = (">", ">=")
+AT_LEAST = (">", ">=")
 """Comparisons that one launch has to satisfy; the others hold for every launch."""
 
 
@@ -79,7 +79,7 @@ def _found(requirement: Requirement, checked: Checked | None) -> tuple[bool | No
     launches = _launches(requirement.case, checked) if checked is not None else {}
     if checked is None or not launches:
         return None, (checked.shown.message if checked else "") or "No launch was seen."
-    every = {name: bound for name, bound in requirement.bounds.items() if bound[0] not in _AT_LEAST}
+    every = {name: bound for name, bound in requirement.bounds.items() if bound[0] not in AT_LEAST}
     for kernels in launches.values():
         if not any(_keeps(kernel, every) for kernel in kernels):
             return False, _short_of(kernels[0], every)

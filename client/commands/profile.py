@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -24,13 +25,19 @@ _RECEIPT = re.compile(r"[0-9A-Z]{26}")
 @click.option(
     "--save", type=click.Path(file_okay=False, path_type=Path), help="Folder for the report and the timeline."
 )
+@click.option(
+    "--against",
+    default="",
+    metavar="WHAT",
+    help="last, best, or a milestone's file; default: what has a profile.",
+)
 @click.option("--slug", help="The assignment; default: guessed from the folder or the file name.")
 @options.lane
 @options.language
 @options.course
 @options.as_json
 def profile(
-    *, what: str | None, case: str, local: bool, save: Path | None, slug: str | None, lane: str | None,
+    *, what: str | None, case: str, local: bool, save: Path | None, against: str, slug: str | None, lane: str | None,
     language: str | None, course_slug: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number).
@@ -42,8 +49,10 @@ def profile(
     if what and _RECEIPT.fullmatch(what) and not Path(what).exists():
         if local:
             raise UsageError("--local profiles a file; download the submission's source first.")
-        _submission(what, case, save, as_json)
+        _submission(what, case, _Wish(save, against, as_json))
     target = workspace.find_target(Path(what) if what else None, slug, language)
+    if local and against:
+        raise UsageError("--against needs the server: there are the profiles to compare with.")
     if local:
         _here(target, lane, case, as_json)
     with options.connect() as api:
@@ -56,10 +65,19 @@ def profile(
             "mode": Mode.profile.value, "lane": chosen, "language": target.language.value, "filename": target.file.name,
             "source": workspace.read_source(target.file), "case": case,
         }  # fmt: skip
-        _sent(api.submit(course, target.slug, wanted)["public_id"], save, as_json)
+        _sent(api.submit(course, target.slug, wanted)["public_id"], _Wish(save, against, as_json))
 
 
-def _submission(public_id: str, case: str, save: Path | None, as_json: bool) -> None:
+@dataclass(frozen=True)
+class _Wish:
+    """What is done with a profile: its files are saved, it is held against another, it is printed as JSON."""
+
+    save: Path | None
+    against: str
+    as_json: bool
+
+
+def _submission(public_id: str, case: str, wish: _Wish) -> None:
     """Profile what was handed in before, or show it where it is a profile already."""
     with options.connect() as api:
         found = api.submission(public_id)
@@ -67,16 +85,17 @@ def _submission(public_id: str, case: str, save: Path | None, as_json: bool) -> 
             wanted = {name: found[name] for name in ("lane", "language", "filename")}
             wanted |= {"mode": Mode.profile.value, "source": api.source(public_id), "case": case}
             public_id = api.submit(found["course"], found["assignment"], wanted)["public_id"]
-    _sent(public_id, save, as_json)
+    _sent(public_id, wish)
 
 
-def _sent(public_id: str, save: Path | None, as_json: bool) -> None:
+def _sent(public_id: str, wish: _Wish) -> None:
     """Follow a profile, show it, save its files, and exit."""
     with options.connect() as api:
-        final = watch(api, api.submission(public_id), as_json)
-        found = final.get("profile")
-        if found and not as_json:
+        final = watch(api, api.submission(public_id), wish.as_json)
+        found, save = final.get("profile"), wish.save
+        if found and not wish.as_json:
             show.show_profile(show.console(), found)
+            show.show_changes(show.console(), api.changes(public_id, wish.against))
             click.echo(f"{api.server}/submissions/{public_id}/profile")
         if found and save is not None:
             save.mkdir(parents=True, exist_ok=True)

@@ -28,8 +28,10 @@ from autograder.contract import (
     StudentError,
     Verdict,
 )
+from autograder.profile_changes import Group, Unit
 from autograder.profiles import Profile
 from server.courses.courses import AssignmentDetail, Membership
+from server.leaderboard.comparands import Comparison
 from server.leaderboard.steps import Opened, Step
 from server.models import ApiToken, Line, Role, Submission, TokenScope, User
 from server.submissions.submissions import SubmissionView
@@ -397,6 +399,53 @@ class SubmissionRead(Read):
         """The view as it is; what may be seen was decided when it was made."""
         values = {name: getattr(view, name) for name in cls.model_fields if name != "phases"}
         return cls.model_validate({**values, "phases": [{"phase": phase, "at": at} for phase, at in view.phases]})
+
+
+class ComparandRead(Read):
+    """Something to hold a profile against."""
+
+    key: Annotated[str, Field(description="`last`, `best`, or the file of a milestone or of the staff's kernel.")]
+    title: str
+    profiled: bool
+
+
+class FigureRead(Read):
+    """One figure of two profiles; null where it was not counted."""
+
+    group: Group
+    name: str
+    unit: Annotated[Unit, Field(description="`times` is of the least possible.")]
+    now: float | None
+    before: float | None
+    change: str
+
+
+class ChangesRead(Read):
+    """A profile held against another."""
+
+    against: str
+    offered: list[ComparandRead]
+    closed: Annotated[int, Field(description="So many milestones are not open to the caller.")]
+    why_not: Annotated[str, Field(description="Why the two cannot be compared; empty where they can.")]
+    headline: Annotated[str, Field(description="What became of the device's time.")]
+    sentences: Annotated[list[str], Field(description="The largest other differences, largest first.")]
+    notes: list[str]
+    figures: list[FigureRead]
+
+    @classmethod
+    def of(cls, found: Comparison) -> ChangesRead:
+        """The comparison as the caller may see it."""
+        made = found.changes
+        return cls(
+            against=found.chosen.key,
+            offered=[ComparandRead(key=one.key, title=one.title, profiled=bool(one.made)) for one in found.offered],
+            closed=found.closed,
+            why_not=found.why_not,
+            headline=made.headline if made else "",
+            sentences=list(made.sentences) if made else [],
+            notes=list(made.notes) if made else [],
+            figures=[FigureRead.model_validate(row) for row in made.rows] if made else [],
+        )
 
 
 class AttemptRead(Read):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy.orm import Session
 
 from server.api.responses import errors
-from server.api.schemas import SubmissionCreate, SubmissionRead, SubmissionSummary
+from server.api.schemas import ChangesRead, SubmissionCreate, SubmissionRead, SubmissionSummary
 from server.config import Config
 from server.courses import courses
 from server.db import now
@@ -23,6 +23,7 @@ from server.http.attachments import attachment
 from server.http.identity import Someone, identify, require
 from server.http.waits import followed, newest_wait, wait_of
 from server.http.work import Settings, Work, arrived_at, config_of, database_of
+from server.leaderboard.comparands import compare
 from server.models import Lane, Language, Mode, Review, State, Submission, User, Verdict
 from server.submissions import listing, profiles, submissions
 from server.submissions.submissions import SubmissionView
@@ -145,6 +146,24 @@ def read_trace(public_id: str, who: Someone, work: Work) -> dict[str, Any]:
     """In the trace-event format, which Perfetto opens; of its owner's, and for staff."""
     submission = submissions.find(work, who.user, public_id)
     return profiles.perfetto(profiles.profile_of(work, submission).timeline)
+
+
+@router.get(
+    "/submissions/{public_id}/profile/changes", responses=errors(401, 404, 422), summary="What changed in a profile"
+)
+def read_changes(
+    public_id: str,
+    who: Someone,
+    work: Work,
+    against: Annotated[
+        str, Query(max_length=200, description="A key of `offered`; empty: the first that has a profile.")
+    ] = "",
+) -> ChangesRead:
+    """A profile beside the owner's last one, that of their best, or that of a milestone which the caller may read."""
+    submission = submissions.find(work, who.user, public_id)
+    found = profiles.profile_of(work, submission)
+    member = courses.membership(work, who.user, submission.assignment.course.slug)
+    return ChangesRead.of(compare(work, member, submission, found, now=now(work), against=against))
 
 
 @router.post("/submissions/{public_id}/cancel", responses=errors(401, 403, 404, 409), summary="Cancel a submission")

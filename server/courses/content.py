@@ -15,7 +15,7 @@ GRADED_BY = ("hidden.toml", "solutions")
 """What grading needs of `reference/<slug>`."""
 
 # What the manifest says to people: an edit of it changes no verdict and no ratio.
-_SAID = ("title", "summary", "techniques", "prerequisites", "points", "writeup")
+_SAID = ("title", "summary", "techniques", "prerequisites", "points", "writeup", "run_requirements")
 
 
 def bundle(slug: str, public: Path, staff: Path) -> bytes:

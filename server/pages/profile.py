@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import RedirectResponse
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from autograder.profile_changes import GROUPS, Changes, Row, shown
 from server import db
 from server.courses import courses
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.turns import Turn
 from server.http.work import Settings, Work
+from server.leaderboard.comparands import compare
 from server.models import AssignmentVersion, Mode
 from server.pages import profile_view
 from server.pages.highlight import listing
@@ -57,23 +60,28 @@ def ask(
 
 
 @router.get("/submissions/{public_id}/profile", dependencies=[Turn])
-def profile_page(request: Request, public_id: str, who: Someone, work: Work) -> Response:
+def profile_page(
+    request: Request, public_id: str, who: Someone, work: Work, against: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
     """What was found; before there is anything, why there is none, and how to ask for one."""
     submission = submissions.find(work, who.user, public_id)
     assignment, spec = submission.assignment, courses.spec_of(work.get_one(AssignmentVersion, submission.version_id))
-    found = profiles.profile_of(work, submission) if submission.mode is Mode.profile else None
-    last = profiles.before(work, submission) if found is not None else None
+    result = profiles.result_of(work, submission) if submission.mode is Mode.profile else None
+    found = result.profile if result is not None else None
+    member, now = courses.membership(work, who.user, assignment.course.slug), datetime.now(UTC)
+    comparison = compare(work, member, submission, found, now=now, against=against) if found is not None else None
     dtype = next((case.dtype for case in spec.cases if found is not None and case.name == found.case), "")
     source = submissions.source_of(work, submission).decode("utf-8", "replace")
-    refused = profiles.why_not(work, submission.lane, course_id=submission.course_id, now=datetime.now(UTC))
+    refused = profiles.why_not(work, submission.lane, course_id=submission.course_id, now=now)
     return render(
         request,
         "profile.html",
         submission=submission,
         assignment=assignment,
         course=assignment.course,
-        member=courses.membership(work, who.user, assignment.course.slug),
+        member=member,
         profile=found,
+        requirements=result.requirements if result is not None else (),
         refused=refused,
         cases=profiles.cases_of(spec, submission.lane),
         others=profiles.of_source(work, submission),
@@ -83,10 +91,16 @@ def profile_page(request: Request, public_id: str, who: Someone, work: Work) -> 
         host_cost=profile_view.host_cost(found.timeline) if found else "",
         traffic=profile_view.traffic(found) if found else "",
         roofline=profile_view.roofline_data(found, submission.lane, dtype) if found else None,
-        last=last[0] if last else None,
-        differences=profile_view.differences(found, last[1]) if found and last else [],
+        comparison=comparison,
+        groups=_groups(comparison.changes) if comparison is not None and comparison.changes is not None else [],
+        shown=shown,
         listing=listing(source, submission.language.value),
     )
+
+
+def _groups(found: Changes) -> list[tuple[str, list[Row]]]:
+    """The rows below the titles of their groups."""
+    return [(GROUPS[group], list(rows)) for group, rows in itertools.groupby(found.rows, key=lambda row: row.group)]
 
 
 @router.get("/submissions/{public_id}/profile/report")

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from autograder.contract import Lane
 from autograder.datasheets import FACTS
+from autograder.profile_words import LIMITERS, MIX, NEAR, PARTS, SPEED, STALLS
 from autograder.profiles import Figure, Mix, Profile, ProfiledKernel, Span, SpanKind, Stall, Timeline
 from server.pages.formats import microseconds
 from server.pages.labels import LANES
-from server.pages.profile_words import LIMITERS, MIX, NEAR, PARTS, SPEED, STALLS
 
 _WIDTH = 1000
 _MOST_NOTED = 8
 _LEAST_NOTED = 0.01
 _LEAST_WIDTH = 1.5
 _HALF = 0.5
-_LEAST_CHANGE = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,16 +48,6 @@ class Bar:
     width: float
     kind: str
     label: str
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How a kernel's figure differs from the last profile's, in a sentence."""
-
-    name: str
-    before: str
-    after: str
-    factor: float
 
 
 @dataclass(frozen=True)
@@ -261,51 +250,11 @@ def host_cost(timeline: Timeline) -> str:
     return f"{said} Most of the call is the host's{many}: {more}."
 
 
-def differences(now: Profile, before: Profile) -> list[Difference]:
-    """The three largest differences of the longest kernel from the profile before, and of the device's time."""
-    if not (now.kernels and before.kernels):
-        return []
-    pairs: list[tuple[str, float, float, Callable[[float], str]]] = [
-        ("Device's time", before.timeline.busy_ns / 1e3, now.timeline.busy_ns / 1e3, microseconds)
-    ]
-    one, other = now.kernels[0], before.kernels[0]
-    for figure, (name, shown) in _COMPARED.items():
-        first, second = other.figure(figure), one.figure(figure)
-        if first is not None and second is not None:
-            pairs.append((name, first, second, shown))
-    found = [
-        Difference(name, shown(first), shown(second), second / first)
-        for name, first, second, shown in pairs
-        if first > 0 and second > 0 and abs(second / first - 1) >= _LEAST_CHANGE
-    ]
-    return sorted(found, key=lambda each: -max(each.factor, 1 / each.factor))[:3]
-
-
 def _size(count: float) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f} B"
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0f} %"
-
-
-_COMPARED: Mapping[Figure, tuple[str, Callable[[float], str]]] = {
-    Figure.duration_us: ("Time of the longest kernel", microseconds),
-    Figure.dram_read_bytes: ("Bytes read", _size),
-    Figure.dram_written_bytes: ("Bytes written", _size),
-    Figure.instructions: ("Instructions", _count),
-    Figure.registers: ("Registers", _count),
-    Figure.occupancy_percent: ("Occupancy", _percent),
-    Figure.shared_load_conflicts: ("Bank conflicts in loads", _count),
-    Figure.global_load_sectors: ("Sectors loaded", _count),
-}
 
 
 def missing_parts(profile: Profile) -> list[tuple[str, str]]:

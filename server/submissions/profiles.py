@@ -26,8 +26,6 @@ from server.nodes import nodes
 
 _DAY = timedelta(days=1)
 _NO_GPU = "The CPU lane has no GPU, so there is nothing to profile. Choose a GPU lane."
-_LOOKED_AT = 10
-"""So many profiles are looked through for one of the same case."""
 
 
 def cases_of(manifest: Manifest, lane: Lane) -> list[str]:
@@ -95,14 +93,25 @@ def check(session: Session, membership: Membership, lane: Lane, config: Config, 
         )
 
 
+def find_profile(session: Session, submission: Submission) -> Profile | None:
+    """What was found; `None` where it is no profile, or there is none yet."""
+    found = result_of(session, submission)
+    return found.profile if found is not None else None
+
+
+def result_of(session: Session, submission: Submission) -> GradeResult | None:
+    """The result with the profile in it."""
+    payload = session.scalar(select(Result.payload).where(Result.id == submission.result_id))
+    return codec.from_json(GradeResult, payload) if payload is not None else None
+
+
 def profile_of(session: Session, submission: Submission) -> Profile:
-    """What was found.
+    """The same where there has to be one.
 
     Raises:
-        NotFoundError: it is no profile, or there is none yet.
+        NotFoundError: there is none.
     """
-    payload = session.scalar(select(Result.payload).where(Result.id == submission.result_id))
-    found = codec.from_json(GradeResult, payload).profile if payload is not None else None
+    found = find_profile(session, submission)
     if found is None:
         raise NotFoundError("There is no profile here.")
     return found
@@ -135,29 +144,6 @@ def of_source(session: Session, submission: Submission, *, limit: int = 5) -> li
         Submission.source_hash == submission.source_hash,
     )
     return list(session.scalars(query.order_by(Submission.id.desc()).limit(limit)))
-
-
-def before(session: Session, submission: Submission) -> tuple[Submission, Profile] | None:
-    """The same person's newest profile before this one, of the same case and lane, that found something."""
-    query = (
-        select(Submission, Result.payload)
-        .join(Result, Result.id == Submission.result_id)
-        .where(
-            Submission.user_id == submission.user_id,
-            Submission.assignment_id == submission.assignment_id,
-            Submission.lane == submission.lane,
-            Submission.mode == Mode.profile,
-            Submission.id < submission.id,
-        )
-        .order_by(Submission.id.desc())
-        .limit(_LOOKED_AT)
-    )
-    case = profile_of(session, submission).case
-    for row, payload in session.execute(query):
-        found = codec.from_json(GradeResult, payload).profile
-        if found is not None and found.case == case and found.kernels:
-            return row, found
-    return None
 
 
 def perfetto(timeline: Timeline) -> dict[str, Any]:

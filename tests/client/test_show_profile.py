@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 from rich.console import Console
 
 from autograder import codec
-from client.show import show_profile
+from autograder.profile_changes import changes
+from client.show import show_changes, show_profile
 from tests.doubles.profiles import PROFILE
 
 
-def shown(profile):
+def shown(found, show=show_profile):
     out = Console(width=200, record=True, file=None, quiet=False, highlight=False)
     with out.capture() as captured:
-        show_profile(out, profile)
+        show(out, found)
     return captured.get()
 
 
@@ -27,4 +31,21 @@ def test_a_profile_without_counters_says_why_and_prints_no_codes():
     found = codec.to_json(PROFILE) | {"kernels": [], "missing": {"counters": "refused \x1b[2J here"}, "tool": ""}
     text = shown(found)
     assert "no counters: refused" in text
+    assert "\x1b" not in text
+
+
+def test_what_changed_in_sentences_and_side_by_side_or_why_not():
+    figures = {**PROFILE.kernels[0].figures, "registers": 12.0}
+    before = dataclasses.replace(PROFILE, kernels=(dataclasses.replace(PROFILE.kernels[0], figures=figures),))
+    made = changes(PROFILE, before, "your last one")
+    rows = [{**codec.to_json(row), "change": row.change} for row in made.rows]
+    offered = [{"key": key, "title": key.title(), "profiled": True} for key in ("last", "best")]
+    found = codec.to_json(made) | {"against": "last", "offered": offered, "why_not": "", "figures": rows}
+    text = shown(found, show_changes)
+    for said in ("against: Last", made.headline, "• It uses 2.0 times as many registers", "--against takes best too"):
+        assert said in text, said
+    assert re.search(r"Registers a thread +24 +12 +2\.0×", text)
+    none = {"headline": "", "sentences": [], "notes": [], "figures": []}
+    text = shown(found | none | {"why_not": "other \x1b[2J case"}, show_changes)
+    assert "other" in text
     assert "\x1b" not in text

@@ -274,6 +274,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/submissions/{public_id}/profile/trace"): owner_or_staff(404, 303),
     ("GET", f"{API}/submissions/{{public_id}}/profile/report"): owner_or_staff(404),
     ("GET", f"{API}/submissions/{{public_id}}/profile/trace"): owner_or_staff(404),
+    ("GET", f"{API}/submissions/{{public_id}}/profile/changes"): owner_or_staff(404),
     ("GET", "/submissions/{public_id}/receipt"): owner_or_staff(409, 303),
     ("GET", "/submissions/{public_id}/live"): owner_or_staff(200, 303),
     ("GET", f"{COURSE}/grades"): member(200, 303),
@@ -363,6 +364,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", "/preview/end"): person(303),
     ("GET", f"{RUNG}/solutions"): staff_of_course(200, 303),
     ("GET", f"{RUNG}/milestones"): member(200, 303),
+    # No node here makes profiles.
+    ("POST", f"{RUNG}/milestones/profile"): {**staff_of(422), **FORM},
     # There is nothing to decide about before there is a result.
     ("POST", "/submissions/{public_id}/review"): {**staff_of_course(409), **FORM},
     ("POST", "/submissions/{public_id}/cancel"): {**owner_or_staff(403), "owner": 303},
@@ -402,6 +405,7 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{API}{RUNG}/submissions"): {"json": {"mode": "run", "source": _SOURCE}},
     ("POST", f"{API}{RUNG}/quiz/{{question}}/answers"): {"json": {"value": 3}},
     ("POST", f"{RUNG}/quiz/{{question}}"): {"data": {"value": "3"}},
+    ("POST", f"{RUNG}/milestones/profile"): {"data": {"file": "solutions/triton.py", "lane": "h200"}},
     ("POST", f"{API}/nodes/join"): {"json": {"name": "none", "code": "none", **_IDENTITY}},
     ("POST", f"{API}/nodes/invites"): {"json": {"name": "gpu-1", "lanes": ["h100"]}},
     ("PUT", f"{API}/nodes/{{name}}/grant"): {"json": {"lanes": ["cpu"]}},

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
-from autograder.contract import NodeReport, Work
+from autograder.contract import NodeReport, RequirementResult, Work
 from autograder.profiles import MAX_REPORT_BYTES, REPORT
 from server.errors import InvalidInputError, NotFoundError, TooManyError
 from server.grading import artefacts
 from server.grading.claim import claim_next
 from server.grading.results import write_result
-from server.models import Attempt, Lane, Line, Mode, Node, Review, State, Submission
+from server.models import (
+    Assignment,
+    Attempt,
+    AttemptState,
+    Enrolment,
+    Lane,
+    Line,
+    Mode,
+    Node,
+    Review,
+    Role,
+    State,
+    Submission,
+)
 from server.nodes import nodes
 from server.submissions import profiles
 from tests.doubles.machines import make_node
 from tests.doubles.profiles import PROFILE, result
+from tests.doubles.world import passed
 from tests.server.conftest import COURSE, RUNG
 
 H200 = {"lane": Lane.h200}
@@ -60,13 +74,14 @@ def claim(database, config, node):
 def made(database, claim, submit, people):
     """A profile of Alice's that a node has made, by its changes."""
 
-    def call(source=SOURCE, **changes):
-        row = submit(people.alice, source.encode(), **ASKED)
+    def call(source=SOURCE, user=people.alice, requirements=(), **changes):
+        row = submit(user, source.encode(), **ASKED)
         task = claim()
         with database.transaction() as session:
             submission = session.scalars(select(Submission).where(Submission.public_id == row.public_id)).one()
             attempt = session.scalars(select(Attempt).where(Attempt.public_id == task.attempt)).one()
-            write_result(session, submission, attempt, result(**changes), now=datetime.now(UTC))
+            found = dataclasses.replace(result(**changes), requirements=requirements)
+            write_result(session, submission, attempt, found, now=datetime.now(UTC))
         return row.public_id, task
 
     return call
@@ -186,9 +201,12 @@ def test_a_report_may_be_larger_than_other_files_and_ends_like_them(database, ma
 
 
 def test_the_page_shows_what_holds_the_kernel_back(site, people, made, config):
-    public_id, _ = made()
+    asked = RequirementResult("one launch", "all in one kernel", "h200", "launches == 1", False, "launches is 2.")
+    public_id, _ = made(requirements=(asked,))
+    assert "As compiled" not in site.logged_in(people.alice, config).get(f"/submissions/{public_id}").text
     text = site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text
     for said in (
+        "Not met", "all in one kernel", "h200: launches == 1; for information", "launches is 2.",
         "It is bound by memory: 98 % of what the memory system can do, most of it in: l2 cache.",
         "540.0 MB read, 520.0 MB written", "32.0 sectors of 32 bytes each", "limited by warps",
         "Global loads, 32 bits or less", "at most 78 % faster, by its estimate",
@@ -207,16 +225,123 @@ def test_a_page_without_counters_says_why(site, people, made, config):
     assert "Download the report" not in text
 
 
-def test_a_second_profile_is_held_against_the_first(site, people, made, config):
-    made()
-    before = PROFILE.kernels[0]
-    figures = {**before.figures, "duration_us": 467.15, "registers": 48.0}
-    kernel = dataclasses.replace(before, figures=figures)
+def changed(**figures):
+    """The kernel of the double with other figures."""
+    return (dataclasses.replace(PROFILE.kernels[0], figures={**PROFILE.kernels[0].figures, **figures}),)
+
+
+@pytest.fixture
+def held(site, people, config):
+    """A profile held against another, as the API gives it; its page says the same to the same person."""
+
+    def call(public_id, against="", user=people.alice):
+        asked = {"against": against} if against else {}
+        answer = site.bearer(user).get(f"/api/v1/submissions/{public_id}/profile/changes", params=asked)
+        page = site.logged_in(user, config).get(f"/submissions/{public_id}/profile", params=asked)
+        assert answer.status_code == page.status_code
+        if answer.status_code != 200:
+            return answer.status_code
+        found = answer.json()
+        text = unescape(page.text)
+        for said in (found["why_not"], found["headline"], *found["sentences"], *found["notes"]):
+            assert said in text, said
+        assert (found["why_not"] == "") == ("Side by side" in text)
+        return found
+
+    return call
+
+
+def keys(found):
+    return {one["key"]: one["profiled"] for one in found["offered"]}
+
+
+def test_a_second_profile_is_held_against_the_last(made, held):
+    first, _ = made()
+    found = held(first)
+    assert (found["against"], found["why_not"]) == ("last", "This is your first profile of this assignment.")
+    other, _ = made(SOURCE + "# small\n", case="small", size="n=16")
+    assert held(other)["why_not"] == (
+        "It is a profile of the case tiny, and this one of small: other inputs, other counters."
+    )
     timeline = dataclasses.replace(PROFILE.timeline, busy_ns=467_150)
-    public_id, _ = made(SOURCE + "# faster\n", kernels=(kernel,), timeline=timeline)
-    text = site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text
-    assert "Registers: 24 then, 48 now" in text
-    assert re.search(r"Time of the longest kernel: 934[\d.]* µs then, 467[\d.]* µs now", text)
+    third, _ = made(SOURCE + "# faster\n", kernels=changed(registers=48.0), timeline=timeline)
+    found = held(third, "last")
+    assert found["headline"] == "It takes 50 % less time on the device than your last one: 467 µs against 934 µs."
+    assert "It uses 2.0 times as many registers a thread as your last one: 48 against 24." in found["sentences"]
+    row = next(row for row in found["figures"] if row["name"] == "Registers a thread")
+    assert row == {"group": "launch", "name": row["name"], "unit": "number", "now": 48, "before": 24, "change": "2.0×"}
+
+
+def test_a_profile_of_another_lane_is_not_held_against(made, held, database):
+    first, _ = made()
+    second, _ = made(SOURCE + "# again\n")
+    with database.transaction() as session:
+        session.execute(update(Submission).where(Submission.public_id == first).values(lane=Lane.b200))
+    assert "made on the lane b200, and this one on h200" in held(second)["why_not"]
+
+
+def test_a_profile_is_held_against_that_of_the_best(made, held, submit, people, database):
+    source = b"def add_one(x, out, n): return 0.5\n"
+    row = submit(people.alice, source, **H200)
+    now = datetime.now(UTC)
+    with database.transaction() as session:
+        best = session.get_one(Submission, row.id)
+        best.state, best.work = State.running, Work.all
+        attempt = Attempt(
+            public_id="B" * 26, submission_id=row.id, node_id=session.scalars(select(Node.id)).one(), fence=1,
+            lane=best.lane, line=best.line, work=best.work, state=AttemptState.running, dispatched_at=now,
+            lease_expires_at=now,
+        )  # fmt: skip
+        session.add(attempt)
+        session.flush()
+        write_result(session, best, attempt, passed(0.5), now=now)
+    slow, _ = made(kernels=changed(dram_read_bytes=2.4e9))
+    assert held(slow, "best")["why_not"] == "Your best, submission 1, has no profile yet."
+    fast, _ = made(source.decode())
+    assert held(fast, "best")["why_not"] == "This is a profile of your best, submission 1."
+    assert (
+        "It reads 4.4 times as many bytes from memory as your best: 2.40 GB against 540 MB."
+        in (held(slow, "best")["sentences"])
+    )
+    assert "as their best:" in held(slow, "best", people.tom)["sentences"][0]
+
+
+def test_a_milestone_is_held_against_once_it_is_open_and_staff_had_it_profiled(
+    *, site, config, people, made, held, database, claim
+):
+    closed, solution = "milestones/1_naive.py", "solutions/triton.py"
+    public_id, _ = made()
+    milestone = (config.assignments / RUNG / "milestones" / "1_naive.py").read_text()
+    # A student's own profile of a milestone's source is not the staff's.
+    made(milestone, people.bob)
+    page = f"/courses/{COURSE}/assignments/{RUNG}/milestones/profile"
+    for user, file, status in (
+        (people.alice, closed, 403), (people.tom, "hidden.toml", 404), (people.tom, closed, 303)
+    ):  # fmt: skip
+        answer = site.logged_in(user, config).post(page, data={"file": file, "lane": "h200"}, follow_redirects=False)
+        assert answer.status_code == status, file
+    task = claim()
+    assert (task.request.source, task.request.mode) == (milestone, Mode.profile)
+    with database.transaction() as session:
+        attempt = session.scalars(select(Attempt).where(Attempt.public_id == task.attempt)).one()
+        row = session.get_one(Submission, attempt.submission_id)
+        write_result(session, row, attempt, result(kernels=changed(registers=12.0)), now=datetime.now(UTC))
+        theirs = row.public_id
+    assert keys(held(public_id, user=people.tom)) == {"last": False, "best": False, closed: True, solution: False}
+    assert (keys(held(public_id)), held(public_id)["closed"]) == ({"last": False, "best": False}, 1)
+    assert (held(public_id, closed), held(public_id, solution)) == (404, 404)
+    with database.transaction() as session:
+        session.execute(update(Assignment).values(due_at=datetime.now(UTC) - timedelta(hours=1)))
+    found = held(public_id)
+    assert (found["against"], found["closed"]) == (closed, 0)
+    assert found["sentences"] == [
+        "It uses 2.0 times as many registers a thread as the milestone “Naive”: 24 against 12."
+    ]
+    assert site.bearer(people.alice).get(f"/api/v1/submissions/{theirs}").status_code == 404
+    assert theirs not in site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text
+    with database.transaction() as session:
+        session.execute(update(Enrolment).where(Enrolment.user_id == people.tom.id).values(role=Role.student))
+    assert held(public_id, closed)["why_not"] == "Staff had no profile made of it yet."
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import socket
@@ -11,9 +12,10 @@ from types import MappingProxyType
 
 import pytest
 
-from autograder.assignment import load_assignment
+from autograder.assignment import RunRequirement, load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode, Verdict, Work
 from autograder.errors import HarnessError
+from autograder.judge import profiling
 from autograder.judge.grading import grade
 from autograder.judge.profiling import case_of
 from autograder.profiles import REPORT, Figure, Mix, SpanKind
@@ -185,3 +187,14 @@ def test_a_case_that_is_not_public_is_refused():
     assert result.verdict is Verdict.grader_error
     with pytest.raises(HarnessError, match="no public case"):
         case_of(load_assignment(ROOT / "assignments" / "vector_add"), a_request(case="x"))
+
+
+def test_what_the_rung_asks_of_a_call_is_held_against_the_profile(monkeypatch):
+    asked = RunRequirement("one launch", "", "ranked_odd", launches="== 1")
+    monkeypatch.setattr(
+        profiling, "load_assignment", lambda path: dataclasses.replace(load_assignment(path), run_requirements=(asked,))
+    )
+    (found,) = profiled(Sandbox(whole())).requirements
+    assert (found.name, found.rule, found.target, found.met) == ("one launch", "launches == 1", "cpu", True)
+    (found,) = profiled(Sandbox({}, {"is": "Profiled", "sizes": [0] * 5, "problems": {}, "tool": ""})).requirements
+    assert (found.met, "The trace could not be read." in found.message) == (None, True)
