@@ -49,7 +49,7 @@ DTYPE_BYTES: Mapping[str, int] = {
 REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
 """What a requirement on compiled kernels may compare."""
 EXECUTED = (
-    "launches", "library_kernels", "traffic_percent", "tensor", "tma", "async_copy", "global_load_128",
+    "launches", "library_kernels", "traffic", "tensor", "tma", "async_copy", "global_load_128",
     "global_store_128",
 )  # fmt: skip
 """What a requirement on a profiled call may compare."""
@@ -272,7 +272,7 @@ class RunRequirement:
         case: a public case of a lane with a GPU.
         launches: of kernels, torch's own included.
         library_kernels: launches of kernels that libraries are known by.
-        traffic_percent: bytes from and to the device's memory, of the least possible.
+        traffic: bytes from and to the device's memory, of the least possible.
         tensor, tma, async_copy, global_load_128, global_store_128: instructions of each kind that warps executed.
     """
 
@@ -281,7 +281,7 @@ class RunRequirement:
     case: str
     launches: str = ""
     library_kernels: str = ""
-    traffic_percent: str = ""
+    traffic: str = ""
     tensor: str = ""
     tma: str = ""
     async_copy: str = ""

@@ -110,4 +110,4 @@ _TRACED: Mapping[str, Callable[[Assignment, Profile], _Found | None]] = {
     "launches": _launches,
     "library_kernels": _library,
 }
-_READ: Mapping[str, Callable[[Assignment, Profile], _Found | None]] = {**_TRACED, "traffic_percent": _traffic}
+_READ: Mapping[str, Callable[[Assignment, Profile], _Found | None]] = {**_TRACED, "traffic": _traffic}
