@@ -61,6 +61,8 @@ MOST_WRITEUP_MIB = 5
 """The server reads no request that is much larger."""
 MOST_R_ZERO = 100.0
 """`autograder.judge.rules.Rules.far`: what is slower is taken to earn no speed points, and is measured less."""
+PLURALS = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement", "run_requirement")}
+"""Fields of an assignment by the keys that its file has for one of each: `[[case]]`."""
 MUTANT_VERDICTS = tuple(v.value for v in Verdict if v not in {Verdict.passed, Verdict.grader_error})
 
 
@@ -127,6 +129,15 @@ class Case:
     """One input size and distribution.
 
     Attributes:
+        size: the sizes by name.
+        dtype: of tensors whose own is `case`.
+        distribution: which inputs `make_inputs` draws.
+        group: the correctness group whose points it decides with others.
+        ranked: it is timed, and its time counts.
+        lanes: that run it; empty for all.
+        layout: by tensor, where it is not contiguous and aligned.
+        category: what it is about, in words.
+        visibility: whether its sizes and name are shown.
         function: the one that is called, where a source defines several.
     """
 
@@ -166,6 +177,9 @@ class Family:
 
     Attributes:
         category: all that a student sees of it, with pass or fail.
+        size: each name with how it is drawn.
+        distributions: of which each case gets one.
+        group: the correctness group.
         draws: how many cases an attempt draws.
         pad, offset: drawn per tensor named in `layout`.
         function: the one that is called, where a source defines several.
@@ -205,7 +219,15 @@ MOST_TOTAL_S = 300.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What one submission may use."""
+    """What one submission may use.
+
+    Attributes:
+        import_s, call_s, total_s: seconds of its own time, for loading, one call, and all.
+        memory_mib: of the host's memory.
+        processes: at once.
+        output_kib: of what it prints.
+        tmp_mib: of its folder for files.
+    """
 
     import_s: float = 20.0
     call_s: float = 10.0
@@ -225,7 +247,7 @@ class Requirement:
 
     Attributes:
         about: what the page says it is for.
-        target: one of `compile_for`, or what counts calls of the case: one of `counters.COUNTED_BY`.
+        target: one of `compile_for`, or what counts calls of the case: `emulator` or `interpreter`.
         case: a public case.
         group: the correctness group that it is part of; without one it is for information, and fails nobody.
         registers, stack_bytes: per thread.
@@ -346,9 +368,29 @@ class Assignment:
     """One rung of the ladder, as `assignment.toml` says it.
 
     Attributes:
-        entry, cost: the function that a source has to define, and what a call of it takes; neither where it defines
-            several.
-        functions: those; every case calls one of them, with that one's arguments (`part`).
+        slug: its name in URLs, and its folder's.
+        title: its name for people.
+        rung: its place on the ladder.
+        summary: one sentence for the list of assignments.
+        techniques: what is learned.
+        prerequisites: slugs of rungs below.
+        languages: what may be handed in.
+        arguments: of the entry function, in order.
+        cases: the public ones; `hidden.toml` has families of others.
+        tolerance: by output.
+        points: what it is worth.
+        lanes: what each lane gives; a lane without an entry does not grade the rung.
+        entry: the function that a source has to define; left out where it defines several.
+        cost: of a call of `entry`; tests compare the formulas with a counted run.
+        functions: several instead of `entry`; every case calls one of them, with that one's arguments (`part`).
+        limits: what a submission may use.
+        bitwise: two calls on the same inputs have to agree bit for bit; otherwise both stay within the tolerance.
+        library_operations: operators that would do the exercise, `aten.mm` with all its overloads; staff see which ran.
+        library_kernels: the same of device kernels, by parts of their names, beside the known libraries'.
+        compile_for: targets that every passing submission is compiled for, device or not.
+        requirements: structure that kernels have to have, as compiled or as counted.
+        run_requirements: what a profiled call has to have done, for information.
+        writeup: a text to hand in beside the kernel.
         challenge: no honest kernel passes it, so whoever does has found a hole in the judge. It is no rung: a course
             shows it when staff say so.
     """
@@ -481,8 +523,7 @@ def load_assignment(folder: Path) -> Assignment:
     Raises:
         ManifestError: with the key, its line and the nearest key that exists.
     """
-    plurals = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement", "run_requirement")}
-    reader = Reader(folder / "assignment.toml", what="an assignment", plurals=plurals)
+    reader = Reader(folder / "assignment.toml", what="an assignment", plurals=PLURALS)
     assignment = reader.read(Assignment)
     _check(assignment, reader)
     if assignment.slug != folder.name:

@@ -39,8 +39,8 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     from scripts import reference  # noqa: PLC0415  # MkDocs loads this file by its path, without the repository's
 
-    for name, made in (("commands.md", reference.commands()), ("api.md", reference.api())):
-        files.append(File.generated(config, name, content=made))
+    for make in (reference.manifest, reference.commands, reference.api):
+        files.append(File.generated(config, f"{make.__name__}.md", content=make()))
     return files
 
 

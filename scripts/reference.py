@@ -1,17 +1,19 @@
-"""Reference pages from code: settings of the app, commands, and routes of the API.
+"""Reference pages from code: settings of the app, keys of a manifest, commands, and routes of the API.
 
     python -m scripts.reference           write the tables of settings into docs/configuration.md
     python -m scripts.reference --check   say whether they are as the code has them
 
-The pages of commands and routes are made for the documentation site alone (`scripts/docs_site.py`).
+The other pages are made for the documentation site alone (`scripts/docs_site.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import click
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "configuration.md"
 _TABLE = re.compile(r"(?<=<!-- from server/config\.py: )(?P<part>[^>]*) -->\n.*?(?=\n<!-- end -->)", re.DOTALL)
+_ENTRY = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {8}.*)*)", re.MULTILINE)
 _METHODS = ("get", "put", "post", "patch", "delete")
 
 
@@ -52,6 +55,58 @@ def settings_table(part: str) -> str:
 
 def _shown(default: object) -> str:
     return f"{default:g}" if isinstance(default, int | float) else f"`{default}`"
+
+
+def manifest() -> str:
+    """Every table of an assignment's files with its keys, in Markdown."""
+    from autograder import assignment as rung  # noqa: PLC0415
+
+    files = {
+        "assignment.toml": (
+            rung.Assignment, rung.Function, rung.Argument, rung.Case, rung.Layout, rung.Tolerance, rung.Cost,
+            rung.Requirement, rung.RunRequirement, rung.LanePolicy, rung.Limits, rung.Points, rung.Writeup,
+        ),
+        "hidden.toml": (rung.Family, rung.Draw),
+        "mutants.toml": (rung.Mutant,),
+    }  # fmt: skip
+    blocks = [
+        "# Manifest",
+        "What to write where: `docs/authoring.md`. Here stands every key, from the code that reads it.",
+    ]
+    for name, tables in files.items():
+        blocks.append(f"## {name}")
+        singular = {many: one for one, many in rung.PLURALS.items()}
+        blocks += [_keys(table, singular if table is rung.Assignment else {}) for table in tables]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _keys(table: type, singular: Mapping[str, str]) -> str:
+    summary, _, attributes = inspect.cleandoc(table.__doc__ or "").partition("\nAttributes:\n")
+    meaning = {
+        name: " ".join(entry["text"].split())
+        for entry in _ENTRY.finditer(attributes)
+        for name in entry["names"].split(", ")
+    }
+    lines = [
+        f"### {table.__name__}",
+        "",
+        summary.strip(),
+        "",
+        "| key | type | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    for item in dataclasses.fields(table):
+        key = singular.get(item.name, item.name)
+        cells = (f"`{key}`", f"`{item.type}`", _default(item), meaning.get(item.name, ""))
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines)
+
+
+def _default(item: dataclasses.Field[Any]) -> str:
+    made = item.default_factory() if item.default_factory is not dataclasses.MISSING else item.default
+    if made is dataclasses.MISSING:
+        return "required"
+    return "" if made in ("", (), None, {}) or dataclasses.is_dataclass(made) else f"`{made}`"
 
 
 def commands() -> str:
