@@ -17,6 +17,8 @@ COUNTED_BY = ("emulator", "interpreter")
 """What counts; a requirement names one as its target."""
 FIGURES = ("launches", "traffic", "bank_conflicts")
 """What a requirement may compare: totals of the whole call, which nothing that a kernel does besides makes smaller."""
+MOST = 10**15
+"""No call counts further; a runner may claim any number."""
 _ELSEWHERE = frozenset({
     FindingKind.no_kernel, FindingKind.decoration, FindingKind.library_call, FindingKind.no_replay,
 })  # fmt: skip
@@ -85,6 +87,11 @@ COUNTERS: Mapping[str, Counter] = {
 """Those of all that count, by name, in the order of lists."""
 _SECTORS = tuple(name for name in COUNTERS if "sectors" in name and "excess" not in name)
 _CONFLICTS = tuple(name for name in COUNTERS if "bank_conflicts_" in name)
+
+
+def capped(claimed: Mapping[str, int]) -> dict[str, int]:
+    """A runner's counters as numbers that can be."""
+    return {name: min(max(count, 0), MOST) for name, count in claimed.items()}
 
 
 def figures_of(counters: Mapping[str, int], least_bytes: float) -> dict[str, int]:

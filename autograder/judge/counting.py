@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from autograder import languages
 from autograder.assignment import Assignment, Requirement
 from autograder.contract import Counted, GradeRequest, Lane, RequirementResult
-from autograder.counters import figures_of
+from autograder.counters import capped, figures_of
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
 from autograder.judge.requirements import COMPARE, rule_of
@@ -43,7 +43,7 @@ def count(
     for name, by in {(one.case, one.target): None for one in wanted}:
         case = next(case for case in assignment.cases if case.name == name)
         checked = checker.counted(runner, case)
-        counters = checked.finished.counters if checked.finished else {}
+        counters = capped(checked.finished.counters) if checked.finished else {}
         if checked.passed and counters:
             figures = figures_of(counters, assignment.cost_of(case)[1])
             yield Counted(name, by, counters, figures), checked
@@ -61,8 +61,8 @@ def evaluate(wanted: Sequence[Requirement], counted: Sequence[Counted]) -> tuple
 
 
 def _one(requirement: Requirement, counted: Counted | None) -> RequirementResult:
-    met, message = None, counted.message if counted else "Nothing was counted."
-    if counted is not None and counted.figures:
+    met, message = None, (counted.message if counted else "") or "Nothing was counted."
+    if counted is not None and not requirement.bounds.keys() - counted.figures.keys():
         kept = [COMPARE[sign](counted.figures[name], bound) for name, (sign, bound) in requirement.bounds.items()]
         met = all(kept)
         message = ", ".join(f"{name.replace('_', ' ')} {counted.figures[name]}" for name in requirement.bounds) + "."

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from autograder import languages
+from autograder.assignment import load_assignment
 from autograder.contract import Counted
-from autograder.counters import COUNTERS, FIGURES, figures_of, told
+from autograder.counters import COUNTERS, FIGURES, MOST, capped, figures_of, told
+from autograder.judge.counting import evaluate
 from autograder.runner.languages.kernel_races import Watch
 
 PYTHON = "import torch\nimport triton\nimport triton.language as tl\n"
@@ -20,6 +24,15 @@ def test_figures_are_totals_beside_the_least() -> None:
     assert figures_of(names, 161) == {"launches": 0, "traffic": 100, "bank_conflicts": 2}
     assert figures_of({"copied_bytes": 1}, 1000)["traffic"] == 1
     assert {title for title, _, _ in told(Counted("a", "emulator", names))} <= {one.title for one in COUNTERS.values()}
+
+
+def test_a_runner_may_claim_any_number_and_leave_counters_out() -> None:
+    counters = capped({"launches": 10**400, "load_sectors": -1})
+    assert counters == {"launches": MOST, "load_sectors": 0}
+    assignment = load_assignment(Path(__file__).parents[2] / "assignments" / "transpose")
+    wanted = [one for one in assignment.requirements if one.bank_conflicts]
+    (told_of,) = evaluate(wanted, [Counted(wanted[0].case, "emulator", counters, figures_of(counters, 1.0))])
+    assert (told_of.met, told_of.message) == (None, "Nothing was counted.")
 
 
 def test_a_program_is_counted_in_bytes_and_distinct_sectors() -> None:
