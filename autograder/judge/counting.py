@@ -14,7 +14,7 @@ from autograder.contract import Counted, GradeRequest, Lane, RequirementResult
 from autograder.counters import capped, figures_of
 from autograder.judge.checking import Checked, Checker
 from autograder.judge.conversation import Conversation
-from autograder.judge.requirements import COMPARE, rule_of
+from autograder.judge.requirements import COMPARE, UNITS, rule_of
 
 _SET_UP = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "zeros", "zeros_like", "new_zeros", "zero_", "fill_", "full",
@@ -65,7 +65,9 @@ def _one(requirement: Requirement, counted: Counted | None) -> RequirementResult
     if counted is not None and not requirement.bounds.keys() - counted.figures.keys():
         kept = [COMPARE[sign](counted.figures[name], bound) for name, (sign, bound) in requirement.bounds.items()]
         met = all(kept)
-        message = ", ".join(f"{name.replace('_', ' ')} {counted.figures[name]}" for name in requirement.bounds) + "."
+        figures = ((name, counted.figures[name]) for name in requirement.bounds)
+        said = ", ".join(f"{name.replace('_', ' ')} {value}{UNITS.get(name, '')}" for name, value in figures)
+        message = f"Counted: {said}."
     return RequirementResult(
         requirement.name, requirement.about, requirement.target, rule_of(requirement), met, message,
         points=requirement.points,

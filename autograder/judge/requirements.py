@@ -70,9 +70,14 @@ def _one(requirement: Requirement, checked: Checked | None) -> RequirementResult
     )
 
 
+UNITS = {"traffic": " %"}
+"""Of what a requirement compares, where it is no count."""
+
+
 def rule_of(requirement: Requirement) -> str:
     """`wgmma > 0, spills == 0`."""
-    return ", ".join(f"{name} {sign} {number}" for name, (sign, number) in requirement.bounds.items())
+    bounds = requirement.bounds.items()
+    return ", ".join(f"{name} {sign} {number}{UNITS.get(name, '')}" for name, (sign, number) in bounds)
 
 
 def _found(requirement: Requirement, checked: Checked | None) -> tuple[bool | None, str]:
