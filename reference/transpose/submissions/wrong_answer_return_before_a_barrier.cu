@@ -1,4 +1,4 @@
-// Wrong: threads beyond the edge leave before the barrier.
+// Wrong: threads beyond the edge return, and the others transpose a tile of which they were to write a part.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
