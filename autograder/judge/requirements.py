@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from autograder.assignment import Assignment, Requirement
+from autograder.assignment import Assignment, Requirement, RunRequirement
 from autograder.contract import CaseResult, CompiledKernel, RequirementResult, Verdict, Visibility
 from autograder.counters import COUNTED_BY
 from autograder.errors import HarnessError
@@ -74,7 +74,7 @@ UNITS = {"traffic": " %"}
 """Of what a requirement compares, where it is no count."""
 
 
-def rule_of(requirement: Requirement) -> str:
+def rule_of(requirement: Requirement | RunRequirement) -> str:
     """`wgmma > 0, spills == 0`."""
     bounds = requirement.bounds.items()
     return ", ".join(f"{name} {sign} {number}{UNITS.get(name, '')}" for name, (sign, number) in bounds)

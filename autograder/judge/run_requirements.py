@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from autograder.assignment import Assignment, RunRequirement
 from autograder.contract import Lane, RequirementResult
 from autograder.judge.ghost import LIBRARIES
-from autograder.judge.requirements import AT_LEAST, COMPARE
+from autograder.judge.requirements import AT_LEAST, COMPARE, rule_of
 from autograder.profiles import Figure, Mix, Profile, SpanKind
 
 _ALL = 0.99
@@ -35,12 +35,11 @@ def evaluate(assignment: Assignment, lane: Lane, profile: Profile) -> tuple[Requ
 
 
 def _one(assignment: Assignment, asked: RunRequirement, lane: Lane, profile: Profile) -> RequirementResult:
-    rule = ", ".join(f"{name} {sign} {number}" for name, (sign, number) in asked.bounds.items())
     told = {name: _told(assignment, name, bound, profile) for name, bound in asked.bounds.items()}
     verdicts = {met for met, _ in told.values()}
     met = False if False in verdicts else None if None in verdicts else True
     message = " ".join(said for one, said in told.values() if one is met)
-    return RequirementResult(asked.name, asked.about, lane.value, rule, met, message)
+    return RequirementResult(asked.name, asked.about, lane.value, rule_of(asked), met, message)
 
 
 def _told(assignment: Assignment, name: str, bound: tuple[str, int], profile: Profile) -> tuple[bool | None, str]:
