@@ -41,6 +41,7 @@ _HEADERS = frozenset({
     "algorithm", "array", "cassert", "cfloat", "climits", "cmath", "cstddef", "cstdint", "cstdio", "limits", "numeric",
     "stdint.h", "stdio.h", "math.h", "float.h", "assert.h", "tuple", "type_traits", "utility", "vector",
     "cooperative_groups.h", "cooperative_groups/memcpy_async.h", "cooperative_groups/reduce.h", "mma.h",
+    "cute/tensor.hpp",
 })  # fmt: skip
 """What kernels and their launchers include, beside headers of CUDA's own."""
 _REACHES = re.compile(
