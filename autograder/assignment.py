@@ -222,14 +222,14 @@ class Limits:
     """What one submission may use.
 
     Attributes:
-        import_s, call_s, total_s: seconds of its own time, for loading, one call, and all.
+        import_s, call_s, total_s: seconds of its own time, for loading (compilers included), one call, and all calls.
         memory_mib: of the host's memory.
         processes: at once.
         output_kib: of what it prints.
         tmp_mib: of its folder for files.
     """
 
-    import_s: float = 20.0
+    import_s: float = 60.0
     call_s: float = 10.0
     total_s: float = 120.0
     memory_mib: int = 2048
