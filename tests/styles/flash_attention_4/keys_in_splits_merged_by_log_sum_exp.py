@@ -48,6 +48,7 @@ def _split_kernel(
         end = tl.minimum(end, tl.program_id(0) * BLOCK_M + BLOCK_M + kv_len - q_len)
 
     m = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    peak = m
     total = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     for start in range(begin, end, BLOCK_N):
@@ -59,6 +60,7 @@ def _split_kernel(
         visible = (keys[None, :] < seen[:, None]) & (keys[None, :] < begin + keys_per_split)
         s = tl.where(visible, s, float("-inf"))
         new = tl.max(s, axis=1)
+        peak = tl.maximum(peak, new)
         new = tl.where(new > m + 8.0, new, m)
         base = tl.where(new == float("-inf"), 0.0, new)
         shrink = tl.exp2(m - base)
@@ -73,7 +75,8 @@ def _split_kernel(
     # Row numbers over all splits, heads and rows of q.
     place = split.to(tl.int64) * rows_in_all + head * q_len + rows
     tl.store(part_lse_ptr + place, tl.where(some, m + tl.log2(safe), float("-inf")), mask=rows < q_len)
-    tl.store(part_max_ptr + place, m, mask=rows < q_len)
+    # The first split begins as the row does. Of the others the merge asks whether any block is above what it keeps.
+    tl.store(part_max_ptr + place, tl.where(split == 0, m, peak), mask=rows < q_len)
     tl.store(part_ptr + place[:, None] * dim + cols[None, :], acc / safe[:, None], mask=inside)
 
 
@@ -99,7 +102,6 @@ def _merge_kernel(
     for split in tl.static_range(SPLITS):
         top = tl.maximum(top, tl.load(part_lse_ptr + split * rows_in_all + rows, mask=there, other=float("-inf")))
     base = tl.where(top == float("-inf"), 0.0, top)
-    # The maximum that the rule keeps, if a split is taken in as a block is.
     kept = tl.full((BLOCK_R,), float("-inf"), tl.float32)
     for split in tl.static_range(SPLITS):
         m = tl.load(part_max_ptr + split * rows_in_all + rows, mask=there, other=float("-inf"))
