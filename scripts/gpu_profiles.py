@@ -97,6 +97,8 @@ def _show(name: str, result: GradeResult, seconds: float, stderr: str) -> None:
     line = made.timeline
     print(f"  {made.case} ({made.size}), {made.tool}, report {made.report_bytes / 2**20:.2f} MiB, "
           f"{len(line.spans)} spans, device {line.busy_ns / 1e3:.0f} of {line.call_ns / 1e3:.0f} µs")  # fmt: skip
+    for one in result.requirements:
+        print(f"  asked: {one.name} ({one.rule}): {one.met}. {one.message}")
     for what, why in made.missing.items():
         print(f"  missing {what}: {why[:400]}")
     for kernel in made.kernels:

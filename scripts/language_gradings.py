@@ -1,6 +1,6 @@
 """Grade a language's own files of some rungs on a lane, as a node does: a check, and a measurement of what passed.
 
-python scripts/language_gradings.py --lane h200 --language ID --out DIR [--limit-s 140] SLUG …
+python scripts/language_gradings.py --lane h200 --language ID --out DIR [--only PATTERN] [--limit-s 140] SLUG …
 
 The staff kernel, the starter, and what lies in `submissions/`; a file whose name says a verdict has to get it.
 """
@@ -46,7 +46,12 @@ def main() -> int:
     began, rows = time.monotonic(), []
     with stand("autograder.sandbox.process:ProcessSandbox") as judge:
         for file in sorted(
-            (file for slug in options.slugs for file in _files(slug, options.language)),
+            (
+                file
+                for slug in options.slugs
+                for file in _files(slug, options.language)
+                if file.path.match(options.only)
+            ),
             key=lambda file: ("solutions", "submissions", "starters").index(file.path.parent.name),
         ):
             if time.monotonic() - began > options.limit_s:
@@ -69,6 +74,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lane", type=Lane, required=True)
     parser.add_argument("--language", type=Language, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", default="*", help="which of them, by a pattern for the file's name")
     parser.add_argument("--limit-s", type=float, default=float("inf"))
     return parser.parse_args()
 
