@@ -36,6 +36,7 @@ from autograder.compile_checks.targets import LANES, TARGETS
 from autograder.contract import Lane, Language, Verdict, Visibility
 from autograder.counters import COUNTED_BY, FIGURES
 from autograder.errors import ContractError
+from autograder.lanes import expanded
 from autograder.manifest import Reader
 
 EXTENSIONS: Mapping[Language, str] = {language: languages.of(language).extension for language in Language}
@@ -524,6 +525,7 @@ def load_assignment(folder: Path) -> Assignment:
         ManifestError: with the key, its line and the nearest key that exists.
     """
     reader = Reader(folder / "assignment.toml", what="an assignment", plurals=PLURALS)
+    reader.data = expanded(reader.data)
     assignment = reader.read(Assignment)
     _check(assignment, reader)
     if assignment.slug != folder.name:
@@ -534,6 +536,7 @@ def load_assignment(folder: Path) -> Assignment:
 def load_families(folder: Path) -> tuple[Family, ...]:
     """Read `folder/hidden.toml`, the families of hidden cases of `reference/<slug>`."""
     reader = Reader(folder / "hidden.toml", what="a family of hidden cases", plurals={"family": "families"})
+    reader.data = expanded(reader.data)
     families = reader.read(_Hidden).families
     for index, family in enumerate(families):
         _check_family(family, f"family[{index}]", reader)

@@ -12,7 +12,7 @@ from importlib import metadata
 
 from autograder import languages
 from autograder.contract import CONTRACT_VERSION, Lane, Work
-from autograder.gpu.lanes import lane_of
+from autograder.lanes import lane_of
 from worker.node_errors import GpuUnknownError, UnfitError
 from worker.nvml import Gpu
 from worker.settings import NodeConfig

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from autograder.contract import Lane, Throttle
-from autograder.gpu.lanes import lane_of
+from autograder.lanes import lane_of
 from worker.node_errors import GpuUnknownError
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from autograder.assignment import Assignment, Case
 from autograder.contract import Lane
-from autograder.datasheets import FACTS
+from autograder.lanes import SHEETS
 
 MARGIN = 0.97
 """Of the computed time."""
@@ -16,11 +16,11 @@ MARGIN = 0.97
 
 def floor_us(assignment: Assignment, case: Case, lane: Lane) -> float:
     """Microseconds below which a time of the case is held; 0 where nothing is known of the lane's device."""
-    facts = FACTS.get(lane)
-    if facts is None:
+    sheet = SHEETS.get(lane)
+    if sheet is None:
         return 0.0
     flops, moved = assignment.cost_of(case)
-    traffic = max(moved - facts.l2_bytes, 0.0) / facts.memory_tb_s / 1e6
-    rate = facts.tflops.get(case.dtype)
+    traffic = max(moved - sheet.l2_bytes, 0.0) / sheet.memory_tb_s / 1e6
+    rate = sheet.tflops.get(case.dtype)
     arithmetic = flops / rate / 1e6 if rate else 0.0
     return MARGIN * max(traffic, arithmetic)

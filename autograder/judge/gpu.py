@@ -24,10 +24,10 @@ import torch
 from autograder.contract import Lane
 from autograder.errors import GpuError, GpuMemoryError
 from autograder.gpu.driver import PersistingCache, VirtualMemory, load_driver
-from autograder.gpu.lanes import check
 from autograder.gpu.tensors import as_bytes
 from autograder.judge.pace import Pace
 from autograder.judge.rules import GPU as GPU_RULES
+from autograder.lanes import check
 
 COOLING_L2S = 4
 """How many times the L2 cache is written over."""

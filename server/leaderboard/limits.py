@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from autograder.assignment import Assignment as Manifest
 from autograder.assignment import Case
 from autograder.contract import Lane
-from autograder.datasheets import FACTS, Facts
+from autograder.lanes import SHEETS, TYPICAL, DataSheet
 from server.courses.courses import spec_of
 from server.models import AssignmentVersion
-
-_TYPICAL_LANE = Lane.h200
-"""Whose balance says what a rung is limited by on a lane without a data sheet."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,13 @@ def work_of(version: AssignmentVersion, lane: Lane) -> CaseWork | None:
     """What a board's absolute figures count; `None` where the manifest gives no formula for it."""
     manifest = spec_of(version)
     cases = ranked_cases(version, lane)
-    facts = FACTS.get(lane)
+    sheet = SHEETS.get(lane)
     # A lane without a data sheet times small cases: what limits the rung shows in those of a GPU's lane.
-    telling = cases if facts else ranked_cases(version, _TYPICAL_LANE) or cases
+    telling = cases if sheet else ranked_cases(version, TYPICAL) or cases
     costs = [manifest.cost_of(case) for case in cases]
     if not cases:
         return None
-    by_arithmetic = sum(_is_compute_bound(manifest, case, facts or FACTS[_TYPICAL_LANE]) for case in telling)
+    by_arithmetic = sum(_is_compute_bound(manifest, case, sheet or SHEETS[TYPICAL]) for case in telling)
     is_compute = 2 * by_arithmetic > len(telling)
     amounts = [flops if is_compute else moved for flops, moved in costs]
     return CaseWork(_mean(amounts), "FLOP" if is_compute else "B") if min(amounts) > 0 else None
@@ -64,11 +61,11 @@ def limit_us(version: AssignmentVersion, lane: Lane) -> float | None:
     takes longer, by the manifest's formulas. Unlike the judge's floor it leaves no margin and takes nothing off for the
     cache: it says what would be perfect, not what is impossible.
     """
-    facts, manifest = FACTS.get(lane), spec_of(version)
+    sheet, manifest = SHEETS.get(lane), spec_of(version)
     cases = ranked_cases(version, lane)
-    if facts is None or not cases:
+    if sheet is None or not cases:
         return None
-    times = [_case_us(manifest, case, facts) for case in cases]
+    times = [_case_us(manifest, case, sheet) for case in cases]
     return _mean(times) if min(times) > 0 else None
 
 
@@ -77,13 +74,13 @@ def _mean(values: Sequence[float]) -> float:
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
-def _is_compute_bound(manifest: Manifest, case: Case, facts: Facts) -> bool:
+def _is_compute_bound(manifest: Manifest, case: Case, sheet: DataSheet) -> bool:
     flops, moved = manifest.cost_of(case)
-    rate = facts.tflops.get(case.dtype)
-    return rate is not None and flops / rate > moved / facts.memory_tb_s
+    rate = sheet.tflops.get(case.dtype)
+    return rate is not None and flops / rate > moved / sheet.memory_tb_s
 
 
-def _case_us(manifest: Manifest, case: Case, facts: Facts) -> float:
+def _case_us(manifest: Manifest, case: Case, sheet: DataSheet) -> float:
     flops, moved = manifest.cost_of(case)
-    rate = facts.tflops.get(case.dtype)
-    return max(moved / facts.memory_tb_s / 1e6, flops / rate / 1e6 if rate else 0.0)
+    rate = sheet.tflops.get(case.dtype)
+    return max(moved / sheet.memory_tb_s / 1e6, flops / rate / 1e6 if rate else 0.0)

@@ -5,10 +5,11 @@ Advice is a place to look, in the order in which it is likely to pay; it knows n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from autograder.contract import CompiledFor, CompiledKernel, Lane
+from autograder.contract import CompiledFor, CompiledKernel
+from autograder.lanes import DEVICES
 from server.pages.formats import amount, microseconds, percent, plural, rate
 from server.pages.roofline import CaseLimits, Roofline
 
@@ -19,7 +20,6 @@ TENSOR = 0.2
 """Of the tensor cores' peak: a kernel without them, or one that starves them, stays below."""
 SHORT_US = 20.0
 """A call that is so short is starting and ending for a good part of it."""
-TARGETS: Mapping[Lane, str] = {Lane.h100: "sm_90a", Lane.h200: "sm_90a", Lane.b200: "sm_100a"}
 
 _COALESCE = "Coalesce: let neighbouring threads take neighbouring addresses, along the dimension with stride 1."
 _ONCE = (
@@ -67,7 +67,7 @@ class Advice:
 def advise(found: Roofline, compiled: Sequence[CompiledFor], techniques: tuple[str, ...]) -> Advice:
     """What the case that is furthest from its limit suggests."""
     furthest = min(found.cases, key=lambda case: case.share)
-    kernels = _kernels(compiled, TARGETS.get(found.lane, ""))
+    kernels = _kernels(compiled, DEVICES[found.lane].target)
     steps = tuple(dict.fromkeys([*_spilled(kernels), *_steps(furthest, kernels)]))
     return Advice(furthest.case, _lead(furthest, found), steps, techniques)
 

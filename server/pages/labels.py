@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autograder import languages
-from autograder.contract import FindingKind, Lane, Language, Mode, Phase, Review, State, Throttle, Verdict
+from autograder.contract import FindingKind, Language, Mode, Phase, Review, State, Throttle, Verdict
+from autograder.lanes import TITLES
 from server.models import ChangeReason, Line, Role
 from server.quizzes import Standing
 
@@ -73,7 +74,7 @@ PHASES: Mapping[Phase, str] = {
     Phase.profiling: "Profiling",
     Phase.reporting: "Reporting",
 }
-LANES: Mapping[Lane, str] = {Lane.cpu: "CPU", Lane.h100: "H100", Lane.h200: "H200", Lane.b200: "B200"}
+LANES = TITLES
 LANGUAGES: Mapping[Language, str] = {language: languages.of(language).title for language in Language}
 ON_CPU: Mapping[Language, str] = {language: languages.of(language).cpu_lane for language in Language}
 """What the CPU lane does with a language's kernels, as a sentence."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.contract import Lane
-from autograder.datasheets import FACTS
+from autograder.lanes import SHEETS
 from autograder.profile_words import LIMITERS, MIX, NEAR, PARTS, SPEED, STALLS
 from autograder.profiles import Figure, Mix, Profile, ProfiledKernel, Span, SpanKind, Stall, Timeline
 from server.pages.formats import microseconds
@@ -188,9 +188,9 @@ def roofline_data(profile: Profile, lane: Lane, dtype: str) -> dict[str, Any] | 
 
     `None` where nothing was counted, the lane has no data sheet, or the rung does no arithmetic.
     """
-    facts, time_us = FACTS.get(lane), profile.timeline.busy_ns / 1e3
+    sheet, time_us = SHEETS.get(lane), profile.timeline.busy_ns / 1e3
     moved = counted_bytes(profile)
-    if facts is None or not profile.flops or not moved or not time_us or dtype not in facts.tflops:
+    if sheet is None or not profile.flops or not moved or not time_us or dtype not in sheet.tflops:
         return None
     dots = [
         {
@@ -200,8 +200,8 @@ def roofline_data(profile: Profile, lane: Lane, dtype: str) -> dict[str, Any] | 
         for who, label, size in (("this", "measured", moved), ("reference", "least", profile.bytes_moved))
         if size
     ]  # fmt: skip
-    peaks = [{"dtype": dtype, "tflops": facts.tflops[dtype]}]
-    return {"device": LANES[lane], "memory": facts.memory_tb_s, "peaks": peaks, "dots": dots}
+    peaks = [{"dtype": dtype, "tflops": sheet.tflops[dtype]}]
+    return {"device": LANES[lane], "memory": sheet.memory_tb_s, "peaks": peaks, "dots": dots}
 
 
 def counted_bytes(profile: Profile) -> float:

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from autograder import codec
 from autograder.assignment import Assignment
 from autograder.contract import Lane, Measurement, Mode, Verdict
-from autograder.datasheets import FACTS, Facts
+from autograder.lanes import SHEETS, DataSheet
 from autograder.samples import PooledCase
 from server.models import AssignmentVersion, Result, Submission
 from server.pages.labels import LANES
@@ -130,19 +130,19 @@ def roofline(
         last: the name of the version before, and its microseconds by case.
         milestones: names and their ratios to the reference.
     """
-    facts = FACTS.get(lane)
+    sheet = SHEETS.get(lane)
     types = {case.name: case.dtype for case in spec.cases}
     shown = [item for item in measured if item.case in types and item.time_us > 0 and item.bytes_moved > 0]
-    if facts is None or not shown:
+    if sheet is None or not shown:
         return None
-    cases = tuple(_case(item, types[item.case], facts, tuple(_dots(item, last, milestones))) for item in shown)
-    peaks = {case.dtype: facts.tflops[case.dtype] for case in cases if case.dtype in facts.tflops}
-    return Roofline(lane, facts.memory_tb_s, peaks, cases)
+    cases = tuple(_case(item, types[item.case], sheet, tuple(_dots(item, last, milestones))) for item in shown)
+    peaks = {case.dtype: sheet.tflops[case.dtype] for case in cases if case.dtype in sheet.tflops}
+    return Roofline(lane, sheet.memory_tb_s, peaks, cases)
 
 
-def _case(item: Measurement, dtype: str, facts: Facts, dots: tuple[Dot, ...]) -> CaseLimits:
-    traffic_us = item.bytes_moved / facts.memory_tb_s / 1e6
-    peak = facts.tflops.get(dtype)
+def _case(item: Measurement, dtype: str, sheet: DataSheet, dots: tuple[Dot, ...]) -> CaseLimits:
+    traffic_us = item.bytes_moved / sheet.memory_tb_s / 1e6
+    peak = sheet.tflops.get(dtype)
     arithmetic_us = item.flops / peak / 1e6 if peak else 0.0
     return CaseLimits(
         case=item.case,
@@ -151,7 +151,7 @@ def _case(item: Measurement, dtype: str, facts: Facts, dots: tuple[Dot, ...]) ->
         bytes_moved=item.bytes_moved,
         limit_us=max(traffic_us, arithmetic_us),
         is_memory_bound=traffic_us >= arithmetic_us,
-        fits_cache=item.bytes_moved < facts.l2_bytes,
+        fits_cache=item.bytes_moved < sheet.l2_bytes,
         dots=dots,
     )
 

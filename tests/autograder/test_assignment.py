@@ -113,7 +113,7 @@ def test_lanes_have_their_own_cases_and_policies(folder: Path) -> None:
         ('name = "padded"', 'name = "small"', "two cases have the same name"),
         ("layout = { a = {", "layout = { b = {", "'b' in `layout` is no tensor"),
         ("[tolerance.negative]", "[tolerance.positive]", "needs one entry per output and no other"),
-        ("[lane.cpu]", "[lane.gpu]", "is none of cpu"),
+        ("[lane.cpu]", "[lane.tpu]", "is none of cpu"),
         ("pairs = 3", "pairs = 3\nr_full = 20.0", "below r_zero"),
         ("pairs = 3", "pairs = 3\nr_full = 0.0", "has to be above 0"),
         ("pairs = 3", "pairs = 3\nr_full = nan", "has to be above 0"),

@@ -4,7 +4,7 @@ import pytest
 
 from autograder.contract import Lane
 from autograder.errors import GpuError
-from autograder.gpu.lanes import NAMES, check, lane_of
+from autograder.lanes import DEVICES, check, expanded, lane_of
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from autograder.gpu.lanes import NAMES, check, lane_of
 def test_a_device_has_the_lane_of_its_name_and_capability(name, capability, lane):
     assert lane_of(name, capability) is lane
     check(lane, name, capability)
-    for other in set(NAMES) - {lane}:
+    for other in set(DEVICES) - {lane}:
         with pytest.raises(GpuError, match="no device of the lane"):
             check(other, name, capability)
 
@@ -39,3 +39,35 @@ def test_a_device_has_the_lane_of_its_name_and_capability(name, capability, lane
 def test_a_device_like_one_of_a_lane_is_none_of_it(name, capability):
     with pytest.raises(GpuError, match="belongs to no lane"):
         lane_of(name, capability)
+
+
+def test_every_lane_but_the_cpus_has_a_device():
+    assert set(DEVICES) == set(Lane) - {Lane.cpu}
+
+
+def test_gpu_in_a_manifest_is_every_lane_with_a_device():
+    said = {
+        "lane": {"cpu": {"pairs": 7}, "gpu": {"pairs": 25, "r_zero": 3.0}, "h100": {"r_zero": 4.0}},
+        "case": [
+            {"name": "large", "lanes": ["gpu"]},
+            {"name": "small"},
+            {"name": "odd", "lanes": ["cpu", "h100", "gpu"]},
+        ],
+        "family": [{"lanes": ["gpu"]}],
+    }
+
+    found = expanded(said)
+
+    devices = [lane.value for lane in DEVICES]
+    assert set(found["lane"]) == {"cpu", *devices}
+    assert found["lane"]["h100"] == {"pairs": 25, "r_zero": 4.0}
+    assert found["lane"]["b200"] == {"pairs": 25, "r_zero": 3.0}
+    assert [set(case.get("lanes", ())) for case in found["case"]] == [set(devices), set(), {"cpu", *devices}]
+    assert found["family"] == [{"lanes": devices}]
+    assert "gpu" in said["lane"], "what was read is not changed"
+
+
+def test_what_has_another_shape_is_left_for_the_reader_to_refuse():
+    said = {"lane": ["gpu"], "case": [{"lanes": "gpu"}, 3], "family": {"lanes": ["gpu"]}}
+
+    assert expanded(said) == said

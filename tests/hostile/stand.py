@@ -24,6 +24,7 @@ from autograder.assignment import EXTENSIONS
 from autograder.contract import FIRST_LANGUAGE, Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
 from autograder.judge import References, compiled, grade
 from autograder.judge.defences import ALL_ON, Defences
+from autograder.lanes import expanded
 from autograder.sandbox import Promise, Runner, Sandbox, cgroups
 from autograder.sandbox.plan import Namespaces
 from autograder.sandbox.probe import Machine, machine
@@ -90,7 +91,7 @@ def write_assignment(
     folders = Folders(root / "assignments" / "vector_add", root / "reference" / "vector_add")
     shutil.copytree(ROOT / "assignments" / "vector_add", folders.assignment)
     shutil.copytree(ROOT / "reference" / "vector_add", folders.reference)
-    manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
+    manifest = expanded(tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8")))
     cases = [{**case, "size": {"n": ranked}} if case.get("ranked") else case for case in CASES]
     manifest |= {
         "limits": {**LIMITS, **limits},

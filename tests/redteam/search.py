@@ -28,6 +28,7 @@ from typing import Any
 from autograder import codec
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Measurement, Mode, Work
 from autograder.judge import References, grade
+from autograder.lanes import expanded
 from autograder.sandbox import Sandbox
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile.stand import ROOT, Folders, to_toml
@@ -203,7 +204,7 @@ def _written(kernel: Kernel, lane: Lane, root: Path) -> Folders:
     folders = Folders(root / "assignments" / kernel.slug, root / "reference" / kernel.slug)
     shutil.copytree(ROOT / "assignments" / kernel.slug, folders.assignment)
     shutil.copytree(ROOT / "reference" / kernel.slug, folders.reference)
-    manifest = tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8"))
+    manifest = expanded(tomllib.loads((folders.assignment / "assignment.toml").read_text(encoding="utf-8")))
     case = next(case for case in manifest["case"] if case["name"] == kernel.case)
     manifest["case"] = [{**case, "size": {**case["size"], **kernel.size}}]
     manifest["lane"] = {str(lane): {**manifest["lane"][lane], "pairs": PAIRS}}

@@ -12,12 +12,12 @@ import torch
 
 from autograder.assignment import Case, Tolerance, load_assignment
 from autograder.contract import Lane
-from autograder.datasheets import FACTS
 from autograder.judge.compare import MOST_APART, agree
 from autograder.judge.floor import MARGIN, floor_us
 from autograder.judge.preparing import calls_of
 from autograder.judge.rules import GPU
 from autograder.judge.slabs import bytes_of, most_held, part_of
+from autograder.lanes import SHEETS
 from autograder.protocol import MAX_DESCRIPTORS
 
 ROOT = Path(__file__).parents[3] / "assignments"
@@ -44,7 +44,7 @@ def test_operations_take_what_the_tensor_cores_take() -> None:
 
 
 def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
-    assert set(FACTS) == set(Lane) - {Lane.cpu}
+    assert set(SHEETS) == set(Lane) - {Lane.cpu}
     assert floor_us(ADD, LARGE, Lane.cpu) == 0.0
 
 

@@ -18,7 +18,6 @@ import torch
 from autograder import samples
 from autograder.assignment import Case
 from autograder.contract import Batch, FindingKind, GradeResult, Lane, Pair, Verdict, Work
-from autograder.datasheets import Facts
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences, blame, checking, clocks, devices, floor, quiet, slabs, turns
 from autograder.judge.buffers import Buffers, SharedTensor, Snapshot
@@ -40,6 +39,7 @@ from autograder.judge.runners import Runners
 from autograder.judge.slabs import BatchMemory
 from autograder.judge.stopwatch import Stopwatch, Timed
 from autograder.judge.turns import Turns
+from autograder.lanes import DataSheet
 from autograder.protocol import Load
 from scripts.measurement_steps import clocked
 from tests.autograder.grading_bench import GOOD, Bench, kernel
@@ -647,7 +647,7 @@ def test_a_time_that_no_device_reaches_is_held_only_where_the_data_sheet_is_aske
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, on: bool
 ) -> None:
     """Nothing else sees it while it is not bounded: a short case is not."""
-    monkeypatch.setitem(floor.FACTS, Lane.cpu, Facts(memory_tb_s=1.0, l2_bytes=0, tflops={}))
+    monkeypatch.setitem(floor.SHEETS, Lane.cpu, DataSheet(memory_tb_s=1.0, l2_bytes=0, tflops={}))
     result = measure(bench, FORGES, defences=dataclasses.replace(ALL_ON, batches=False, floor=on))
     assert result.held_reason == (clocks.BELOW_FLOOR if on else "")
     assert (result.measurements[0].floor_us > 0) == on

@@ -9,7 +9,7 @@ import pytest
 
 from autograder.assignment import Case
 from autograder.contract import CaseResult, CompiledFor, CompiledKernel, Lane, Measurement, Mode, Pattern, Verdict
-from autograder.datasheets import FACTS
+from autograder.lanes import SHEETS
 from server.pages import formats
 from server.pages.advice import advise
 from server.pages.help import BY_PATTERN, BY_VERDICT, Section, section_for, sections
@@ -22,7 +22,7 @@ ADD = manifest(
     techniques=("coalescing", "masks"),
 )
 BYTES = 3.0 * 4 * 2**27
-LIMIT_US = BYTES / FACTS[Lane.h200].memory_tb_s / 1e6
+LIMIT_US = BYTES / SHEETS[Lane.h200].memory_tb_s / 1e6
 
 
 def add(share: float, **changes: object) -> Measurement:
@@ -34,7 +34,7 @@ def add(share: float, **changes: object) -> Measurement:
 def matmul(share: float, dtype: str = "float16") -> tuple[object, Measurement]:
     spec = manifest(cases=(Case("large", {"n": 4096}, dtype, ranked=True),))
     flops = 2.0 * 8192**3
-    time_us = flops / FACTS[Lane.h200].tflops[dtype] / 1e6 / share
+    time_us = flops / SHEETS[Lane.h200].tflops[dtype] / 1e6 / share
     plain = measurement("large", 1.0, time_us=time_us)
     return spec, dataclasses.replace(plain, flops=flops, bytes_moved=3.0 * 2 * 8192**2)
 
