@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -165,13 +165,23 @@ class Tree:
             return tuple(sorted({name for name in names if name and (self.root / name).is_file()}))
         return tuple(sorted(p.relative_to(self.root).as_posix() for p in self.root.rglob("*") if p.is_file()))
 
-    def python(self, *folders: str) -> Iterator[tuple[str, ast.Module]]:
-        """The Python files of ours under `folders`, parsed; what stands for a student's file is none."""
+    def python(self, *folders: str) -> Iterator[tuple[str, Sequence[ast.AST]]]:
+        """The Python files of ours under `folders`, each with all its nodes; what stands for a student's is none."""
         for name in self.files:
             if STUDENTS_FILES.match(name):
                 continue
             if name.endswith(".py") and name.startswith(tuple(f"{folder}/" for folder in folders)):
-                yield name, ast.parse(self.text(name), name)
+                yield name, self._nodes(name)
+
+    def _nodes(self, name: str) -> Sequence[ast.AST]:
+        """Walked once, for all rules: parsing and walking is most of what they take."""
+        if name not in self._walked:
+            self._walked[name] = tuple(ast.walk(ast.parse(self.text(name), name)))
+        return self._walked[name]
+
+    @cached_property
+    def _walked(self) -> dict[str, Sequence[ast.AST]]:
+        return {}
 
     def text(self, name: str) -> str:
         """A file's text, empty where there is no such file."""
@@ -191,8 +201,8 @@ Rule = Callable[[Tree], Iterator[Problem]]
 
 def commit_stands_in_one_place(tree: Tree) -> Iterator[Problem]:
     """One request or task is one transaction: `commit()` stands in server/db.py only."""
-    for name, module in tree.python(*PACKAGES):
-        for node in ast.walk(module):
+    for name, nodes in tree.python(*PACKAGES):
+        for node in nodes:
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "commit"
             if called and name != "server/db.py":
                 yield Problem(name, _line(node), "commit() stands in server/db.py and nowhere else")
@@ -200,10 +210,10 @@ def commit_stands_in_one_place(tree: Tree) -> Iterator[Problem]:
 
 def broad_excepts_stand_at_the_edges(tree: Tree) -> Iterator[Problem]:
     """Everything is caught in two places only: around the untrusted call and around the job."""
-    for name, module in tree.python(*PACKAGES, "scripts"):
+    for name, nodes in tree.python(*PACKAGES, "scripts"):
         if name.startswith(tuple(BROAD_EXCEPT_ALLOWED)):
             continue
-        for node in ast.walk(module):
+        for node in nodes:
             # One that ends by raising the same again swallows nothing.
             if isinstance(node, ast.ExceptHandler) and _is_broad(node.type) and not _raises_again(node):
                 yield Problem(name, node.lineno, "catches everything; name what can happen here")
@@ -222,8 +232,8 @@ def _raises_again(node: ast.ExceptHandler) -> bool:
 
 def nothing_foreign_is_executed(tree: Tree) -> Iterator[Problem]:
     """No pickle, no torch.load, no shell, no eval: what crosses a boundary is data."""
-    for name, module in tree.python(*PACKAGES, "scripts", "assignments", "reference"):
-        for node in ast.walk(module):
+    for name, nodes in tree.python(*PACKAGES, "scripts", "assignments", "reference"):
+        for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for imported in sorted(_imported(node) & set(FORBIDDEN_IMPORTS)):
                     yield Problem(name, node.lineno, f"imports {imported}, which runs what it reads")
@@ -250,16 +260,16 @@ def functions_are_short(tree: Tree) -> Iterator[Problem]:
 
 def function_lengths(tree: Tree, *folders: str) -> Iterator[tuple[str, int, int]]:
     """File, line and number of lines of every function of the packages."""
-    for name, module in tree.python(*(folders or (*PACKAGES, "scripts"))):
-        for node in ast.walk(module):
+    for name, nodes in tree.python(*(folders or (*PACKAGES, "scripts"))):
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def problems_import_torch_only(tree: Tree) -> Iterator[Problem]:
     """`assignments/*/problem.py` is plain torch (and the abstract types it names), so that it runs everywhere."""
-    for name, module in tree.python("assignments"):
-        for node in ast.walk(module):
+    for name, nodes in tree.python("assignments"):
+        for node in nodes:
             if name.endswith("/problem.py") and isinstance(node, ast.Import | ast.ImportFrom):
                 for imported in sorted(_imported(node) - set(PROBLEM_MAY_IMPORT)):
                     yield Problem(name, node.lineno, f"imports {imported}; a problem imports torch only")
@@ -267,8 +277,8 @@ def problems_import_torch_only(tree: Tree) -> Iterator[Problem]:
 
 def reference_is_imported_by_nobody(tree: Tree) -> Iterator[Problem]:
     """`reference/` is staff only; its files are read as text."""
-    for name, module in tree.python(*PACKAGES, "scripts", "assignments", "reference", "tests"):
-        for node in ast.walk(module):
+    for name, nodes in tree.python(*PACKAGES, "scripts", "assignments", "reference", "tests"):
+        for node in nodes:
             if isinstance(node, ast.Import | ast.ImportFrom) and "reference" in _imported(node):
                 yield Problem(name, node.lineno, "imports reference")
 
@@ -330,8 +340,8 @@ def nothing_is_left_undone(tree: Tree) -> Iterator[Problem]:
 
 def migrations_go_both_ways(tree: Tree) -> Iterator[Problem]:
     """Every migration can be taken back."""
-    for name, module in tree.python("server/migrations/versions"):
-        ways = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    for name, nodes in tree.python("server/migrations/versions"):
+        ways = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
         for way in ("upgrade", "downgrade"):
             body = [node for node in ways[way].body if not _is_idle(node)] if way in ways else []
             if not body:
@@ -384,8 +394,8 @@ def languages_are_named_by_their_records(tree: Tree) -> Iterator[Problem]:
 def _languages_in(tree: Tree) -> Iterator[tuple[str, int, str]]:
     """File, line and language of every name of one in our code: not in comments and docstrings."""
     ids = [record.id for record in languages.ALL]
-    for name, module in tree.python(*PACKAGES):
-        prose = {line for node in ast.walk(module) if _is_prose(node) for line in _lines_of(node)}
+    for name, nodes in tree.python(*PACKAGES):
+        prose = {line for node in nodes if _is_prose(node) for line in _lines_of(node)}
         for token in tokenize.generate_tokens(io.StringIO(tree.text(name)).readline):
             if token.type != tokenize.COMMENT and token.start[0] not in prose:
                 yield from ((name, token.start[0], word) for word in ids if word in token.string.lower())
