@@ -25,7 +25,7 @@ from autograder.assignment import Limits  # noqa: E402
 from autograder.contract import GradeRequest, Lane, Language, Mode, Work  # noqa: E402
 from autograder.errors import HarnessError  # noqa: E402
 from autograder.judge import References, grade  # noqa: E402
-from autograder.judge.references import GPU_HOST_BYTES  # noqa: E402
+from autograder.judge.protocol.loading import GPU_HOST_BYTES  # noqa: E402
 from autograder.sandbox import Runner, RunnerLimits  # noqa: E402
 from autograder.sandbox.docker import DockerConfig, DockerSandbox, load_config  # noqa: E402
 

@@ -15,7 +15,8 @@ from typing import Any
 from unittest import mock
 
 from autograder.contract import Lane
-from autograder.judge import buffers, checking, conversation, devices, inputs, slabs
+from autograder.judge.correctness import checker
+from autograder.judge.protocol import batch_buffer, batch_inputs, buffers, devices, runner_client
 
 Steps = dict[str, dict[str, float]]
 
@@ -69,27 +70,27 @@ def clocked(lane: Lane) -> Iterator[Clock]:
     device = devices.of(lane)
     clock = Clock(device.settle)
     steps: list[tuple[str, Any, str]] = [
-        ("draw inputs", checking.Checker, "draw"),
+        ("draw inputs", checker.Checker, "draw"),
         ("images of them", buffers, "image_of"),
-        ("images of them", inputs, "image_of"),
-        ("images of them", inputs, "write_image"),
-        ("prints", inputs, "print_of"),
+        ("images of them", batch_inputs, "image_of"),
+        ("images of them", batch_inputs, "write_image"),
+        ("prints", batch_inputs, "print_of"),
         ("make a call's memory", buffers.Buffers, "make"),
-        ("make a batch's memory", slabs.BatchMemory, "__init__"),
-        ("write a batch's memory", slabs.BatchMemory, "fill"),
-        ("a batch's inputs back", inputs.Fresh, "taken_back"),
-        ("a batch's inputs back", inputs.Kept, "taken_back"),
-        ("let a batch's memory go", slabs.BatchMemory, "close"),
+        ("make a batch's memory", batch_buffer.BatchMemory, "__init__"),
+        ("write a batch's memory", batch_buffer.BatchMemory, "fill"),
+        ("a batch's inputs back", batch_inputs.Fresh, "taken_back"),
+        ("a batch's inputs back", batch_inputs.Kept, "taken_back"),
+        ("let a batch's memory go", batch_buffer.BatchMemory, "close"),
         ("let a call's memory go", buffers.Buffers, "release"),
         ("give back what torch keeps", type(device), "give_back"),
         ("wait for a quiet device", type(device), "quiet"),
         ("empty its caches", type(device), "cool"),
-        ("copy a batch's outputs beforehand", conversation.Conversation, "_copying"),
-        ("exchange a call", conversation.Conversation, "call"),
-        ("exchange a batch", conversation.Conversation, "batch"),
-        ("look at guards and inputs", checking.Checker, "_around"),
-        ("look at guards and inputs", checking.Checker, "_broken_rules"),
-        ("compare outputs", checking.Checker, "verify"),
+        ("copy a batch's outputs beforehand", runner_client.Conversation, "_copying"),
+        ("exchange a call", runner_client.Conversation, "call"),
+        ("exchange a batch", runner_client.Conversation, "batch"),
+        ("look at guards and inputs", checker.Checker, "_around"),
+        ("look at guards and inputs", checker.Checker, "_broken_rules"),
+        ("compare outputs", checker.Checker, "verify"),
     ]
     with ExitStack() as patched:
         for name, owner, attribute in steps:

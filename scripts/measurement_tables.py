@@ -14,9 +14,9 @@ from typing import Any
 
 from autograder import codec
 from autograder.contract import Bound, GradeResult, Measurement, Pair, Work
-from autograder.judge.clocks import scored_us, sealed_call_us
-from autograder.judge.measure import by_samples, call_us
 from autograder.judge.rules import GPU, Limit, Rules
+from autograder.judge.timing.estimators import by_samples, call_us
+from autograder.judge.timing.validity import scored_us, sealed_call_us
 from tests.redteam.decide import judged, smallest_scale
 
 SELF = ("self", "warm")

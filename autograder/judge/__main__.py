@@ -27,9 +27,11 @@ from autograder import codec, languages
 from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError, HarnessError
-from autograder.judge import compiled, devices, explain, references, summary
+from autograder.judge.compile import cross_compile
+from autograder.judge.correctness import explain, summary
 from autograder.judge.grading import grade, refuse_shown
-from autograder.judge.references import References
+from autograder.judge.protocol import devices, loading
+from autograder.judge.timing.references import References
 from autograder.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
@@ -85,9 +87,9 @@ class Server:
         Nothing is waited for that others do, and what cannot be made ready is the first job's to fail at.
         """
         # Limits of a manifest that names none: containers that wait are kept by their limits.
-        limits = references.limits_on(lane, Limits())
+        limits = loading.limits_on(lane, Limits())
         for language in languages:
-            compiled.expect(self._sandbox, language)
+            cross_compile.expect(self._sandbox, language)
             # The last is made first: no job can do without it.
             self._sandbox.expect(limits, language, lane)
         if lane is not Lane.cpu:

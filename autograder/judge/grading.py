@@ -48,26 +48,30 @@ from autograder.contract import (
 )
 from autograder.errors import HarnessError, SandboxError
 from autograder.findings import together
-from autograder.judge import clocks, compiled, counting, devices, ghost, profiling, refusals, requirements, summary
-from autograder.judge.abreast import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
-from autograder.judge.afterwards import Seen
-from autograder.judge.cases import SYSTEM_RANDOM, hidden_cases
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.checking import as_checked as called_as_checked
-from autograder.judge.clues import Scene
-from autograder.judge.conversation import Conversation
+from autograder.judge.compile import cross_compile, requirements, target_rejections
+from autograder.judge.correctness import summary
+from autograder.judge.correctness.cases import SYSTEM_RANDOM, hidden_cases
+from autograder.judge.correctness.checker import Checked, Checker
+from autograder.judge.correctness.checker import as_checked as called_as_checked
+from autograder.judge.correctness.clues import Scene
+from autograder.judge.correctness.parallel_cases import CASES_EACH, MOST, MOST_PRECOMPILED, SHARED, Abreast, room_for
+from autograder.judge.correctness.problem import load_problem
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
-from autograder.judge.failure import Failure, clean
-from autograder.judge.look import Look
-from autograder.judge.measuring import Measuring
-from autograder.judge.owntime import BACKSTOP, wait_for_quiet
 from autograder.judge.phases import Emit, Phases
-from autograder.judge.problem import load_problem
-from autograder.judge.references import References, find_reference
+from autograder.judge.probes import counting, profiling, work_findings
+from autograder.judge.probes.post_timing_trace import Seen
+from autograder.judge.probes.work_probe import Look
+from autograder.judge.protocol import devices
+from autograder.judge.protocol.failure import Failure, clean
+from autograder.judge.protocol.own_time import BACKSTOP, wait_for_quiet
+from autograder.judge.protocol.runner_client import Conversation
 from autograder.judge.results import Results
 from autograder.judge.runners import Runners
-from autograder.judge.stopwatch import Timed
+from autograder.judge.timing import validity
+from autograder.judge.timing.measurement import Measuring
+from autograder.judge.timing.paired_timing import Timed
+from autograder.judge.timing.references import References, find_reference
 from autograder.misconceptions import load_misconceptions
 from autograder.sandbox import Sandbox
 
@@ -178,8 +182,8 @@ class Grading:
             request, self._assignment, self._results.cases,
             runners=self._runners, checker=self._checker, abreast=self._abreast,
         )  # fmt: skip
-        self._compilation: compiled.Compilation | None = None
-        self._compiled: dict[str, compiled.Checked] = {}
+        self._compilation: cross_compile.Compilation | None = None
+        self._compiled: dict[str, cross_compile.Checked] = {}
         self._requirements: tuple[RequirementResult, ...] | None = None
         self._counted: list[tuple[Counted, Checked]] = []
         self._log = ""
@@ -468,7 +472,7 @@ class Grading:
             taken.append(timed)
         self._seen = measuring.look(ours, taken)
         self._runners.close()
-        asked = clocks.Asked(self._request.best_us, self._request.remeasured)
+        asked = validity.Asked(self._request.best_us, self._request.remeasured)
         return tuple(self._traced(measuring.conclude(timed, self._request.lane, asked)) for timed in taken)
 
     def _timed_case(
@@ -486,27 +490,27 @@ class Grading:
     def _traced(self, found: Measurement) -> Measurement:
         """With what was seen in a call that was traced, if one was."""
         traced = self._seen.traced.get(found.case) if self._seen else None
-        note = clocks.note(found, traced)
+        note = validity.note(found, traced)
         return dataclasses.replace(found, traced_us=traced.busy_us if traced else 0.0, note=note)
 
     def _findings_of(self, measurements: Sequence[Measurement]) -> tuple[Finding, ...]:
         """What the clocks say, and what was seen of the work that was timed."""
-        found = clocks.findings(measurements)
+        found = validity.findings(measurements)
         if not (measurements and self._seen):
             return found
         seen = self._seen
-        found += ghost.of_timed_calls(self._assignment, seen.record, seen.kernels, seen.failed)
-        return found + tuple(filter(None, map(ghost.timed_otherwise, measurements)))
+        found += work_findings.of_timed_calls(self._assignment, seen.record, seen.kernels, seen.failed)
+        return found + tuple(filter(None, map(work_findings.timed_otherwise, measurements)))
 
     def _begin_compiling(self) -> None:
         """Have what is launched compiled for devices that may not be there, while something else is done."""
         if self._is_compiled() and self._compilation is None:
-            compilation = compiled.Compilation(self._assignment, self._request, self._sandbox)
+            compilation = cross_compile.Compilation(self._assignment, self._request, self._sandbox)
             self._compilation = self._lent.enter_context(compilation)
 
     def _is_compiled(self) -> bool:
         """Whether the rung wants to see what the source becomes elsewhere."""
-        return bool(self._assignment.compile_for) and compiled.is_compiled(self._request.language)
+        return bool(self._assignment.compile_for) and cross_compile.is_compiled(self._request.language)
 
     def _finish_compiling(self) -> None:
         """Hold what came of it against the rung's requirements."""
@@ -520,10 +524,10 @@ class Grading:
     def _all_cases(self) -> tuple[CaseResult, ...]:
         """The cases that were called, the requirements that count as cases, and cases that no device would pass."""
         found = self._results.all()
-        if self._work is not Work.measure and compiled.is_compiled(self._request.language):
+        if self._work is not Work.measure and cross_compile.is_compiled(self._request.language):
             found += requirements.as_cases(self._assignment, self._requirements)
         if self._request.lane is Lane.cpu:
-            refused = {case.name: case for case in refusals.as_cases(self._assignment, self._compiled)}
+            refused = {case.name: case for case in target_rejections.as_cases(self._assignment, self._compiled)}
             found = tuple(refused.pop(case.name, case) for case in found) + tuple(refused.values())
         return found
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from autograder.assignment import Case
 from autograder.contract import CaseFinished, CaseResult, Event, Verdict, Visibility
-from autograder.judge import facts
-from autograder.judge.checking import Checked
-from autograder.judge.clues import Seen
+from autograder.judge.correctness import facts
+from autograder.judge.correctness.checker import Checked
+from autograder.judge.correctness.clues import Seen
 from autograder.judge.phases import Emit
 
 

@@ -17,14 +17,13 @@ from autograder import languages
 from autograder.assignment import Assignment, Case
 from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
 from autograder.errors import SandboxError
-from autograder.judge.abreast import Begin
-from autograder.judge.conversation import Budget, Conversation
+from autograder.judge.compile.cache_warmup import Ahead
+from autograder.judge.compile.compile_cache import Packs, Shelf
 from autograder.judge.defences import Defences
-from autograder.judge.devices import Device
-from autograder.judge.failure import Failure
-from autograder.judge.packs import Packs, Shelf
-from autograder.judge.precompiling import Ahead
-from autograder.judge.references import limits_of, load_of
+from autograder.judge.protocol.devices import Device
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.loading import Begin, limits_of, load_of
+from autograder.judge.protocol.runner_client import Budget, Conversation
 from autograder.sandbox import Sandbox, Side
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autograder.assignment import load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode
-from autograder.judge.compiled import Compilation
-from autograder.judge.precompiling import Precompiling
+from autograder.judge.compile.cache_warmup import Precompiling
+from autograder.judge.compile.cross_compile import Compilation
 from autograder.sandbox.docker.sandbox import DockerSandbox
 from autograder.sandbox.namespaces import TMP
 

@@ -11,8 +11,8 @@ import torch
 
 from autograder.contract import GradeResult, Mode, Phase, Verdict, Work
 from autograder.judge import ALL_ON
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.runner_client import Conversation
 from autograder.protocol import Load
 
 pytestmark = pytest.mark.gpu

@@ -9,10 +9,11 @@ import torch
 
 from autograder.assignment import Case, load_assignment
 from autograder.contract import Lane
-from autograder.judge import ALL_ON, devices
-from autograder.judge.buffers import GUARD_BYTES
-from autograder.judge.inputs import Changed, Fresh, draw_key, print_of
-from autograder.judge.slabs import BatchMemory
+from autograder.judge import ALL_ON
+from autograder.judge.protocol import devices
+from autograder.judge.protocol.batch_buffer import BatchMemory
+from autograder.judge.protocol.batch_inputs import Changed, Fresh, draw_key, print_of
+from autograder.judge.protocol.buffers import GUARD_BYTES
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ import pytest
 
 from autograder import codec
 from autograder.contract import Batch, Bound, Measurement, Pair
-from autograder.judge.quiet import control_of
 from autograder.judge.rules import GPU
+from autograder.judge.timing.aa_check import control_of
 from tests.redteam.decide import forged, judged, noticed, smallest_scale
 from tests.redteam.search import KERNELS, Probe, load, reach, search, table
 from tests.redteam.strategies import Knobs, source_of

@@ -11,9 +11,9 @@ import pytest
 from autograder.assignment import Assignment, Requirement, comparison, load_assignment
 from autograder.contract import CompiledFor, CompiledKernel, Mode, Verdict, Visibility, Work
 from autograder.errors import HarnessError, ManifestError
-from autograder.judge import compiled
-from autograder.judge.compiled import REFUSED, Checked
-from autograder.judge.requirements import as_cases, evaluate, rule_of
+from autograder.judge.compile import cross_compile
+from autograder.judge.compile.cross_compile import REFUSED, Checked
+from autograder.judge.compile.requirements import as_cases, evaluate, rule_of
 from tests.autograder.grading_bench import GOOD, Bench, edited
 
 ROOT = Path(__file__).parents[3]
@@ -189,7 +189,7 @@ def test_a_grading_counts_it(
 ) -> None:
     shown = CompiledFor("sm_90a", (kernel(registers=registers, case="small"),))
     found = {"sm_90a": Checked(shown, ((FIRST,),), ("small",), whole=True)}
-    monkeypatch.setattr(compiled.Compilation, "finish", lambda _: found)
+    monkeypatch.setattr(cross_compile.Compilation, "finish", lambda _: found)
     result = bench.grade(GOOD, assignment=strict, work=Work.check, mode=Mode.run)
     assert result.verdict is verdict
     assert result.compiled == (shown,)
@@ -199,7 +199,7 @@ def test_a_grading_counts_it(
 
 
 def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "Compilation", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(cross_compile, "Compilation", lambda *_: pytest.fail("compiled"))
     result = bench.grade("def double(*a): pass", assignment=strict, mode=Mode.run)
     assert result.verdict is Verdict.wrong_answer
     assert (result.cases[-1].name, result.cases[-1].verdict) == ("lean", None)
@@ -208,7 +208,7 @@ def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypat
 
 def test_a_number_that_the_case_decides_is_compiled_as_that_case_has_it() -> None:
     attention = load_assignment(ROOT / "assignments" / "flash_attention_2")
-    dry = [compiled.dry_case(case, attention) for case in compiled.cases_for("sm_90a", attention)]
+    dry = [cross_compile.dry_case(case, attention) for case in cross_compile.cases_for("sm_90a", attention)]
     assert {case.name: case.scalars["causal"] for case in dry} == {"gpu_ranked": 1, "gpu_ranked_full": 0}
     # What is drawn anew for every call is a number that Triton does not specialise on.
     assert {case.scalars["scale"] for case in dry} == {0.5}

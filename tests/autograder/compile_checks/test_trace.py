@@ -11,9 +11,8 @@ import pytest
 from autograder import codec
 from autograder.assignment import load_assignment
 from autograder.contract import DeviceKernel, FindingKind, GradeResult, Launch, Verdict
-from autograder.judge.checking import Checked
-from autograder.judge.conversation import Finished
-from autograder.judge.ghost import (
+from autograder.judge.correctness.checker import Checked
+from autograder.judge.probes.work_findings import (
     LIBRARIES,
     MOST_OTHER,
     Record,
@@ -23,6 +22,7 @@ from autograder.judge.ghost import (
     library_kernels,
     other_kernels,
 )
+from autograder.judge.protocol.runner_client import Finished
 from autograder.protocol import Ran
 
 ROOT = Path(__file__).parents[3]

@@ -24,8 +24,8 @@ from autograder.contract import (
 from autograder.errors import HarnessError
 from autograder.judge import grade
 from autograder.judge.__main__ import main as judge_main
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
+from autograder.judge.correctness.checker import Checked, Checker
+from autograder.judge.protocol.runner_client import Conversation
 from autograder.sandbox.process import ProcessRunner, ProcessSandbox
 from tests.autograder.grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, edited, kernel
 

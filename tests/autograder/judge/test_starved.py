@@ -13,16 +13,24 @@ import pytest
 
 from autograder.assignment import Case
 from autograder.contract import Verdict, Work
-from autograder.judge import conversation as conversations
 from autograder.judge import grading
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure, out_of_time
-from autograder.judge.owntime import BACKSTOP
+from autograder.judge.correctness.checker import Checked, Checker
+from autograder.judge.protocol import runner_client as conversations
+from autograder.judge.protocol.failure import Failure, out_of_time
+from autograder.judge.protocol.own_time import BACKSTOP
+from autograder.judge.protocol.runner_client import Conversation
 from autograder.protocol import Load
 from autograder.sandbox import Spent
 from tests.autograder.grading_bench import GOOD, Bench, body, edited, kernel
-from tests.autograder.judge.test_conversation import LIMITS, Script, ScriptedRunner, Talk, called, opened, talk
+from tests.autograder.judge.protocol.test_runner_client import (
+    LIMITS,
+    Script,
+    ScriptedRunner,
+    Talk,
+    called,
+    opened,
+    talk,
+)
 
 __all__ = ["talk"]
 

@@ -14,13 +14,13 @@ import torch
 from autograder import codec
 from autograder.assignment import Case
 from autograder.contract import CaseResult, FindingKind, GradeResult, Mode, Phase, Verdict, Visibility, Work
-from autograder.judge import explain
-from autograder.judge.buffers import SharedTensor, Snapshot
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure
+from autograder.judge.correctness import explain
+from autograder.judge.correctness.checker import Checked, Checker
 from autograder.judge.grading import Grading
-from autograder.judge.look import Look
+from autograder.judge.probes.work_probe import Look
+from autograder.judge.protocol.buffers import SharedTensor, Snapshot
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.runner_client import Conversation
 from autograder.protocol import Load
 from autograder.sandbox import Runner
 from tests.autograder.grading_bench import GOOD, Bench, body, edited, kernel
