@@ -95,7 +95,7 @@ class Judge:
         self._known: set[str] = set()
         self._sandbox = load_sandbox(options.sandbox)
         # As a worker's judge does before its first job: one that compiles waits for each.
-        cross_compile.expect(self._sandbox, Language("triton"))
+        cross_compile.prewarm(self._sandbox, Language("triton"))
         self._references = References(self._sandbox)
 
     def graded(self, slug: str, work: Work, remeasured: int = 0) -> dict[str, Any]:

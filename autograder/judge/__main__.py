@@ -69,7 +69,7 @@ class Server:
             self.folder(Path(json.loads(line)["folder"]))
         except Exception:  # noqa: BLE001 - the job's boundary: a line that is no job must not end the judge
             traceback.print_exc(file=sys.stderr)
-            self._say(Event(result=GradeResult(Verdict.grader_error, summary.OURS, ())))
+            self._say(Event(result=GradeResult(Verdict.grader_error, summary.GRADER_FAILED, ())))
 
     def folder(self, folder: Path) -> None:
         """Grade one folder: say its events, write its result."""
@@ -89,16 +89,16 @@ class Server:
         # Limits of a manifest that names none: containers that wait are kept by their limits.
         limits = loading.limits_on(lane, Limits())
         for language in languages:
-            cross_compile.expect(self._sandbox, language)
+            cross_compile.prewarm(self._sandbox, language)
             # The last is made first: no job can do without it.
-            self._sandbox.expect(limits, language, lane)
+            self._sandbox.prewarm(limits, language, lane)
         if lane is not Lane.cpu:
             self._warm_device(lane)
 
     def _warm_device(self, lane: Lane) -> None:
         try:
             device = devices.of(lane)
-            device.settle()
+            device.synchronize()
             if device.rules.batches:
                 self._references.exchanges(device).built()
             explain.rehearse(device.where)

@@ -24,10 +24,10 @@ from autograder.compile_checks.targets import LANES
 from autograder.contract import GradeRequest, Lane, Visibility, Work
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.compile import cross_compile
-from autograder.judge.compile.compile_cache import Packs
+from autograder.judge.compile.compile_cache import CompileCache
 from autograder.judge.compile.compiler_client import (
     LIMITS,
-    EndedError,
+    CompilerExitedError,
     arguments_of,
     ask_with_source,
     packet_of,
@@ -45,11 +45,11 @@ logger = logging.getLogger(__name__)
 BUDGET_S = 12.0
 """What is not compiled by then is compiled where it is called."""
 _PACKING_S = 3.0
-_ENOUGH = 6
+_MIN_READY_RUNNERS = 6
 """Runners of a check that make calls: two for each kind of cases, and two that look."""
-_QUIET_S = 8.0
+_MAX_PAUSE_S = 8.0
 """A submission whose cases take longer does not keep the node from getting ready for the next one."""
-_LEFT = 1
+_RESERVED = 1
 """A runner of this kind that goes on waiting in a check: its compile checks take one."""
 
 
@@ -61,11 +61,11 @@ def _target_of(lane: Lane) -> str:
 def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:
     """Whether there is something to compile ahead, and a runner for it that waits anyway."""
     wanted = languages.of(request.language).precompiles and _target_of(request.lane)
-    left = _LEFT if request.work is Work.check else 0
-    return bool(wanted) and sandbox.ready(LIMITS, request.language, purpose=Purpose.compile) > left
+    left = _RESERVED if request.work is Work.check else 0
+    return bool(wanted) and sandbox.warm_count(LIMITS, request.language, purpose=Purpose.compile) > left
 
 
-class Precompiling:
+class WarmupJob:
     """Some cases of one submission being compiled, by a thread that ends the runner too; one waits for its pack.
 
     Args:
@@ -111,7 +111,7 @@ class Precompiling:
         if (packed := self.pack()) is not None:
             os.close(packed)
 
-    def gone(self) -> None:
+    def stop(self) -> None:
         """Make sure that its runner does not run any more.
 
         Raises:
@@ -125,7 +125,7 @@ class Precompiling:
         with ExitStack() as last:  # From the last line to the first, whatever fails.
             try:
                 self._ask(cases, packs, last)
-            except (SandboxError, EndedError, ContractError, OSError) as error:
+            except (SandboxError, CompilerExitedError, ContractError, OSError) as error:
                 logger.info("nothing was compiled ahead: %s", error)
             finally:
                 # Nobody has to wait for the runner's end: removing a container takes a tenth of a second.
@@ -162,7 +162,7 @@ class Precompiling:
         return Precompile(size, request.filename, assignment.entry, arguments_of(assignment), part, BUDGET_S, is_timed)
 
 
-class Ahead:
+class CacheWarmup:
     """What is compiled ahead in one attempt.
 
     Meanwhile no container is made to wait, if enough do: importing takes the cores that compiling needs.
@@ -172,18 +172,18 @@ class Ahead:
         self._assignment = assignment
         self._request = request
         self._sandbox = sandbox
-        self._begun: dict[Visibility, Precompiling] = {}
+        self._begun: dict[Visibility, WarmupJob] = {}
         self._waiting = {visibility: threading.Lock() for visibility in Visibility}
-        self._quiet = ExitStack()
-        self._loud = threading.Timer(_QUIET_S, self._quiet.close)
-        self._loud.daemon = True
-        self._is_on = False
+        self._paused = ExitStack()
+        self._resume_timer = threading.Timer(_MAX_PAUSE_S, self._paused.close)
+        self._resume_timer.daemon = True
+        self._is_active = False
 
     @property
-    def is_on(self) -> bool:
+    def is_active(self) -> bool:
         """Whether the public cases' kernels are, or were."""
         public = self._begun.get(Visibility.public)
-        return self._is_on and not (public is not None and public.failed)
+        return self._is_active and not (public is not None and public.failed)
 
     def begin(self, visibility: Visibility, cases: Sequence[Case], packs: Sequence[int] = ()) -> None:
         """Begin with these cases, if there is something to compile ahead, and a runner for it that waits.
@@ -195,24 +195,24 @@ class Ahead:
             memfd.close(packs)
             return
         if visibility is Visibility.public and self._are_enough():
-            self._quiet.enter_context(self._sandbox.quiet())
-            self._loud.start()
-        self._is_on = True
-        self._begun[visibility] = Precompiling(self._assignment, self._request, self._sandbox, cases, packs)
+            self._paused.enter_context(self._sandbox.pause_background_work())
+            self._resume_timer.start()
+        self._is_active = True
+        self._begun[visibility] = WarmupJob(self._assignment, self._request, self._sandbox, cases, packs)
 
-    def wait(self, visibility: Visibility, packs: Packs) -> None:
+    def wait(self, visibility: Visibility, packs: CompileCache) -> None:
         """Have in `packs`, sealed, what was compiled for these cases, if anything was and nobody has it there yet."""
         with self._waiting[visibility]:
             if (begun := self._begun.get(visibility)) is not None and (packed := begun.pack()) is not None:
                 packs.add(packed)
                 packs.seal()
 
-    def rest(self) -> None:
+    def resume_background_work(self) -> None:
         """Nothing more is compiled ahead that anybody waits for: containers may be made again."""
-        self._loud.cancel()
-        self._quiet.close()
+        self._resume_timer.cancel()
+        self._paused.close()
 
-    def gone(self) -> None:
+    def stop(self) -> None:
         """End what is begun, and make sure that none of it runs any more.
 
         Raises:
@@ -220,12 +220,12 @@ class Ahead:
         """
         self.close()
         for begun in self._begun.values():
-            begun.gone()
+            begun.stop()
 
     def close(self) -> None:
         """End what is begun; whoever waits for it has nothing."""
-        self._is_on = False
-        self.rest()
+        self._is_active = False
+        self.resume_background_work()
         for begun in self._begun.values():
             begun.close()
         for waiting in self._waiting.values():  # Whoever waited has put down what it got.
@@ -235,5 +235,5 @@ class Ahead:
     def _are_enough(self) -> bool:
         """Whether runners that make calls wait for this check; else whoever makes more of them is not held up."""
         assignment, request = self._assignment, self._request
-        ready = self._sandbox.ready(limits_of(assignment, request.lane), request.language, request.lane)
-        return ready >= _ENOUGH
+        ready = self._sandbox.warm_count(limits_of(assignment, request.lane), request.language, request.lane)
+        return ready >= _MIN_READY_RUNNERS

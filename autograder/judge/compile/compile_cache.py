@@ -13,11 +13,11 @@ from collections import OrderedDict
 
 from autograder.judge.protocol import memfd
 
-MOST_KEPT = 8
+MAX_SOURCES = 8
 """Submissions whose packs are kept from check to measurement; what was kept longest ago goes first."""
 
 
-class Packs:
+class CompileCache:
     """Descriptors of the packs of one submission's runners, and of what an earlier attempt has sealed."""
 
     def __init__(self, sealed: list[int] | None = None) -> None:
@@ -60,15 +60,15 @@ class Packs:
             self._written, self._sealed = [], []
 
 
-class Shelf:
+class CacheStore:
     """What was compiled, until the same source is loaded again: by source, descriptors that nobody writes.
 
     Args:
-        most: sources that are kept; what was kept longest ago goes first.
+        max_sources: sources that are kept; what was kept longest ago goes first.
     """
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
+    def __init__(self, max_sources: int = MAX_SOURCES) -> None:
+        self._max_sources = max_sources
         self._kept: OrderedDict[str, list[int]] = OrderedDict()
 
     def __contains__(self, source: str) -> bool:
@@ -79,7 +79,7 @@ class Shelf:
         memfd.close(self._kept.pop(source, []))
         if descriptors:
             self._kept[source] = descriptors
-        while len(self._kept) > self._most:
+        while len(self._kept) > self._max_sources:
             memfd.close(self._kept.popitem(last=False)[1])
 
     def of(self, source: str) -> list[int]:

@@ -16,10 +16,10 @@ from autograder.errors import ContractError
 from autograder.judge.protocol import memfd
 from autograder.judge.protocol.failure import from_exit
 from autograder.judge.protocol.own_time import Wait
-from autograder.packets import decode, encode
 from autograder.profiling.asking import Ask
 from autograder.protocol import MAX_PACKET
 from autograder.sandbox import Runner, RunnerLimits
+from autograder.wire_format import decode, encode
 
 LIMITS = RunnerLimits(memory_bytes=6 * 2**30, processes=256, output_bytes=2**20, tmp_bytes=512 * 2**20)
 """Of a runner that compiles, perhaps on all cores at once: triton and ptxas need more than most kernels do."""
@@ -29,7 +29,7 @@ _LOOK_S = 0.02
 Said = TypeVar("Said")
 
 
-class EndedError(Exception):
+class CompilerExitedError(Exception):
     """A runner did not say what it was asked for; the text says why, for the student."""
 
 
@@ -47,7 +47,7 @@ def ask_with_source(runner: Runner, request: GradeRequest, ask: Compile | Precom
     """Send a question whose first descriptor is the source.
 
     Raises:
-        EndedError: the runner is gone.
+        CompilerExitedError: the runner is gone.
     """
     text = memfd.of_bytes("source", source_of(request))
     try:
@@ -60,12 +60,12 @@ def send(runner: Runner, ask: Ask | Compile | Precompile | Read, descriptors: li
     """Send a question.
 
     Raises:
-        EndedError: the runner is gone.
+        CompilerExitedError: the runner is gone.
     """
     try:
         socket.send_fds(runner.channel, [encode(ask)], descriptors)
     except OSError:
-        raise EndedError("The compiler's process ended before it began.") from None
+        raise CompilerExitedError("The compiler's process ended before it began.") from None
 
 
 def packet_of(
@@ -79,7 +79,7 @@ def packet_of(
         doing: what it does, for the student.
 
     Raises:
-        EndedError: there is none.
+        CompilerExitedError: there is none.
     """
     poll = select.poll()
     poll.register(runner.channel, select.POLLIN)
@@ -91,17 +91,17 @@ def packet_of(
             # Whoever has the other end may send nothing, or hang up and stay, as often as it likes.
             time.sleep(_LOOK_S)
         if (ending := runner.poll()) is not None:
-            raise EndedError(from_exit(ending, doing).message)
-    raise EndedError(f"{doing.capitalize()} did not end within {wait.limit_s:.3g} s and was stopped.")
+            raise CompilerExitedError(from_exit(ending, doing).message)
+    raise CompilerExitedError(f"{doing.capitalize()} did not end within {wait.limit_s:.3g} s and was stopped.")
 
 
 def understood(packet: bytes, *wanted: type[Said]) -> Said:
     """What a packet says.
 
     Raises:
-        EndedError: it is none of what was wanted.
+        CompilerExitedError: it is none of what was wanted.
     """
     try:
         return decode(packet, *wanted)
     except ContractError:
-        raise EndedError(SOMETHING_ELSE) from None
+        raise CompilerExitedError(SOMETHING_ELSE) from None

@@ -44,7 +44,7 @@ from autograder.errors import SandboxError
 from autograder.judge.compile.compiler_client import (
     LIMITS,
     SOMETHING_ELSE,
-    EndedError,
+    CompilerExitedError,
     arguments_of,
     ask_with_source,
     packet_of,
@@ -72,9 +72,9 @@ REFUSED = "Would not"
 
 MAX_TEXT = 300
 _NO_LISTINGS = Listings("")
-MOST_LISTED = 2**20
+MAX_LISTED_BYTES = 2**20
 """Bytes of one kernel's text that are looked at."""
-MOST_LEFT_OUT = 10**6
+MAX_LEFT_OUT = 10**6
 _SOME_SCALAR: Mapping[str, int | float] = {"float32": 0.5, "int64": 7}
 """A number that no kernel is specialised on."""
 _LOOKS_AT_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
@@ -96,7 +96,7 @@ _LACKING = (NO_COMPILER, NO_TARGET)
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedCase:
     """A case by name, and why its call would fail, in words and as an error with its lines."""
 
     case: str
@@ -105,14 +105,14 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Checked:
+class TargetReport:
     """What one target's compilation showed.
 
     Attributes:
         uses: for each kernel of `shown`, the numbers of case and launch that came to it.
         cases: names, by number.
         whole: every launch of every case was compiled.
-        ours: it failed through no fault of the submission.
+        infrastructure_fault: it failed through no fault of the submission.
         lacking: this node has nothing that compiles the language for the target, so that nothing may be asked of it.
         listings: the kernels' code as text.
         refused: cases whose call would fail on the device, as it or its compiler would not take a kernel.
@@ -122,10 +122,10 @@ class Checked:
     uses: tuple[tuple[tuple[int, int], ...], ...] = ()
     cases: tuple[str, ...] = ()
     whole: bool = False
-    ours: bool = False
+    infrastructure_fault: bool = False
     lacking: bool = False
     listings: Listings = _NO_LISTINGS
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RejectedCase, ...] = ()
 
 
 def is_compiled(language: Language) -> bool:
@@ -133,11 +133,11 @@ def is_compiled(language: Language) -> bool:
     return language in BUDGET_S
 
 
-def expect(sandbox: Sandbox, language: Language) -> None:
+def prewarm(sandbox: Sandbox, language: Language) -> None:
     """Have the sandbox ready for the two runners of a compilation."""
     if is_compiled(language):
         for purpose in (Purpose.read, Purpose.compile):
-            sandbox.expect(LIMITS, language, purpose=purpose)
+            sandbox.prewarm(LIMITS, language, purpose=purpose)
 
 
 class Compilation:
@@ -161,7 +161,7 @@ class Compilation:
         if Purpose.compile in self._runners:
             self._go_on(self._collect)
 
-    def finish(self) -> dict[str, Checked]:
+    def finish(self) -> dict[str, TargetReport]:
         """Wait for it; what came of it, by target."""
         self.hear()
         self._go_on(self._read)
@@ -189,12 +189,12 @@ class Compilation:
         try:
             if jobs:
                 step(jobs)
-        except EndedError as ended:
+        except CompilerExitedError as ended:
             for job in jobs:
                 job.fail(str(ended))
         except (SandboxError, OSError):
             for job in jobs:
-                job.fail("It could not be compiled here. This is not your fault.", ours=True)
+                job.fail("It could not be compiled here. This is not your fault.", infrastructure_fault=True)
 
     def _begin(self, jobs: list[_Job]) -> None:
         """Have one runner load the submission and compile what it launches; another gets ready to read that."""
@@ -221,7 +221,7 @@ class Compilation:
                 job = waiting.pop(said.target, None)
                 if job is not None:
                     job.hear(said)
-        except EndedError as ended:
+        except CompilerExitedError as ended:
             for job in waiting.values():
                 job.fail(str(ended))
         finally:
@@ -246,7 +246,7 @@ class Compilation:
         memfd.seal(self._text)
         readings = understood(packet, Readings).kernels
         if len(readings) != len(places):
-            raise EndedError("The machine code could not be read.")
+            raise CompilerExitedError("The machine code could not be read.")
         for job in jobs:
             job.readings, readings = readings[: len(job.places())], readings[len(job.places()) :]
 
@@ -299,7 +299,7 @@ class _Job:
         self.readings: tuple[Reading, ...] = ()
         self.failed = False
         self._message = ""
-        self._ours = False
+        self._infrastructure_fault = False
         self._compiled = Compiled(target, ())
         self.code = memfd.of_fixed_size("machine code", CODE_BYTES)
 
@@ -319,19 +319,22 @@ class _Job:
         """Which function of its machine code each kernel is."""
         return tuple(kernel.function for kernel in self._compiled.kernels)
 
-    def fail(self, message: str, *, ours: bool = False) -> None:
+    def fail(self, message: str, *, infrastructure_fault: bool = False) -> None:
         """There is nothing to show but this."""
         if not self.failed:
-            self.failed, self._message, self._ours = True, message, ours
+            self.failed, self._message, self._infrastructure_fault = True, message, infrastructure_fault
 
-    def checked(self, request: GradeRequest, seconds: float, text: int) -> Checked:
+    def checked(self, request: GradeRequest, seconds: float, text: int) -> TargetReport:
         """What came of it; `text` has the instructions as text."""
         source = request.source
         if self.failed:
-            return Checked(CompiledFor(self.target, message=self._message, seconds=seconds), ours=self._ours)
+            return TargetReport(
+                CompiledFor(self.target, message=self._message, seconds=seconds),
+                infrastructure_fault=self._infrastructure_fault,
+            )
         names, claims = tuple(case.name for case in self.cases), self._compiled.kernels
         message = _incomplete(self._compiled, names, source)
-        left_out = min(max(self._compiled.left_out, 0), MOST_LEFT_OUT)
+        left_out = min(max(self._compiled.left_out, 0), MAX_LEFT_OUT)
         both = zip(claims, self.readings, strict=True)
         kernels = tuple(_shown(claim, reading, self.target, names, source) for claim, reading in both)
         shown = CompiledFor(self.target, kernels, left_out, message, seconds)
@@ -340,7 +343,7 @@ class _Job:
         listings = listings_of(shown, texts, _name_in_code(request))
         whole, lacking = not (message or left_out), self._is_lacking(request.language)
         refused = tuple(_refused(self._compiled.refused, self.target, names, source))
-        return Checked(shown, uses, names, whole=whole, lacking=lacking, listings=listings, refused=refused)
+        return TargetReport(shown, uses, names, whole=whole, lacking=lacking, listings=listings, refused=refused)
 
     def _is_lacking(self, language: Language) -> bool:
         """Whether its process said so, and could not have been made to by the submission.
@@ -378,7 +381,7 @@ def _name_in_code(request: GradeRequest) -> str:
 
 def _read(text: int, offset: int, size: int, room: int) -> str:
     inside = min(offset, size) >= 0 and offset + size <= room
-    return os.pread(text, min(size, MOST_LISTED), offset).decode(errors="replace") if inside else ""
+    return os.pread(text, min(size, MAX_LISTED_BYTES), offset).decode(errors="replace") if inside else ""
 
 
 def _bounded(claim: ClaimedKernel) -> ClaimedKernel:
@@ -391,7 +394,7 @@ def _heard(packet: bytes, targets: Container[str]) -> Compiled | Ended:
     """What is said of one of the targets."""
     said: Compiled | Ended = understood(packet, Compiled, Ended)  # type: ignore[assignment]
     if said.target not in targets:
-        raise EndedError(SOMETHING_ELSE)
+        raise CompilerExitedError(SOMETHING_ELSE)
     return said
 
 
@@ -425,12 +428,12 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
     )
 
 
-def _refused(calls: Sequence[RefusedCall], target: str, cases: Sequence[str], source: str) -> Iterator[Refused]:
+def _refused(calls: Sequence[RefusedCall], target: str, cases: Sequence[str], source: str) -> Iterator[RejectedCase]:
     """The first that was said of each case."""
     first = {call.case: call for call in reversed(calls) if 0 <= call.case < len(cases)}
     for number, call in sorted(first.items()):
         error, message = _refusal(call.fault, target, source)
-        yield Refused(cases[number], f"`{clean(call.kernel, MAX_TEXT)}`: {message}", error)
+        yield RejectedCase(cases[number], f"`{clean(call.kernel, MAX_TEXT)}`: {message}", error)
 
 
 def _refusal(fault: Fault, target: str, source: str) -> tuple[StudentError | None, str]:

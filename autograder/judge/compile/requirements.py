@@ -13,7 +13,7 @@ from autograder.assignment import Assignment, Requirement, RunRequirement
 from autograder.contract import CaseResult, CompiledKernel, RequirementResult, Verdict, Visibility
 from autograder.counters import COUNTED_BY
 from autograder.errors import HarnessError
-from autograder.judge.compile.cross_compile import REFUSED, Checked
+from autograder.judge.compile.cross_compile import REFUSED, TargetReport
 
 COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
@@ -26,7 +26,7 @@ AT_LEAST = (">", ">=")
 """Comparisons that one launch has to satisfy; the others hold for every launch."""
 
 
-def evaluate(assignment: Assignment, checked: Mapping[str, Checked]) -> tuple[RequirementResult, ...]:
+def evaluate(assignment: Assignment, checked: Mapping[str, TargetReport]) -> tuple[RequirementResult, ...]:
     """Every requirement of the assignment, on what was compiled for its target.
 
     Raises:
@@ -59,8 +59,8 @@ def _case(name: str, about: str, group: str, verdict: Verdict | None, message: s
     )  # fmt: skip
 
 
-def _one(requirement: Requirement, checked: Checked | None) -> RequirementResult:
-    if checked is not None and checked.ours and requirement.group:
+def _one(requirement: Requirement, checked: TargetReport | None) -> RequirementResult:
+    if checked is not None and checked.infrastructure_fault and requirement.group:
         raise HarnessError(f"the requirement {requirement.name!r} could not be looked at: nothing was compiled")
     met, message = _found(requirement, checked)
     # Without a group it is shown and fails nobody: no submission could have met it on this node.
@@ -80,7 +80,7 @@ def rule_of(requirement: Requirement | RunRequirement) -> str:
     return ", ".join(f"{name} {sign} {number}{UNITS.get(name, '')}" for name, (sign, number) in bounds)
 
 
-def _found(requirement: Requirement, checked: Checked | None) -> tuple[bool | None, str]:
+def _found(requirement: Requirement, checked: TargetReport | None) -> tuple[bool | None, str]:
     launches = _launches(requirement.case, checked) if checked is not None else {}
     if checked is None or not launches:
         return None, (checked.shown.message if checked else "") or "No launch was seen."
@@ -97,7 +97,7 @@ def _found(requirement: Requirement, checked: Checked | None) -> tuple[bool | No
     return False, _short_of(next(iter(launches.values()))[0], requirement.bounds)
 
 
-def _launches(case: str, checked: Checked) -> dict[int, list[CompiledKernel]]:
+def _launches(case: str, checked: TargetReport) -> dict[int, list[CompiledKernel]]:
     """The candidates of each launch of a case."""
     found: dict[int, list[CompiledKernel]] = {}
     for kernel, uses in zip(checked.shown.kernels, checked.uses, strict=True):
@@ -129,5 +129,5 @@ def _short_of(kernel: CompiledKernel, bounds: Mapping[str, tuple[str, int]]) -> 
     return f"`{kernel.kernel}` ({kernel.config}) has {', '.join(missed)}."
 
 
-def _unsure(checked: Checked) -> str:
+def _unsure(checked: TargetReport) -> str:
     return checked.shown.message or "Some launches were not compiled."

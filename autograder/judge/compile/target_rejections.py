@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from autograder.assignment import Assignment
 from autograder.compile_checks.targets import LANES
 from autograder.contract import CaseResult, Lane, Verdict, Visibility
-from autograder.judge.compile.cross_compile import Checked
+from autograder.judge.compile.cross_compile import TargetReport
 
 _WHY = "It runs here on the CPU, but it would not run on a GPU of this assignment."
 
 
-def as_cases(assignment: Assignment, checked: Mapping[str, Checked]) -> tuple[CaseResult, ...]:
+def as_cases(assignment: Assignment, checked: Mapping[str, TargetReport]) -> tuple[CaseResult, ...]:
     """The cases of the first target that it would refuse, if every target of the rung's would refuse one."""
     refused = [checked[target].refused if target in checked else () for target in assignment.compile_for]
     if not refused or not all(refused) or not _is_for_all_lanes(assignment):

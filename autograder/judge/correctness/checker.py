@@ -20,13 +20,13 @@ from autograder.judge.correctness.noop_replay import Output
 from autograder.judge.correctness.problem import Problem, Truth
 from autograder.judge.defences import Defences
 from autograder.judge.protocol.batch_buffer import BatchMemory
-from autograder.judge.protocol.batch_inputs import Changed, Inputs, Kept
+from autograder.judge.protocol.batch_inputs import Changed, Inputs, StoredInputs
 from autograder.judge.protocol.buffers import Buffers, Snapshot, layout_of, overflows, strides_of
 from autograder.judge.protocol.devices import Device
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.host import HOST
 from autograder.judge.protocol.oom_attribution import MESSAGE, took_the_memory
-from autograder.judge.protocol.runner_client import Conversation, Finished, FinishedBatch
+from autograder.judge.protocol.runner_client import BatchReply, CallReply, RunnerClient
 from autograder.judge.protocol.tensors import Tensors
 from autograder.misconceptions import Misconception
 from autograder.protocol import TensorSpec
@@ -40,7 +40,7 @@ _WRITTEN = "The input `{}` was written to. Inputs are read only; write into the 
 
 
 @dataclass(frozen=True)
-class Checked:
+class CallResult:
     """What a call, or a case, showed.
 
     Attributes:
@@ -59,7 +59,7 @@ class Checked:
     error: StudentError | None = None
     ended: bool = False
     starved: bool = False
-    finished: Finished | None = None
+    finished: CallReply | None = None
     outputs: Tensors = field(default_factory=dict)
     seconds: float = 0.0
     unaided: float = 0.0
@@ -72,7 +72,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Taken:
+class CallOutputs:
     """A call that came back, kept its guard bands and left its inputs alone; its outputs are still to be compared.
 
     Attributes:
@@ -84,7 +84,7 @@ class Taken:
     case: Case
     inputs: Tensors
     outputs: dict[str, Snapshot]
-    finished: Finished
+    finished: CallReply
     lent_bytes: int
 
     def values(self) -> Tensors:
@@ -93,7 +93,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class TakenBatch:
+class BatchOutputs:
     """A batch that came back, call by call; the times are those of all calls together, and of all copies.
 
     Attributes:
@@ -101,8 +101,8 @@ class TakenBatch:
         inputs: by call, to call the other side with.
     """
 
-    calls: tuple[Taken, ...]
-    inputs: tuple[Kept, ...]
+    calls: tuple[CallOutputs, ...]
+    inputs: tuple[StoredInputs, ...]
     sealed_us: float
     copy_us: float
     event_us: float
@@ -127,7 +127,7 @@ class Checker:
         self._device = device
         self._buffers = Buffers(assignment, defences, device)
 
-    def case(self, runner: Conversation, case: Case) -> Checked:
+    def case(self, runner: RunnerClient, case: Case) -> CallResult:
         """Call twice on the same fresh inputs, in fresh memory: right, and right again in the same way."""
         try:
             inputs = self.draw(case)
@@ -145,27 +145,27 @@ class Checker:
         second = self._call(runner, case, inputs)
         return self._repeated(case, first, second, in_orders=runner.orders > 1)
 
-    def call(self, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
+    def call(self, runner: RunnerClient, case: Case, *, cold: bool = True) -> CallResult:
         """One checked call on inputs that were never seen, as it is timed; nothing of its memory is kept."""
         checked = self._call(runner, case, self.draw(case), record=False, cold=cold)
         return dataclasses.replace(checked, outputs={})
 
-    def counted(self, runner: Conversation, case: Case) -> Checked:
+    def counted(self, runner: RunnerClient, case: Case) -> CallResult:
         """One checked call, of whose memory everything is counted."""
-        taken = self.take(runner, case, self.draw(case), record=True, count=True, cold=False)
-        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
+        taken = self.call_unverified(runner, case, self.draw(case), record=True, count=True, cold=False)
+        checked = taken if isinstance(taken, CallResult) else self.verify(taken, suspect=runner)
         return dataclasses.replace(checked, outputs={})
 
-    def replay(self, runner: Conversation, case: Case) -> Checked:
+    def replay(self, runner: RunnerClient, case: Case) -> CallResult:
         """One call whose kernels do nothing: how much of its outputs is right all the same; nothing is explained."""
         start = time.monotonic()
-        taken = self.take(runner, case, self.draw(case), cold=False)
-        checked = taken if isinstance(taken, Checked) else self._unaided(taken, runner)
+        taken = self.call_unverified(runner, case, self.draw(case), cold=False)
+        checked = taken if isinstance(taken, CallResult) else self._unaided(taken, runner)
         return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
-    def take(
+    def call_unverified(
         self,
-        runner: Conversation,
+        runner: RunnerClient,
         case: Case,
         inputs: Tensors,
         *,
@@ -174,8 +174,8 @@ class Checker:
         count: bool = False,
         cold: bool = True,
         poison: bool = True,
-        suspect: Conversation | None = None,
-    ) -> Taken | Checked:
+        suspect: RunnerClient | None = None,
+    ) -> CallOutputs | CallResult:
         """One call whose outputs are compared later; or what went wrong in it.
 
         Args:
@@ -197,10 +197,10 @@ class Checker:
                 tensors, scalars, function=case.function, record=record, trace=trace, count=count, cold=cold
             )
             if isinstance(called, Failure):
-                return as_checked(called)
+                return as_result(called)
             # Snapshots are the judge's own: while they are looked at, the device clears what is given back.
             self._buffers.release(tensors)
-            return self._taken(case, inputs, called, 2 * size, self._around(called.snapshots))
+            return self._outputs_of(case, inputs, called, 2 * size, self._around(called.snapshots))
         except NO_MEMORY as error:
             return self.no_memory(suspect or runner, 2 * size if suspect in {None, runner} else 0, error)
         finally:
@@ -208,27 +208,29 @@ class Checker:
 
     def batch(
         self,
-        runner: Conversation,
+        runner: RunnerClient,
         case: Case,
         inputs: Sequence[Inputs],
         *,
-        together: int = 1,
+        calls_per_buffer: int = 1,
         cold: bool = True,
-        suspect: Conversation | None = None,
-        worth: Callable[[FinishedBatch], bool] | None = None,
-    ) -> TakenBatch | Checked:
+        suspect: RunnerClient | None = None,
+        should_verify: Callable[[BatchReply], bool] | None = None,
+    ) -> BatchOutputs | CallResult:
         """Several calls as one exchange, whose outputs are compared later; or what went wrong in one of them.
 
         Args:
-            together: calls whose inputs lie in one slab, and their outputs in another.
+            calls_per_buffer: calls whose inputs lie in one buffer, and their outputs in another.
             cold: it is timed.
-            worth: whether to look at it at all; where not, the calls of what comes back are none.
+            should_verify: whether to look at it at all; where not, the calls of what comes back are none.
         """
         try:
             if cold:
-                self._device.give_back()
+                self._device.trim_cache()
                 self._in_the_same_place()
-            memory = BatchMemory(self._assignment, case, self._device, inputs, self._defences, together=together)
+            memory = BatchMemory(
+                self._assignment, case, self._device, inputs, self._defences, calls_per_buffer=calls_per_buffer
+            )
         except NO_MEMORY as error:
             # Nothing of it was lent to anybody.
             return self.no_memory(suspect or runner, 0, error)
@@ -236,10 +238,10 @@ class Checker:
             strides = {spec.name: spec.stride for spec in memory.specs}
             called = runner.batch(memory, self._scalars(case, strides), cold=cold)
             if isinstance(called, Failure):
-                return as_checked(called)
-            if worth and not worth(called):
-                return TakenBatch((), (), called.sealed_us, called.copy_us, called.event_us)
-            return self._taken_batch(case, called, memory)
+                return as_result(called)
+            if should_verify and not should_verify(called):
+                return BatchOutputs((), (), called.sealed_us, called.copy_us, called.event_us)
+            return self._batch_outputs_of(case, called, memory)
         except NO_MEMORY as error:
             # Nothing was lent yet, or it was let go of: who has it still has kept it.
             return self.no_memory(suspect or runner, 0, error)
@@ -248,11 +250,11 @@ class Checker:
 
     def verify(
         self,
-        taken: Taken,
+        taken: CallOutputs,
         expected: Tensors | None = None,
         *,
-        suspect: Conversation | None = None,
-    ) -> Checked:
+        suspect: RunnerClient | None = None,
+    ) -> CallResult:
         """Compare the outputs of a call.
 
         Args:
@@ -262,7 +264,7 @@ class Checker:
         try:
             outputs = taken.values()
             if expected is not None and self._right_beside(taken, outputs, expected):
-                checked = Checked(Verdict.passed, "Passed.", outputs=outputs)
+                checked = CallResult(Verdict.passed, "Passed.", outputs=outputs)
             else:
                 checked = self._compared(taken, outputs)
         except NO_MEMORY as error:
@@ -271,13 +273,13 @@ class Checker:
             checked = self.no_memory(suspect, taken.lent_bytes, error)
         return dataclasses.replace(checked, finished=taken.finished)
 
-    def no_memory(self, suspect: Conversation, lent_bytes: int, error: Exception) -> Checked:
+    def no_memory(self, suspect: RunnerClient, lent_bytes: int, error: Exception) -> CallResult:
         """The device's memory ran out: the suspect's fault, or an error of ours.
 
         Of one that is gone nothing comes back: nobody waits for it again.
         """
         if self._defences.memory_blame and not suspect.closed and took_the_memory(self._device, suspect, lent_bytes):
-            return Checked(Verdict.out_of_memory, MESSAGE, ended=True)
+            return CallResult(Verdict.out_of_memory, MESSAGE, ended=True)
         raise error
 
     @property
@@ -296,16 +298,16 @@ class Checker:
 
     def _call(
         self,
-        runner: Conversation,
+        runner: RunnerClient,
         case: Case,
         inputs: Tensors,
         *,
         record: bool = True,
         cold: bool = False,
-    ) -> Checked:
+    ) -> CallResult:
         start = time.monotonic()
-        taken = self.take(runner, case, inputs, record=record, cold=cold)
-        checked = taken if isinstance(taken, Checked) else self.verify(taken, suspect=runner)
+        taken = self.call_unverified(runner, case, inputs, record=record, cold=cold)
+        checked = taken if isinstance(taken, CallResult) else self.verify(taken, suspect=runner)
         return dataclasses.replace(checked, seconds=time.monotonic() - start)
 
     def _in_the_same_place(self) -> None:
@@ -315,7 +317,7 @@ class Checker:
         memory lies makes up to 1.8 % (docs/decisions/0040).
         """
         if self._defences.cold:
-            self._device.quiet()
+            self._device.wait_until_idle()
 
     def _layout(self, case: Case) -> tuple[TensorSpec, ...]:
         part = self._assignment.part(case)
@@ -330,9 +332,9 @@ class Checker:
         """What was drawn for one call, by argument."""
         return {argument.name: inputs[argument.name].item() for argument in self._assignment.part(case).scalars}
 
-    def _taken(
-        self, case: Case, inputs: Tensors, called: Finished, lent_bytes: int, around: Sequence[Around]
-    ) -> Taken | Checked:
+    def _outputs_of(
+        self, case: Case, inputs: Tensors, called: CallReply, lent_bytes: int, around: Sequence[Around]
+    ) -> CallOutputs | CallResult:
         """Guards and inputs first: a right output does not excuse them."""
         if broken := self._broken_rules(called, around):
             return dataclasses.replace(broken, finished=dataclasses.replace(called, snapshots=()))
@@ -341,31 +343,31 @@ class Checker:
         if not self._defences.private_inputs:
             inputs = inputs | {one.name: by_name[one.name].values() for one in part.inputs if one.name in by_name}
         outputs = {argument.name: by_name[argument.name] for argument in part.outputs}
-        return Taken(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
+        return CallOutputs(case, inputs, outputs, dataclasses.replace(called, snapshots=()), lent_bytes)
 
-    def _taken_batch(self, case: Case, called: FinishedBatch, memory: BatchMemory) -> TakenBatch | Checked:
+    def _batch_outputs_of(self, case: Case, called: BatchReply, memory: BatchMemory) -> BatchOutputs | CallResult:
         """The calls of a batch, one by one; what lies around their outputs is looked at together."""
         calls, inputs = [], []
         around = iter(self._around([snapshot for snapshots in called.snapshots for snapshot in snapshots]))
-        for (own, changed), snapshots in zip(memory.taken_back(), called.snapshots, strict=True):
-            one = Finished(snapshots, called.sealed_us / memory.calls, called.event_us / memory.calls, (), {}, ())
+        for (own, changed), snapshots in zip(memory.read_back_inputs(), called.snapshots, strict=True):
+            one = CallReply(snapshots, called.sealed_us / memory.calls, called.event_us / memory.calls, (), {}, ())
             if changed and (broken := self._broken_input(changed[0])):
                 return dataclasses.replace(broken, finished=one)
-            found = self._taken(case, own.tensors(), one, 0, list(islice(around, len(snapshots))))
-            if isinstance(found, Checked):
+            found = self._outputs_of(case, own.tensors(), one, 0, list(islice(around, len(snapshots))))
+            if isinstance(found, CallResult):
                 return found
             calls.append(found)
             inputs.append(own)
-        return TakenBatch(tuple(calls), tuple(inputs), called.sealed_us, called.copy_us, called.event_us)
+        return BatchOutputs(tuple(calls), tuple(inputs), called.sealed_us, called.copy_us, called.event_us)
 
-    def _broken_input(self, changed: Changed) -> Checked | None:
+    def _broken_input(self, changed: Changed) -> CallResult | None:
         """What it means that an input of a batch is not as it was: around it first, as in a single call."""
         if self._defences.guard_bands and any(changed.outside):
             return _overflow(changed.name, (), *changed.outside)
-        written = Checked(Verdict.rule_violation, _WRITTEN.format(changed.name))
+        written = CallResult(Verdict.rule_violation, _WRITTEN.format(changed.name))
         return written if self._defences.private_inputs else None
 
-    def _right_beside(self, taken: Taken, outputs: Tensors, expected: Tensors) -> bool:
+    def _right_beside(self, taken: CallOutputs, outputs: Tensors, expected: Tensors) -> bool:
         """Whether outputs are right by what the reference made of the same inputs, without a look at all of them.
 
         They agree; or none is further from the reference's than rounding goes, and a sample is right by the oracle.
@@ -392,7 +394,7 @@ class Checker:
         """What changed around each."""
         return overflows(snapshots) if self._defences.guard_bands else [(0, 0, 0)] * len(snapshots)
 
-    def _broken_rules(self, called: Finished, around: Sequence[Around]) -> Checked | None:
+    def _broken_rules(self, called: CallReply, around: Sequence[Around]) -> CallResult | None:
         """Guards that changed; then inputs that did, in shared memory or, as the runner says, in its own view."""
         for snapshot, changed in zip(called.snapshots, around, strict=True):
             if any(changed):
@@ -401,10 +403,10 @@ class Checker:
             spec = snapshot.source.spec
             rewritten = not spec.writable and (spec.name in called.written or snapshot.rewritten())
             if self._defences.private_inputs and rewritten:
-                return Checked(Verdict.rule_violation, _WRITTEN.format(spec.name))
+                return CallResult(Verdict.rule_violation, _WRITTEN.format(spec.name))
         return None
 
-    def _compared(self, taken: Taken, outputs: Tensors) -> Checked:
+    def _compared(self, taken: CallOutputs, outputs: Tensors) -> CallResult:
         """Piece by piece, so that what comparing takes of the device's memory is the same whatever the size."""
         inputs, snapshots, problem = taken.inputs, taken.outputs, self._problem.part(taken.case)
         also_wrong = problem.wrong_by_check(inputs, outputs)
@@ -425,11 +427,11 @@ class Checker:
                 told = explain.mismatch(name, outputs[name], damage, untouched[name])
                 known = self._facts(taken, outputs, truth, (found, untouched))
                 message = explain.sentence(told)
-                return Checked(Verdict.wrong_answer, message, mismatch=told, outputs=outputs, facts=known)
-        return Checked(Verdict.passed, "Passed.", outputs=outputs)
+                return CallResult(Verdict.wrong_answer, message, mismatch=told, outputs=outputs, facts=known)
+        return CallResult(Verdict.passed, "Passed.", outputs=outputs)
 
     def _facts(
-        self, taken: Taken, outputs: Tensors, truth: Truth, masks: tuple[Mapping[str, Damage], Tensors]
+        self, taken: CallOutputs, outputs: Tensors, truth: Truth, masks: tuple[Mapping[str, Damage], Tensors]
     ) -> Facts:
         """What the explanation of a public case needs."""
         if taken.case.visibility is not Visibility.public:
@@ -443,20 +445,20 @@ class Checker:
             self._problem.part(taken.case), (taken.inputs, outputs), truth, (wrong, untouched), misconceptions
         )
 
-    def _may_be_unset(self, first: Checked, case: Case) -> bool:
+    def _may_be_unset(self, first: CallResult, case: Case) -> bool:
         """Whether to ask, once in a grading, if an output that is wrong throughout was added to before it was set."""
         if first.mismatch is None or first.mismatch.wrong < first.mismatch.total or first.seconds > _QUICK_S:
             return False
         return case.visibility is Visibility.public and not self._asked_of_filling
 
-    def _over_zeros(self, first: Checked, runner: Conversation, case: Case, inputs: Tensors) -> Checked:
+    def _over_zeros(self, first: CallResult, runner: RunnerClient, case: Case, inputs: Tensors) -> CallResult:
         """The first call's result, told otherwise if over outputs that begin as zeros the answer is another one.
 
         Adding to the judge's fill value, a NaN, leaves that NaN: memory alone doesn't tell it from nothing written.
         """
         self._asked_of_filling = True
-        taken = self.take(runner, case, inputs, cold=False, poison=False)
-        if isinstance(taken, Checked):
+        taken = self.call_unverified(runner, case, inputs, cold=False, poison=False)
+        if isinstance(taken, CallResult):
             return dataclasses.replace(first, ended=taken.ended, starved=taken.starved)
         name = first.mismatch.output if first.mismatch else ""
         got = taken.outputs[name].values()
@@ -466,13 +468,13 @@ class Checker:
         known = dataclasses.replace(first.facts, unset=name)
         return dataclasses.replace(first, message=explain.sentence(told), mismatch=told, facts=known)
 
-    def _is_right(self, taken: Taken, name: str) -> bool:
+    def _is_right(self, taken: CallOutputs, name: str) -> bool:
         """Whether one output of a call is."""
         outputs, truth = taken.values(), self._problem.part(taken.case).truth(taken.case, taken.inputs)
         found = dict(self._comparisons(taken, outputs, truth))
         return found[name].right
 
-    def _unaided(self, taken: Taken, suspect: Conversation) -> Checked:
+    def _unaided(self, taken: CallOutputs, suspect: RunnerClient) -> CallResult:
         """What the outputs of a call without kernels come to."""
         try:
             outputs, truth = taken.values(), self._problem.part(taken.case).truth(taken.case, taken.inputs)
@@ -484,9 +486,9 @@ class Checker:
             verdict = Verdict.passed if all(bool(one.right.all()) for one in found.values()) else Verdict.wrong_answer
         except NO_MEMORY as error:
             return self.no_memory(suspect, taken.lent_bytes, error)
-        return Checked(verdict, "Replayed.", finished=taken.finished, unaided=share)
+        return CallResult(verdict, "Replayed.", finished=taken.finished, unaided=share)
 
-    def _comparisons(self, taken: Taken, outputs: Tensors, truth: Truth) -> Iterator[tuple[str, Comparison]]:
+    def _comparisons(self, taken: CallOutputs, outputs: Tensors, truth: Truth) -> Iterator[tuple[str, Comparison]]:
         """Each output's."""
         also_wrong = self._problem.part(taken.case).wrong_by_check(taken.inputs, outputs)
         for name, got in outputs.items():
@@ -501,7 +503,7 @@ class Checker:
         stale = untouched & got.isnan() if got.dtype.is_floating_point else torch.zeros_like(untouched)
         return Comparison(found.wrong | stale, found.allowed)
 
-    def _in_other_orders(self, first: Checked, runner: Conversation, case: Case, inputs: Tensors) -> Checked:
+    def _in_other_orders(self, first: CallResult, runner: RunnerClient, case: Case, inputs: Tensors) -> CallResult:
         """A wrong answer, and whether it is another one when threads take turns in another order."""
         if first.mismatch is None:
             return first
@@ -514,7 +516,7 @@ class Checker:
                 return dataclasses.replace(first, ended=True, starved=other.starved)
         return first
 
-    def _repeated(self, case: Case, first: Checked, second: Checked, *, in_orders: bool) -> Checked:
+    def _repeated(self, case: Case, first: CallResult, second: CallResult, *, in_orders: bool) -> CallResult:
         """The case's result after its second call."""
         if second.verdict is Verdict.wrong_answer:
             told = explain.depends_on_order(second.mismatch) if in_orders and second.mismatch else second.message
@@ -564,15 +566,19 @@ def _at(tensor: torch.Tensor, place: tuple[int, int, int] | None) -> torch.Tenso
     return tensor.narrow(*place) if place else tensor
 
 
-def as_checked(failure: Failure) -> Checked:
+def as_result(failure: Failure) -> CallResult:
     """A failure as what the case showed."""
-    return Checked(failure.verdict, failure.message, error=failure.error, ended=failure.ended, starved=failure.starved)
+    return CallResult(
+        failure.verdict, failure.message, error=failure.error, ended=failure.ended, starved=failure.starved
+    )
 
 
-def _overflow(name: str, shape: tuple[int, ...], before: int, after: int, between: int) -> Checked:
+def _overflow(name: str, shape: tuple[int, ...], before: int, after: int, between: int) -> CallResult:
     """What was written around a tensor, most telling first."""
     places = ((after, "after its end"), (before, "before its start"), (between, "between its rows"))
     count, where = next(place for place in places if place[0])
     elements = "element was" if count == 1 else "elements were"
     message = f"{count} {elements} written outside `{name}`, {where}."
-    return Checked(Verdict.illegal_access, message, facts=Facts(outside=Outside(name, shape, before, after, between)))
+    return CallResult(
+        Verdict.illegal_access, message, facts=Facts(outside=Outside(name, shape, before, after, between))
+    )

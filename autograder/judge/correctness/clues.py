@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Seen:
+class CaseRun:
     """A public case that was run, and what is known of it."""
 
     case: Case
@@ -69,40 +69,40 @@ class Scene:
     """All public cases that were run, in order, and the source."""
 
     assignment: Assignment
-    seen: tuple[Seen, ...]
+    seen: tuple[CaseRun, ...]
     source: str = ""
     misconceptions: tuple[Misconception, ...] = ()
 
     @property
-    def failed(self) -> tuple[Seen, ...]:
+    def failed(self) -> tuple[CaseRun, ...]:
         """Those in which something was found."""
         return tuple(one for one in self.seen if one.failed)
 
     @property
-    def passed(self) -> tuple[Seen, ...]:
+    def passed(self) -> tuple[CaseRun, ...]:
         """The others."""
         return tuple(one for one in self.seen if not one.failed)
 
     @property
-    def telling(self) -> tuple[Seen, ...]:
+    def telling(self) -> tuple[CaseRun, ...]:
         """Those that passed, without what has size 1 throughout: that is often right by chance."""
         return tuple(one for one in self.passed if max(one.case.size.values(), default=0) > 1)
 
-    def wrong(self) -> Iterator[tuple[Seen, Values]]:
+    def wrong(self) -> Iterator[tuple[CaseRun, Values]]:
         """Every wrong output, those of cases that can be looked through first: small, but not of a single element."""
         ordered = sorted(self.failed, key=lambda one: (one.elements <= 1, one.elements))
         yield from ((one, values) for one in ordered for values in one.facts.outputs)
 
 
 @dataclass(frozen=True)
-class Told:
+class Observation:
     """What a clue says: in which case it is seen, what it is, what to do next, where to read on.
 
     Attributes:
         size: the name of the size that it is about; `""` where it is about none.
     """
 
-    about: Seen
+    about: CaseRun
     says: str
     step: str
     section: str = ""
@@ -122,19 +122,19 @@ class Clue:
 
     name: str
     kind: Kind
-    find: Callable[[Scene], Told | None] = field(repr=False)
+    find: Callable[[Scene], Observation | None] = field(repr=False)
 
 
 def first_of(
     scene: Scene, kind: Kind | None = None, *, sizes: Collection[str] | None = None
-) -> tuple[Clue, Told] | None:
+) -> tuple[Clue, Observation] | None:
     """The first clue that says something, of one kind or of any; about one of these sizes, where they are given."""
     tried = ((clue, _found(clue, scene)) for clue in TABLE if kind in {None, clue.kind})
     fits = ((clue, told) for clue, told in tried if told is not None and (sizes is None or told.size in sizes))
     return next(fits, None)
 
 
-def _found(clue: Clue, scene: Scene) -> Told | None:
+def _found(clue: Clue, scene: Scene) -> Observation | None:
     """What it says; nothing where it breaks: a fault in what explains a verdict costs nobody the verdict."""
     try:
         return clue.find(scene)
@@ -146,11 +146,11 @@ def _found(clue: Clue, scene: Scene) -> Told | None:
 # --- what an author knows ---------------------------------------------------------------------------------------------
 
 
-def _misconception(scene: Scene) -> Told | None:
+def _misconception(scene: Scene) -> Observation | None:
     return next((told for one in scene.misconceptions if (told := _as_told(one, scene))), None)
 
 
-def _as_told(one: Misconception, scene: Scene) -> Told | None:
+def _as_told(one: Misconception, scene: Scene) -> Observation | None:
     """A misconception of which all holds, about the first case that it names, else the first in which it shows."""
     failed = {seen.case.name: seen for seen in scene.failed}
     run = {seen.case.name for seen in scene.seen}
@@ -163,14 +163,14 @@ def _as_told(one: Misconception, scene: Scene) -> Told | None:
     if one.clue and found is None:
         return None
     about = named[0] if named else found.about if found else _answered(one, scene)
-    return Told(about, one.says, one.step, one.section, one.size)
+    return Observation(about, one.says, one.step, one.section, one.size)
 
 
-def _answered(one: Misconception, scene: Scene) -> Seen:
+def _answered(one: Misconception, scene: Scene) -> CaseRun:
     return next((seen for seen, values in scene.wrong() if one.name in values.answers), scene.failed[0])
 
 
-def _outputs_fit(one: Misconception, cases: Sequence[Seen]) -> bool:
+def _outputs_fit(one: Misconception, cases: Sequence[CaseRun]) -> bool:
     """Whether the output that is named is wrong in these cases and, where there is a formula, is what that gives."""
     wrong = [values for seen in cases for values in seen.facts.outputs if one.output in {"", values.output}]
     if one.output and len(wrong) < len(cases):
@@ -181,7 +181,7 @@ def _outputs_fit(one: Misconception, cases: Sequence[Seen]) -> bool:
 # --- what wrong outputs hold ------------------------------------------------------------------------------------------
 
 
-def _order(scene: Scene) -> Told | None:
+def _order(scene: Scene) -> Observation | None:
     seen = next((one for one in scene.failed if one.facts.order), None)
     if seen is None:
         return None
@@ -190,21 +190,21 @@ def _order(scene: Scene) -> Told | None:
         "Look for two threads or programs that change the same element, for atomics whose order matters, and for "
         "values that are kept between calls."
     )
-    return Told(seen, says, step if says else "")
+    return Observation(seen, says, step if says else "")
 
 
-def _barrier(scene: Scene) -> Told | None:
+def _barrier(scene: Scene) -> Observation | None:
     """The sentence of the mismatch says it all."""
     seen = next((one for one in scene.failed if one.result.mismatch and _names_a_barrier(one)), None)
     step = "Put a `__syncthreads()` between the writes to shared memory and the reads."
-    return Told(seen, "", step) if seen else None
+    return Observation(seen, "", step) if seen else None
 
 
-def _names_a_barrier(seen: Seen) -> bool:
+def _names_a_barrier(seen: CaseRun) -> bool:
     return seen.result.mismatch is not None and explain.says_what_is_missing(seen.result.mismatch)
 
 
-def _race(scene: Scene) -> Told | None:
+def _race(scene: Scene) -> Observation | None:
     races = (one for one in scene.failed if one.result.error and one.result.error.kind == "DataRace")
     seen = next(races, None)
     if seen is None:
@@ -214,15 +214,15 @@ def _race(scene: Scene) -> Told | None:
             "Put a `__syncthreads()` between the two where one needs what the other wrote, or let all of them add with "
             "`atomicAdd`."
         )
-        return Told(seen, "", step)
+        return Observation(seen, "", step)
     step = (
         "Each program has to write its own elements: mask the store, so that none goes past its part. To add to a "
         "shared element, use `tl.atomic_add`."
     )
-    return Told(seen, "", step)
+    return Observation(seen, "", step)
 
 
-def _written_outside(scene: Scene) -> Told | None:
+def _written_outside(scene: Scene) -> Observation | None:
     """Where a write went says what is wrong with its address."""
     seen = next((one for one in scene.failed if one.facts.outside), None)
     if seen is None or (outside := seen.facts.outside) is None:
@@ -232,18 +232,20 @@ def _written_outside(scene: Scene) -> Told | None:
             f"Rows of `{outside.name}` are padded: go from row to row by the stride of `{outside.name}`, and mask what "
             "is past the last column."
         )
-        return Told(seen, "", step)
+        return Observation(seen, "", step)
     if outside.before:
-        return Told(seen, "", "An offset is negative: look for a subtraction, or an index that is too large for int32.")
+        return Observation(
+            seen, "", "An offset is negative: look for a subtraction, or an index that is too large for int32."
+        )
     if block := _rest_of(outside.after, outside.shape):
         says = f"That is exactly the rest of the last block of {block}."
-        return Told(seen, says, f"Mask the stores to `{outside.name}`: nothing may be stored past its end.")
+        return Observation(seen, says, f"Mask the stores to `{outside.name}`: nothing may be stored past its end.")
     says = "That is not the rest of one block, so a mask alone will not help."
     step = (
         f"Check the address of each store to `{outside.name}`: rows and columns, and which stride belongs to which "
         "tensor."
     )
-    return Told(seen, says, step)
+    return Observation(seen, says, step)
 
 
 def _rest_of(after: int, shape: tuple[int, ...]) -> int:
@@ -255,7 +257,7 @@ def _rest_of(after: int, shape: tuple[int, ...]) -> int:
     return 0
 
 
-def _unset(scene: Scene) -> Told | None:
+def _unset(scene: Scene) -> Observation | None:
     seen = next((one for one in scene.failed if one.facts.unset), None)
     if seen is None:
         return None
@@ -264,19 +266,19 @@ def _unset(scene: Scene) -> Told | None:
         f"Over zeros the same call gives numbers: your kernel adds to `{name}`, or reads it, before anything was set "
         "there."
     )
-    return Told(
+    return Observation(
         seen, says, f"Set `{name}` to zero first, in the function that starts the kernel or in a kernel of its own."
     )
 
 
-def _nothing_written(scene: Scene) -> Told | None:
+def _nothing_written(scene: Scene) -> Observation | None:
     """In no case that was compared: where some of it is written in another case, that says more."""
     compared = {one.result.mismatch.pattern: one for one in reversed(scene.failed) if one.result.mismatch}
     found = compared.get(Pattern.untouched) if len(compared) == 1 else None
-    return Told(found, "", explain.HINTS[Pattern.untouched]) if found else None
+    return Observation(found, "", explain.HINTS[Pattern.untouched]) if found else None
 
 
-def _never_written(scene: Scene) -> Told | None:
+def _never_written(scene: Scene) -> Observation | None:
     found = next(((seen, values) for seen, values in scene.wrong() if values.unwritten), None)
     if found is None:
         return None
@@ -289,17 +291,17 @@ def _never_written(scene: Scene) -> Told | None:
         else "Count how many elements all programs and loop rounds reach: round the grid or the loop up, not down, and "
         "let the mask cut off the rest."
     )
-    return Told(seen, says, step)
+    return Observation(seen, says, step)
 
 
-def _read_outside(scene: Scene) -> Told | None:
+def _read_outside(scene: Scene) -> Observation | None:
     found = next((seen for seen, values in scene.wrong() if values.outside), None)
     says = "These NaN lie past the ends of the input rows, and your kernel reads them."
     step = "Check the address and the mask of each load, and give masked elements a neutral value with `other`."
-    return Told(found, says, step) if found else None
+    return Observation(found, says, step) if found else None
 
 
-def _nan(scene: Scene) -> Told | None:
+def _nan(scene: Scene) -> Observation | None:
     """In the case that has the largest share of them."""
     found = [(seen, values) for seen, values in scene.wrong() if values.nan or values.infinite]
     if not found:
@@ -315,7 +317,7 @@ def _nan(scene: Scene) -> Told | None:
         "Look for an `exp`, a square or a sum that gets too large for its type, for inf - inf, and for 0 / 0; scale or "
         "shift the values first."
     )
-    return Told(seen, says, step)
+    return Observation(seen, says, step)
 
 
 _FORMULAS = {
@@ -342,28 +344,30 @@ _FORMULAS = {
 }
 
 
-def _formula(scene: Scene) -> Told | None:
+def _formula(scene: Scene) -> Observation | None:
     found = next(((seen, values.formula) for seen, values in scene.wrong() if values.formula), None)
-    return Told(found[0], *_FORMULAS[found[1]]) if found else None
+    return Observation(found[0], *_FORMULAS[found[1]]) if found else None
 
 
-def _sums(scene: Scene) -> Told | None:
+def _sums(scene: Scene) -> Observation | None:
     found = next(((seen, values) for seen, values in scene.wrong() if values.sums), None)
     if found is None:
         return None
     seen, values = found
     says = f"`{values.output}` is the sum of the {values.sums} elements: the others are left out."
-    return Told(seen, says, "Check the mask, the grid, and how partial results are combined: each element counts once.")
+    return Observation(
+        seen, says, "Check the mask, the grid, and how partial results are combined: each element counts once."
+    )
 
 
-def _narrow(scene: Scene) -> Told | None:
+def _narrow(scene: Scene) -> Observation | None:
     """Errors as narrow sums and products leave them."""
     low, high = _NARROW_ERRORS
     wrong = list(scene.wrong())
     for seen, values in wrong:
         if values.narrow:
             says = f"All values of `{values.output}` are only as exact as {values.narrow}."
-            return Told(seen, says, _wider(scene, values.dtype))
+            return Observation(seen, says, _wider(scene, values.dtype))
     wide = [(seen, values) for seen, values in wrong if values.dtype == "float32"]
     close = [(seen, values) for seen, values in wide if low <= values.error <= high]
     # Where such a sum overflows, the error is large; a formula that is wrong is seldom so near in two cases.
@@ -373,7 +377,7 @@ def _narrow(scene: Scene) -> Told | None:
     name = "sums in float16 or products in TF32" if values.error < 2**-9.5 else "bfloat16 or long float16 sums"
     power = round(math.log2(values.error))
     says = f"The values are close to the right ones: the relative error is about 2^{power}, as with {name}."
-    return Told(seen, says, _wider(scene, values.dtype))
+    return Observation(seen, says, _wider(scene, values.dtype))
 
 
 def _wider(scene: Scene, dtype: str) -> str:
@@ -382,7 +386,7 @@ def _wider(scene: Scene, dtype: str) -> str:
     return "Load into float32, add and multiply there, and round once, at the store."
 
 
-def _rounding(scene: Scene) -> Told | None:
+def _rounding(scene: Scene) -> Observation | None:
     """Errors of outputs that are narrow themselves."""
     wrong = [(seen, values) for seen, values in scene.wrong() if 0 < values.error < _SMALL_ERROR]
     if not wrong or len(wrong) < sum(1 for _ in scene.wrong()):
@@ -390,16 +394,16 @@ def _rounding(scene: Scene) -> Told | None:
     seen, values = wrong[-1]
     says = f"The values are close to the right ones: the relative error is about 2^{round(math.log2(values.error))}."
     step = "Look for early rounding, a sum in a narrow type, or a small term that is lost beside a large one."
-    return Told(seen, says, step)
+    return Observation(seen, says, step)
 
 
-def _factor(scene: Scene) -> Told | None:
+def _factor(scene: Scene) -> Observation | None:
     for seen, values in scene.wrong():
         if values.error < _NARROW_ERRORS[1]:
             continue
         if values.factor:
             says = f"All values of `{values.output}` are {values.factor:.4g} times the right ones."
-            return Told(
+            return Observation(
                 seen, says, "Look for a factor that is missing or used twice: a scale, a count, or a mean's divisor."
             )
         if values.factors:
@@ -407,14 +411,14 @@ def _factor(scene: Scene) -> Told | None:
                 f"In each {values.factors} all values are off by the same factor, but not by the same in every "
                 f"{values.factors}."
             )
-            return Told(seen, says, _LINES[values.factors])
+            return Observation(seen, says, _LINES[values.factors])
         if values.differences:
             says = f"In each {values.differences} all values are off by the same number."
             step = (
                 f"What is added to a whole {values.differences} is wrong or missing: a mean, a bias, or what came "
                 "before."
             )
-            return Told(seen, says, step)
+            return Observation(seen, says, step)
     return None
 
 
@@ -428,18 +432,18 @@ _LINES = {
 # --- which cases fail -------------------------------------------------------------------------------------------------
 
 
-def _apart(failed: Sequence[Seen], passed: Sequence[Seen], has: Callable[[Seen], bool]) -> bool:
+def _apart(failed: Sequence[CaseRun], passed: Sequence[CaseRun], has: Callable[[CaseRun], bool]) -> bool:
     """Whether all that failed have something that none that passed has."""
     return bool(failed and passed) and all(map(has, failed)) and not any(map(has, passed))
 
 
-def _told_of(scene: Scene) -> tuple[Seen, ...]:
+def _told_of(scene: Scene) -> tuple[CaseRun, ...]:
     """What failed, where a pattern of cases may explain it; else nothing."""
     failed = scene.failed
     return failed if all(one.result.verdict in TOLD for one in failed) else ()
 
 
-def _strides(scene: Scene) -> Told | None:
+def _strides(scene: Scene) -> Observation | None:
     failed = _told_of(scene)
     if not _apart(failed, scene.passed, lambda one: one.padded):
         return None
@@ -447,10 +451,10 @@ def _strides(scene: Scene) -> Told | None:
         "Check the strides. Each tensor has its own step from row to row, which is not its number of columns: use the "
         "stride of the tensor that the address belongs to."
     )
-    return Told(failed[0], "Only cases with padded rows fail; all others pass.", step)
+    return Observation(failed[0], "Only cases with padded rows fail; all others pass.", step)
 
 
-def _alignment(scene: Scene) -> Told | None:
+def _alignment(scene: Scene) -> Observation | None:
     failed = _told_of(scene)
     if not _apart(failed, scene.passed, lambda one: one.shifted):
         return None
@@ -458,10 +462,10 @@ def _alignment(scene: Scene) -> Told | None:
         "Wide loads need an address that is a multiple of their size: check that first, and load single elements "
         "otherwise."
     )
-    return Told(failed[0], "Only cases with a misaligned tensor fail.", step)
+    return Observation(failed[0], "Only cases with a misaligned tensor fail.", step)
 
 
-def _multiple(scene: Scene) -> Told | None:
+def _multiple(scene: Scene) -> Observation | None:
     """Fails exactly where some size is no multiple of a number."""
     failed, passed = _told_of(scene), scene.telling
     written = {int(number) for number in _NUMBER.findall(scene.source)}
@@ -479,18 +483,20 @@ def _multiple(scene: Scene) -> Told | None:
         f"Look at the last, partly filled tile along `{name}`: load a neutral value past the end, and store nothing "
         "there."
     )
-    return Told(_smallest(failed), f"It fails exactly where `{name}` is not a multiple of {tile}.", step, size=name)
+    return Observation(
+        _smallest(failed), f"It fails exactly where `{name}` is not a multiple of {tile}.", step, size=name
+    )
 
 
-def _has_a_rest(name: str, tile: int, one: Seen) -> bool:
+def _has_a_rest(name: str, tile: int, one: CaseRun) -> bool:
     return one.case.size[name] % tile != 0
 
 
-def _is_no_power(name: str, one: Seen) -> bool:
+def _is_no_power(name: str, one: CaseRun) -> bool:
     return one.case.size[name].bit_count() != 1
 
 
-def _power(scene: Scene) -> Told | None:
+def _power(scene: Scene) -> Observation | None:
     """Fails exactly where some size is no power of two."""
     failed, passed = _told_of(scene), scene.telling
     for name in _sizes(scene):
@@ -501,46 +507,58 @@ def _power(scene: Scene) -> Told | None:
                 "stores and counts."
             )
             says = f"It fails exactly where `{name}` is not a power of two."
-            return Told(_smallest(failed), says, step, size=name)
+            return Observation(_smallest(failed), says, step, size=name)
     return None
 
 
-def _from_size(scene: Scene) -> Told | None:
+def _from_size(scene: Scene) -> Observation | None:
     """Fails exactly from some size on."""
     failed, passed = _told_of(scene), scene.telling
     if not failed or not passed:
         return None
     found: list[tuple[float, str, int, int]] = []
     for name in _sizes(scene):
-        least = min(one.case.size[name] for one in failed)
-        most = max(one.case.size[name] for one in passed)
-        if least > most:
-            found.append((least / most if most else 0.0, name, least, most))
+        smallest_failing = min(one.case.size[name] for one in failed)
+        largest_passing = max(one.case.size[name] for one in passed)
+        if smallest_failing > largest_passing:
+            found.append(
+                (
+                    smallest_failing / largest_passing if largest_passing else 0.0,
+                    name,
+                    smallest_failing,
+                    largest_passing,
+                )
+            )
     if not found:
         return None
-    _, name, least, most = max(found)
-    about = next(one for one in failed if one.case.size[name] == least)
-    if not most:
-        says = f"It passes where `{name}` is 0, and fails from {least} on."
-        return Told(about, says, f"Look at what the kernel does with `{name}`.", size=name)
+    _, name, smallest_failing, largest_passing = max(found)
+    about = next(one for one in failed if one.case.size[name] == smallest_failing)
+    if not largest_passing:
+        says = f"It passes where `{name}` is 0, and fails from {smallest_failing} on."
+        return Observation(about, says, f"Look at what the kernel does with `{name}`.", size=name)
     step = (
         f"Look at what begins between these two sizes of `{name}`: a second round of a loop, a second block, or a grid "
         "or a buffer that is too small."
     )
-    return Told(about, f"It passes with `{name}` up to {most}, and fails from {least} on.", step, size=name)
+    return Observation(
+        about,
+        f"It passes with `{name}` up to {largest_passing}, and fails from {smallest_failing} on.",
+        step,
+        size=name,
+    )
 
 
-def _dtype(scene: Scene) -> Told | None:
+def _dtype(scene: Scene) -> Observation | None:
     failed = _told_of(scene)
     if not failed or not _apart(failed, scene.passed, lambda one: one.case.dtype == failed[0].case.dtype):
         return None
     step = (
         "Check the types: load, compute in float32, and round once, at the store; a wide load has more elements there."
     )
-    return Told(failed[0], f"Only cases of {failed[0].case.dtype} fail.", step)
+    return Observation(failed[0], f"Only cases of {failed[0].case.dtype} fail.", step)
 
 
-def _distribution(scene: Scene) -> Told | None:
+def _distribution(scene: Scene) -> Observation | None:
     failed = _told_of(scene)
     kinds = {one.case.distribution for one in failed}
     if not failed or not _apart(failed, scene.passed, lambda one: one.case.distribution in kinds):
@@ -549,10 +567,10 @@ def _distribution(scene: Scene) -> Told | None:
         return None
     names = _listed([f"`{one.case.name}` ({one.case.category})" for one in failed])
     step = "Ask what is special about these values: very large or small ones, equal ones, negative ones or -inf."
-    return Told(failed[0], f"Only {names} fail; other values pass at the same sizes.", step)
+    return Observation(failed[0], f"Only {names} fail; other values pass at the same sizes.", step)
 
 
-def _outputs(scene: Scene) -> Told | None:
+def _outputs(scene: Scene) -> Observation | None:
     """One output is wrong in every case that fails, and another is right in all."""
     wrong = {values.output for seen in scene.failed for values in seen.facts.outputs}
     all_of_them = [argument.name for argument in scene.assignment.outputs]
@@ -563,10 +581,10 @@ def _outputs(scene: Scene) -> Told | None:
     are, also = ("is" if len(names) == 1 else "are" for names in (right, wrong))
     says = f"{_listed([f'`{name}`' for name in right])} {are} right in all cases; only {bad} {also} wrong."
     step = f"So the inputs are read correctly: look at what is computed for {bad} only."
-    return Told(_smallest(scene.failed), says, step)
+    return Observation(_smallest(scene.failed), says, step)
 
 
-def _some(scene: Scene) -> Told | None:
+def _some(scene: Scene) -> Observation | None:
     """No pattern: how many fail, and where to begin."""
     failed = scene.failed
     if not failed or not all(one.result.mismatch for one in failed):
@@ -574,21 +592,21 @@ def _some(scene: Scene) -> Told | None:
     about = _smallest(failed)
     mismatch = about.result.mismatch
     says = f"{len(failed)} of {len(scene.seen)} public cases fail." if scene.passed else "All public cases fail."
-    return Told(about, says, explain.HINTS[mismatch.pattern] if mismatch else "")
+    return Observation(about, says, explain.HINTS[mismatch.pattern] if mismatch else "")
 
 
-def _access(scene: Scene) -> Told | None:
+def _access(scene: Scene) -> Observation | None:
     """An access that was stopped, which no pattern of cases explains."""
     seen = next((one for one in scene.failed if one.result.verdict is Verdict.illegal_access), None)
     step = "Check that address: its mask, the strides in it, and whether rows and columns are exchanged."
-    return Told(seen, "", step) if seen else None
+    return Observation(seen, "", step) if seen else None
 
 
 def _sizes(scene: Scene) -> list[str]:
     return list(scene.seen[0].case.size) if scene.seen else []
 
 
-def _smallest(cases: Sequence[Seen]) -> Seen:
+def _smallest(cases: Sequence[CaseRun]) -> CaseRun:
     """The case that is easiest to look through: small, but of more than one element."""
     return min(cases, key=lambda one: (one.elements <= 1, one.elements))
 

@@ -103,22 +103,22 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return same | (one.isnan() & other.isnan()) if one.dtype.is_floating_point else same
 
 
-MOST_APART = 0.02
+MAX_DIFFERING_SHARE = 0.02
 """Of the elements, how many may differ in their last bit from another right output for both to agree."""
 
 
 def agree(got: torch.Tensor, checked: torch.Tensor, tolerance: Tolerance) -> bool:
     """Whether an output is as right as another one of the same inputs that was computed apart from it.
 
-    All bits are the same; or, where the tolerance is not *exact*, at most `MOST_APART` of the elements differ, none by
-    more than one unit in the last place. Whoever is refused is compared with the oracle.
+    All bits are the same; or, where the tolerance is not *exact*, at most `MAX_DIFFERING_SHARE` of the elements
+    differ, none by more than one unit in the last place. Whoever is refused is compared with the oracle.
     """
     if same_words(got, checked):
         return True
     if tolerance.kind == "exact" or not got.dtype.is_floating_point:
         return False
     apart = bits(got) != bits(checked)
-    if int(apart.sum()) > MOST_APART * got.numel():
+    if int(apart.sum()) > MAX_DIFFERING_SHARE * got.numel():
         return False
     one, other = got[apart], checked[apart]
     neighbours = (bits(one).long() - bits(other).long()).abs() == 1

@@ -21,10 +21,10 @@ from autograder.judge.correctness.problem import Problem, Truth
 from autograder.judge.protocol.tensors import Tensors, bits
 from autograder.misconceptions import Misconception
 
-MOST = 2**22
+MAX_ELEMENTS = 2**22
 """Elements of all tensors of a case whose values are looked at; of a larger one only where it is wrong."""
 _NEARLY_ALL = 0.98
-_FEW = 4
+_MIN_VALUES = 4
 """Values of which any formula may be right by chance."""
 _STEADY = {"float32": 1e-3, "float16": 2**-7, "bfloat16": 2**-5}
 """By how much quotients of one factor may differ, relative to it."""
@@ -131,7 +131,7 @@ class Material:
 
     def fits(self, other: torch.Tensor) -> bool:
         """Whether nearly all of the output is what another formula gives, within the tolerance."""
-        if other.shape != self.got.shape or self.got.numel() < _FEW:
+        if other.shape != self.got.shape or self.got.numel() < _MIN_VALUES:
             return False
         return self.share(self.got, other) >= _NEARLY_ALL > self.share(self.expected.to(self.got.dtype), other)
 
@@ -154,7 +154,7 @@ def gather(
 
     Args:
         tensors: its inputs and its outputs.
-        truth: what the last piece of them has to be. Of at most `MOST` elements there is one piece.
+        truth: what the last piece of them has to be. Of at most `MAX_ELEMENTS` elements there is one piece.
         masks: which elements of each output are wrong, and which hold the judge's fill value, bool.
     """
     (inputs, outputs), (wrong, untouched) = tensors, masks
@@ -163,7 +163,7 @@ def gather(
     found = []
     for name in bad:
         base = _base(name, outputs[name], wrong[name], untouched[name])
-        if numel <= MOST:
+        if numel <= MAX_ELEMENTS:
             material = Material(problem, inputs, truth, name, outputs[name], wrong[name], untouched[name])
             base = _with_values(base, material, misconceptions)
         found.append(base)
@@ -217,10 +217,10 @@ def _errors(of: Material) -> dict[str, Any]:
 def _one_number(values: torch.Tensor, steady: float) -> float:
     """The number that all values are, 0 where they differ or are too few; NaN are left out."""
     kept = values[values.isfinite()]
-    if kept.numel() < _FEW:
+    if kept.numel() < _MIN_VALUES:
         return 0.0
     middle = float(kept.median())
-    spread = float((kept - middle).abs().quantile(_NEARLY_ALL)) if kept.numel() <= MOST else math.inf
+    spread = float((kept - middle).abs().quantile(_NEARLY_ALL)) if kept.numel() <= MAX_ELEMENTS else math.inf
     return middle if spread <= steady * abs(middle) else 0.0
 
 
@@ -229,14 +229,14 @@ def _along(values: torch.Tensor, steady: float) -> str:
     if values.dim() != MATRIX or min(values.shape) < MATRIX:
         return ""
     for word, lines in (("row", values), ("column", values.T)):
-        if lines.shape[1] >= _FEW and _steady_lines(lines, steady):
+        if lines.shape[1] >= _MIN_VALUES and _steady_lines(lines, steady):
             return word
     return ""
 
 
 def _steady_lines(lines: torch.Tensor, steady: float) -> bool:
     """Whether what differs from line to line is the same within each; lines without a number are left out."""
-    kept = lines[(lines.isfinite().sum(dim=1) >= _FEW)]
+    kept = lines[(lines.isfinite().sum(dim=1) >= _MIN_VALUES)]
     if len(kept) < MATRIX:
         return False
     middle = kept.nanmedian(dim=1, keepdim=True).values
@@ -253,7 +253,7 @@ def _narrow(of: Material) -> str:
     got, right = of.got[of.wrong], of.expected[of.wrong].float()
     for name, dtype in FORMATS.items():
         fits, fit_anyway = (float((one.to(dtype).float() == one).double().mean()) for one in (got, right))
-        if len(got) >= _FEW and fits >= _NEARLY_ALL and fit_anyway < 0.5:  # noqa: PLR2004 - half of them
+        if len(got) >= _MIN_VALUES and fits >= _NEARLY_ALL and fit_anyway < 0.5:  # noqa: PLR2004 - half of them
             return name
     return ""
 
@@ -282,7 +282,7 @@ def _sums(of: Material) -> str:
             if abs(float(sums[-1]) - right) > allowed:
                 continue
             hits = ((sums[:-1] - got).abs() <= allowed).nonzero().reshape(-1).tolist()
-            if 1 <= len(hits) <= _FEW:
+            if 1 <= len(hits) <= _MIN_VALUES:
                 return f"{word} {hits[-1] + 1} of {vector.numel()}"
     return ""
 
@@ -350,7 +350,7 @@ def _shifted(of: Material) -> Iterator[torch.Tensor]:
 
 def _shifted_rows(of: Material) -> Iterator[torch.Tensor]:
     """The right rows, one on or back."""
-    if of.got.dim() == MATRIX and min(of.got.shape) >= _FEW:
+    if of.got.dim() == MATRIX and min(of.got.shape) >= _MIN_VALUES:
         yield from (of.expected.roll(step, 0) for step in (1, -1))
 
 

@@ -22,28 +22,28 @@ from typing import Any, TypeVar
 from autograder.assignment import Assignment, Case
 from autograder.contract import Verdict
 from autograder.errors import HarnessError, SandboxError
-from autograder.judge.correctness.checker import NO_MEMORY, Checked, Checker
+from autograder.judge.correctness.checker import NO_MEMORY, CallResult, Checker
 from autograder.judge.protocol.devices import Device
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.loading import Begin
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 
 logger = logging.getLogger(__name__)
 
-MOST = 4
+MAX_RUNNERS = 4
 """Runners that are dealt cases. Two halve the time; a fifth saves little, and every one costs the node an import."""
 
-MOST_PRECOMPILED = 2
+MAX_RUNNERS_PRECOMPILED = 2
 """The same where kernels are compiled ahead: then a case takes milliseconds, and one is called while another's outputs
 are compared."""
 
-CASES_EACH = 3
+MIN_CASES_PER_RUNNER = 3
 """For fewer it does not pay to begin, which takes as long as compiling some kernels does."""
 
-SHARED = frozenset({Verdict.time_limit, Verdict.out_of_memory})
+RETRIED_ALONE = frozenset({Verdict.time_limit, Verdict.out_of_memory})
 """What a runner may owe to those beside it: who ran out of either is asked again, alone."""
 
-LARGE = 1 / 16
+LARGE_CASE_SHARE = 1 / 16
 """Of the device's memory: cases that need more of it take turns."""
 
 _PER_ELEMENT = 32
@@ -53,7 +53,7 @@ Numbered = tuple[int, Case]
 Value = TypeVar("Value")
 
 
-class Abreast:
+class CaseDispatcher:
     """Deals cases to runners, and has single things done beside them.
 
     Nobody waits for a thread whose work is not wanted any more: whoever ends the runners ends what the threads do with
@@ -70,18 +70,18 @@ class Abreast:
         self._large = threading.Lock()
         self._asides: list[Future[Any]] = []
         self._shares: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(2 * MOST + 2, thread_name_prefix="abreast")
+        self._threads = ThreadPoolExecutor(2 * MAX_RUNNERS + 2, thread_name_prefix="cases")
 
     def checked(
         self,
-        first: Conversation,
+        first: RunnerClient,
         others: Sequence[Begin],
         cases: Sequence[Numbered],
         at_last: Callable[[], None] = lambda: None,
         *,
         shared: bool = False,
-        again: bool = False,
-    ) -> Iterator[Checked]:
+        is_retry: bool = False,
+    ) -> Iterator[CallResult]:
         """What each case showed, in order.
 
         It ends with the case that ended its runner; or before one that might have shown something else alone, where
@@ -91,47 +91,47 @@ class Abreast:
             others: those beside the first. Whoever does not begin is not missed.
             at_last: called once, when the last case has been dealt.
             shared: somebody else is there, or will be, without being dealt cases, and may have what they lack.
-            again: the first case was asked before: what it shows alone now is what it shows.
+            is_retry: the first case was asked before: what it shows alone now is what it shows.
         """
         self.starved = False
-        deal = self._dealt if others or shared or self.is_busy() else self._alone
-        for checked in deal(first, others, cases, at_last):
-            if checked.starved and not again:
+        check = self._parallel if others or shared or self.is_busy() else self._alone
+        for checked in check(first, others, cases, at_last):
+            if checked.starved and not is_retry:
                 self.starved = True
                 return
-            again = False
+            is_retry = False
             yield checked
             if checked.ended:
                 return
 
     def _alone(
-        self, runner: Conversation, _: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
-    ) -> Iterator[Checked]:
+        self, runner: RunnerClient, _: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
+    ) -> Iterator[CallResult]:
         for number, case in cases:
             if number == cases[-1][0]:
                 at_last()
             yield self._checker.case(runner, case)
 
-    def _dealt(
-        self, first: Conversation, others: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
-    ) -> Iterator[Checked]:
+    def _parallel(
+        self, first: RunnerClient, others: Sequence[Begin], cases: Sequence[Numbered], at_last: Callable[[], None]
+    ) -> Iterator[CallResult]:
         begins: list[Begin] = [lambda: first, *others]
-        dealt = _Dealt(cases, len(begins))
+        queue = _CaseQueue(cases, len(begins))
         told = False
         try:
             for begin in begins:
-                self._shares.append(self._threads.submit(self._work, begin, dealt))
+                self._shares.append(self._threads.submit(self._work, begin, queue))
             for number, _ in cases:
-                checked = dealt.wait(number)
-                if checked.verdict in SHARED:
+                checked = queue.wait(number)
+                if checked.verdict in RETRIED_ALONE:
                     self.starved = checked.starved
                     return
-                if not told and dealt.is_over():
+                if not told and queue.is_over():
                     told = True
                     at_last()
                 yield checked
         finally:
-            dealt.end()
+            queue.end()
 
     def aside(self, work: Callable[[], Value]) -> Future[Value]:
         """Have something done beside the cases."""
@@ -143,14 +143,14 @@ class Abreast:
         """Whether something is done aside, or was: its runner has what it took until it is ended."""
         return bool(self._asides)
 
-    def rest(self) -> None:
+    def join(self) -> None:
         """Wait for the threads: one whose runner has been ended may still have memory of the judge's, or spend time."""
         wait([*self._asides, *self._shares])
         self._asides, self._shares = [], []
 
     def turn(self, case: Case) -> AbstractContextManager[object]:
         """Held while a case is called: a large one waits for the other large ones."""
-        limit = LARGE * self._device.memory_bytes
+        limit = LARGE_CASE_SHARE * self._device.memory_bytes
         is_large = limit and room_for(self._checker.assignment, [case]) > limit
         return self._large if is_large else nullcontext()
 
@@ -162,31 +162,31 @@ class Abreast:
         self._device.attach()
         return work()
 
-    def _work(self, begin: Begin, dealt: _Dealt) -> None:
+    def _work(self, begin: Begin, queue: _CaseQueue) -> None:
         """One runner's share."""
         problem: Exception | None = None
         try:
             self._device.attach()
             runner = _begun(begin)
-            while runner is not None and (one := dealt.next()) is not None:
+            while runner is not None and (one := queue.next()) is not None:
                 number, case = one
                 checked = self._case(runner, case)
-                dealt.tell(number, checked)
+                queue.tell(number, checked)
                 if checked.ended:
-                    dealt.end()
+                    queue.end()
                     return
         except Exception as error:  # noqa: BLE001 - not lost: raised where the case is waited for.
             problem = error
         finally:
-            dealt.leave(problem)
+            queue.leave(problem)
 
-    def _case(self, runner: Conversation, case: Case) -> Checked:
+    def _case(self, runner: RunnerClient, case: Case) -> CallResult:
         """Check it. That no memory was left for it may be the others' doing."""
         try:
             with self.turn(case):
                 return self._checker.case(runner, case)
         except NO_MEMORY as error:
-            return Checked(Verdict.out_of_memory, str(error), ended=True)
+            return CallResult(Verdict.out_of_memory, str(error), ended=True)
 
 
 def room_for(assignment: Assignment, cases: Iterable[Case]) -> int:
@@ -198,7 +198,7 @@ def _elements(part: Assignment, case: Case) -> int:
     return sum(math.prod(part.shape_of(one, case)) for one in (*part.inputs, *part.outputs))
 
 
-def _begun(begin: Begin) -> Conversation | None:
+def _begun(begin: Begin) -> RunnerClient | None:
     try:
         runner = begin()
     except SandboxError as error:
@@ -207,13 +207,13 @@ def _begun(begin: Begin) -> Conversation | None:
     return None if isinstance(runner, Failure) else runner
 
 
-class _Dealt:
+class _CaseQueue:
     """Cases that are still to be dealt, and what has come of the others."""
 
     def __init__(self, cases: Sequence[Numbered], workers: int) -> None:
         self._left = deque(cases)
         self._workers = workers
-        self._found: dict[int, Checked] = {}
+        self._found: dict[int, CallResult] = {}
         self._problem: Exception | None = None
         self._news = threading.Condition()
 
@@ -232,7 +232,7 @@ class _Dealt:
         with self._news:
             self._left.clear()
 
-    def tell(self, number: int, checked: Checked) -> None:
+    def tell(self, number: int, checked: CallResult) -> None:
         """Say what a case showed."""
         with self._news:
             self._found[number] = checked
@@ -247,7 +247,7 @@ class _Dealt:
                 self._left.clear()
             self._news.notify_all()
 
-    def wait(self, number: int) -> Checked:
+    def wait(self, number: int) -> CallResult:
         """What a case showed.
 
         Raises:

@@ -18,9 +18,9 @@ from autograder.contract import Pattern
 DENSE = 0.9
 """How much of a region has to be wrong for its name to be used."""
 
-LEAST_TILE = 8
-LEAST_STEPS = 3
-LEAST_RUNS = 2
+MIN_TILE = 8
+MIN_STEPS = 3
+MIN_RUNS = 2
 """So many tiles at one distance are no chance, where they run through all of a length."""
 MATRIX = 2
 LISTED = 4
@@ -150,7 +150,7 @@ def _boxes(damage: Damage) -> Iterator[Region]:
 
 def _step(indices: list[int], length: int) -> int:
     """The step of an arithmetic progression that runs through all of `length`, 0 if it is none."""
-    if len(indices) < LEAST_STEPS:
+    if len(indices) < MIN_STEPS:
         return 0
     step = indices[1] - indices[0]
     even = all(after - before == step for before, after in itertools.pairwise(indices))
@@ -160,11 +160,11 @@ def _step(indices: list[int], length: int) -> int:
 def _runs(indices: list[int], length: int) -> tuple[int, int] | None:
     """How long runs are that begin at one distance, through all of `length`, and that distance; `None` if none are."""
     starts = [indices[0], *(after for before, after in itertools.pairwise(indices) if after > before + 1)]
-    if len(starts) < LEAST_RUNS:
+    if len(starts) < MIN_RUNS:
         return None
     run, step = indices.index(starts[1]), starts[1] - starts[0]
     through = (range(start, min(start + run, length)) for start in range(starts[0], length, step))
-    even = starts[0] < step and run >= LEAST_TILE and list(itertools.chain.from_iterable(through)) == indices
+    even = starts[0] < step and run >= MIN_TILE and list(itertools.chain.from_iterable(through)) == indices
     return (run, step) if even else None
 
 
@@ -177,10 +177,10 @@ def _range(word: str, first: int, last: int, length: int) -> str:
 def _tile(word: str, first: int, last: int, length: int) -> str:
     """What a run of rows, columns or elements is in tiles of a power of two."""
     count, at_end = last - first + 1, last == length - 1
-    if count >= LEAST_TILE and count & (count - 1) == 0 and first % count == 0:
+    if count >= MIN_TILE and count & (count - 1) == 0 and first % count == 0:
         return f" (the {'last' if at_end else f'{_ordinal(first // count + 1)}'} tile of {count})"
     largest = first & -first
-    if at_end and largest >= max(LEAST_TILE, count):
+    if at_end and largest >= max(MIN_TILE, count):
         return f" (the last {count} of {length}: not a whole tile)" if count > 1 else f" (the last {word})"
     return f" (the last {word})" if at_end and count == 1 else ""
 

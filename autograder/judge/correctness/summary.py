@@ -18,7 +18,7 @@ from autograder.contract import (
     Work,
 )
 from autograder.judge.correctness import clues
-from autograder.judge.correctness.clues import Clue, Kind, Scene, Seen, Told
+from autograder.judge.correctness.clues import CaseRun, Clue, Kind, Observation, Scene
 
 NAMES: dict[Verdict, str] = {
     Verdict.passed: "Passed",
@@ -33,7 +33,7 @@ NAMES: dict[Verdict, str] = {
     Verdict.rule_violation: "Rule violation",
     Verdict.grader_error: "Grader error",
 }
-OURS = "The grader failed. This is not your fault and costs you nothing; it will be graded again."
+GRADER_FAILED = "The grader failed. This is not your fault and costs you nothing; it will be graded again."
 
 _HIDDEN_STEP = "Its sizes and values stay hidden: try your kernel on sizes of that kind."
 
@@ -78,7 +78,7 @@ def headline(cases: Sequence[CaseResult], request: GradeRequest, scene: Scene) -
     return Headline(" ".join(filter(None, parts)), told.about.result.name, told.section)
 
 
-def faulty_formulas(seen: Iterable[Seen]) -> tuple[Finding, ...]:
+def faulty_formulas(seen: Iterable[CaseRun]) -> tuple[Finding, ...]:
     """What staff should know of their misconceptions' formulas: those that could not be worked out."""
     faults = {name: error for one in seen for values in one.facts.outputs for name, error in values.faults.items()}
     if not faults:
@@ -88,7 +88,7 @@ def faulty_formulas(seen: Iterable[Seen]) -> tuple[Finding, ...]:
     return (Finding(FindingKind.faulty_formula, text, faults),)
 
 
-def _beside(scene: Scene, clue: Clue, told: Told) -> str:
+def _beside(scene: Scene, clue: Clue, told: Observation) -> str:
     """What the first clue of the other kind says; one that looks at values, of the same case.
 
     Beside a misconception none about another size than its own: the two would contradict each other.

@@ -13,8 +13,8 @@ from autograder.assignment import Assignment, Requirement
 from autograder.contract import Counted, GradeRequest, Lane, RequirementResult
 from autograder.counters import capped, figures_of
 from autograder.judge.compile.requirements import COMPARE, UNITS, rule_of
-from autograder.judge.correctness.checker import Checked, Checker
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.correctness.checker import CallResult, Checker
+from autograder.judge.protocol.runner_client import RunnerClient
 
 _SET_UP = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "zeros", "zeros_like", "new_zeros", "zero_", "fill_", "full",
@@ -37,8 +37,8 @@ def requirements_of(assignment: Assignment, request: GradeRequest) -> tuple[Requ
 
 
 def count(
-    assignment: Assignment, checker: Checker, runner: Conversation, wanted: Sequence[Requirement]
-) -> Iterator[tuple[Counted, Checked]]:
+    assignment: Assignment, checker: Checker, runner: RunnerClient, wanted: Sequence[Requirement]
+) -> Iterator[tuple[Counted, CallResult]]:
     """What one call of each case that they name did; the runner has called it before, and passed."""
     for name, by in {(one.case, one.target): None for one in wanted}:
         case = next(case for case in assignment.cases if case.name == name)
@@ -74,14 +74,14 @@ def _one(requirement: Requirement, counted: Counted | None) -> RequirementResult
     )  # fmt: skip
 
 
-def doubted(request: GradeRequest, counted: Sequence[tuple[Counted, Checked]]) -> tuple[Counted, ...]:
+def doubted(request: GradeRequest, counted: Sequence[tuple[Counted, CallResult]]) -> tuple[Counted, ...]:
     """What was counted, with why it may not be what the submission does."""
     reaches = languages.of(request.language).reaches(request.source) if counted else ""
     known = f"The source could reach what counts: {reaches}." if reaches else ""
     return tuple(dataclasses.replace(one, doubt=known or _doubt(one, checked)) for one, checked in counted)
 
 
-def _doubt(counted: Counted, checked: Checked) -> str:
+def _doubt(counted: Counted, checked: CallResult) -> str:
     if counted.figures.get("traffic", _ALL) < _ALL:
         return f"{counted.figures['traffic']} % of the bytes that nobody can do without were moved."
     operations = checked.finished.operations if checked.finished else {}

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from autograder.assignment import Case
 from autograder.contract import DeviceKernel
-from autograder.judge.correctness.checker import NO_MEMORY, Checked, Checker
-from autograder.judge.probes.work_findings import Record, device_kernels
-from autograder.judge.protocol.runner_client import Conversation, Finished
+from autograder.judge.correctness.checker import NO_MEMORY, CallResult, Checker
+from autograder.judge.probes.work_findings import WorkRecord, device_kernels
+from autograder.judge.protocol.runner_client import CallReply, RunnerClient
 from autograder.judge.protocol.tensors import Tensors
 
 
@@ -37,7 +37,7 @@ class TimedCase(Protocol):
 
 
 @dataclass
-class Seen:
+class KernelTrace:
     """What the calls after the timed ones showed.
 
     Attributes:
@@ -46,8 +46,8 @@ class Seen:
         failed: why there are no more of them; `""` if all were made, and right.
     """
 
-    record: Record = field(default_factory=Record)
-    traced: dict[str, Finished] = field(default_factory=dict)
+    record: WorkRecord = field(default_factory=WorkRecord)
+    traced: dict[str, CallReply] = field(default_factory=dict)
     failed: str = ""
 
     @property
@@ -56,14 +56,16 @@ class Seen:
         return device_kernels(self.record, self.traced.values())
 
 
-def look(checker: Checker, runner: Conversation, timed: Sequence[TimedCase], *, traces: bool = True) -> Seen:
+def trace_calls(
+    checker: Checker, runner: RunnerClient, timed: Sequence[TimedCase], *, traces: bool = True
+) -> KernelTrace:
     """One call of every case that is recorded and, where something can be, one that is traced.
 
     On inputs whose answer is known, where the timed calls left some.
 
     Not before all cases are timed: what records and traces may leave something behind that costs time.
     """
-    seen = Seen()
+    seen = KernelTrace()
     for one, trace in product(timed, (False, True) if traces else (False,)):
         checked = _called(checker, runner, one, trace=trace)
         if not trace:
@@ -77,11 +79,11 @@ def look(checker: Checker, runner: Conversation, timed: Sequence[TimedCase], *, 
     return seen
 
 
-def _called(checker: Checker, runner: Conversation, timed: TimedCase, *, trace: bool) -> Checked:
+def _called(checker: Checker, runner: RunnerClient, timed: TimedCase, *, trace: bool) -> CallResult:
     """As it was timed, but for what looks on."""
     inputs = timed.inputs or checker.draw(timed.case)
     try:
-        taken = checker.take(runner, timed.case, inputs, record=not trace, trace=trace)
-        return taken if isinstance(taken, Checked) else checker.verify(taken, timed.expected, suspect=runner)
+        taken = checker.call_unverified(runner, timed.case, inputs, record=not trace, trace=trace)
+        return taken if isinstance(taken, CallResult) else checker.verify(taken, timed.expected, suspect=runner)
     except NO_MEMORY as error:
         return checker.no_memory(runner, 0, error)

@@ -20,7 +20,14 @@ from autograder import codec, languages
 from autograder.assignment import Assignment, Case, load_assignment
 from autograder.contract import CaseResult, GradeRequest, GradeResult, Phase, Verdict
 from autograder.errors import ContractError, HarnessError
-from autograder.judge.compile.compiler_client import EndedError, arguments_of, packet_of, send, source_of, understood
+from autograder.judge.compile.compiler_client import (
+    CompilerExitedError,
+    arguments_of,
+    packet_of,
+    send,
+    source_of,
+    understood,
+)
 from autograder.judge.correctness import seeds
 from autograder.judge.correctness.checker import integers_of
 from autograder.judge.correctness.problem import load_problem
@@ -28,10 +35,9 @@ from autograder.judge.environment import environment
 from autograder.judge.phases import Phases
 from autograder.judge.probes import run_requirements
 from autograder.judge.protocol import devices, memfd
-from autograder.judge.protocol.batch_inputs import kept, wanted
+from autograder.judge.protocol.batch_inputs import place_tensors, stored_inputs
 from autograder.judge.protocol.failure import MAX_LINE, Failure, clean, from_raised
 from autograder.judge.protocol.own_time import Wait
-from autograder.packets import decode
 from autograder.profiles import (
     MAX_REPORT_BYTES,
     MOST_LINES,
@@ -52,6 +58,7 @@ from autograder.profiling import ncu
 from autograder.profiling.asking import BUDGET_S, FILES, Ask, Profiled, Ran, Traced
 from autograder.protocol import Raised
 from autograder.sandbox import Purpose, RunnerLimits, Sandbox, Side
+from autograder.wire_format import decode
 
 LIMITS = RunnerLimits(memory_bytes=24 * 2**30, processes=512, output_bytes=2**20, tmp_bytes=8 * 2**30)
 """The profiler keeps a copy of the device's memory to run a kernel several times."""
@@ -114,10 +121,12 @@ class _Drawn:
         self.case = case
         where = devices.of(request.lane).where
         made = load_problem(assignment, folder).inputs(case, seeds.fresh_seed(), where)
-        inputs = kept(assignment, case, {name: tensor.cpu() for name, tensor in made.items()})
+        inputs = stored_inputs(assignment, case, {name: tensor.cpu() for name, tensor in made.items()})
         self._open = ExitStack()
         images = dict(zip((spec.name for spec, _ in inputs.layout), inputs.images, strict=True))
-        layouts = {spec.name: spec for spec, _ in (*inputs.layout, *wanted(assignment.outputs, assignment, case))}
+        layouts = {
+            spec.name: spec for spec, _ in (*inputs.layout, *place_tensors(assignment.outputs, assignment, case))
+        }
         self.scalars = inputs.drawn | integers_of(assignment, case, {name: one.stride for name, one in layouts.items()})
         self.tensors = tuple(layouts[name] for name in arguments_of(assignment) if name in layouts)
         self.inputs = [self._filled(spec.name, images[spec.name]) for spec in self.tensors if not spec.writable]
@@ -154,7 +163,7 @@ def _asked(drawn: _Drawn, request: GradeRequest, sandbox: Sandbox) -> Profiled |
     try:
         send(runner, ask, [source, *drawn.inputs, *drawn.files.values()])
         answer = _understood(packet_of(runner, Wait(runner, BUDGET_S + _GRACE_S), doing="profiling"))
-    except EndedError as error:
+    except CompilerExitedError as error:
         return Failure(Verdict.time_limit, str(error))
     finally:
         os.close(source)

@@ -1,4 +1,4 @@
-"""Look for the student's kernel: have the replay and the trace made, beside the cases or after them (`ghost`).
+"""Look for the student's kernel: have the replay and the trace made, beside the cases or after them (`work_findings`).
 
 Only staff learn what is found, so that it does not matter what else is on the device meanwhile.
 """
@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from autograder.assignment import Assignment, Case
 from autograder.contract import DeviceKernel, Finding, GradeRequest, Lane, Mode, Visibility
 from autograder.errors import SandboxError
-from autograder.judge.correctness.checker import NO_MEMORY, Checked, Checker
-from autograder.judge.correctness.parallel_cases import SHARED, Abreast
+from autograder.judge.correctness.checker import NO_MEMORY, CallResult, Checker
+from autograder.judge.correctness.parallel_cases import RETRIED_ALONE, CaseDispatcher
 from autograder.judge.probes import work_findings
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.loading import Begin
-from autograder.judge.protocol.runner_client import Finished
+from autograder.judge.protocol.runner_client import CallReply
 from autograder.judge.runners import Runners
 
 logger = logging.getLogger(__name__)
@@ -29,11 +29,11 @@ _LACKED = (*NO_MEMORY, SandboxError)
 """What somebody who had taken the device's memory does to whoever begins beside him."""
 
 Value = TypeVar("Value")
-Replays = dict[str, Checked]
+Replays = dict[str, CallResult]
 """What the cases that are replayed without kernels showed, by name."""
 
 
-class Look:
+class WorkProbe:
     """At one submission.
 
     Attributes:
@@ -49,7 +49,7 @@ class Look:
         *,
         runners: Runners,
         checker: Checker,
-        abreast: Abreast,
+        dispatcher: CaseDispatcher,
     ) -> None:
         public = [case for case in cases if case.visibility is Visibility.public]
         self._assignment = assignment
@@ -59,10 +59,10 @@ class Look:
         self._traced_cases = [case for case in public if case.ranked and on_a_gpu]
         self._runners = runners
         self._checker = checker
-        self._abreast = abreast
+        self._dispatcher = dispatcher
         self._replayed: Future[Replays] | None = None
-        self._traced: Future[list[Finished]] | None = None
-        self.record = work_findings.Record()
+        self._traced: Future[list[CallReply]] | None = None
+        self.record = work_findings.WorkRecord()
         self.kernels: tuple[DeviceKernel, ...] = ()
 
     def begin(self) -> None:
@@ -71,9 +71,9 @@ class Look:
             return
         try:
             if self._traced is None and self._traced_cases:
-                self._traced = self._abreast.aside(partial(self._aside, self._trace, self._runners.tracing()))
+                self._traced = self._dispatcher.aside(partial(self._aside, self._trace, self._runners.tracing()))
             if self._replayed is None:
-                self._replayed = self._abreast.aside(partial(self._aside, self._replay, self._runners.ghost()))
+                self._replayed = self._dispatcher.aside(partial(self._aside, self._replay, self._runners.noop_replay()))
         except SandboxError as error:
             logger.warning("a runner that traces or replays did not start beside the cases: %s", error)
 
@@ -93,9 +93,9 @@ class Look:
     def findings(self) -> tuple[Finding, ...]:
         """What staff should look at."""
         traced, replays = _result(self._traced), _result(self._replayed)
-        if replays is None or any(checked.verdict in SHARED for checked in replays.values()):
+        if replays is None or any(checked.verdict in RETRIED_ALONE for checked in replays.values()):
             self._runners.close()
-            replays = self._replay(self._runners.ghost())
+            replays = self._replay(self._runners.noop_replay())
         if traced is None and self._traced_cases:
             self._runners.close()
             traced = self._trace(self._runners.tracing())
@@ -110,26 +110,28 @@ class Look:
         for case in self._replayed_cases:
             if isinstance(runner, Failure) or _ended(replays):
                 break
-            with self._abreast.turn(case):
+            with self._dispatcher.turn(case):
                 try:
                     replays[case.name] = self._checker.replay(runner, case)
                 except NO_MEMORY as error:
                     replays[case.name] = self._checker.no_memory(runner, 0, error)
         return replays
 
-    def _trace(self, begin: Begin) -> list[Finished]:
+    def _trace(self, begin: Begin) -> list[CallReply]:
         """A call of every ranked case, timed by nobody, with a list of what ran on the device."""
         runner = begin()
-        traced: list[Finished] = []
+        traced: list[CallReply] = []
         for case in self._traced_cases:
             if isinstance(runner, Failure):
                 break
-            with self._abreast.turn(case):
+            with self._dispatcher.turn(case):
                 try:
-                    taken = self._checker.take(runner, case, self._checker.draw(case), trace=True, cold=False)
+                    taken = self._checker.call_unverified(
+                        runner, case, self._checker.draw(case), trace=True, cold=False
+                    )
                 except NO_MEMORY as error:
                     taken = self._checker.no_memory(runner, 0, error)
-            if isinstance(taken, Checked):
+            if isinstance(taken, CallResult):
                 break
             traced.append(taken.finished)
         return traced

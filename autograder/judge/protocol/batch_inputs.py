@@ -1,15 +1,14 @@
 """The inputs of one call of a batch: how they lie in what is shared, and what has to stand there byte for byte.
 
-A batch has twenty calls or more, and a call's inputs may take a gigabyte. So those that are drawn for it are written
-into the shared memory at once and not kept; what is kept is a print of theirs, by which they are known again when they
-are copied back. A call then takes its inputs once and its outputs twice, and a batch holds a third more calls of a
-softmax (docs/decisions/0040).
+A batch has twenty calls or more, and a call's inputs may take a gigabyte. So inputs are drawn straight into the shared
+memory. Only a digest is kept; it is checked when they are read back. A call then takes its inputs once and its outputs
+twice, and a batch holds a third more calls of a softmax (docs/decisions/0040).
 
-The print of 16 KiB is their product, byte by byte, with sixteen secret columns of bytes, Σ key_ij · byte_i in whole
-numbers. Where bytes differ, so do prints, but for one key in 2^128 at most: of any difference at i one value of key_ij
+The digest of 16 KiB is their product, byte by byte, with sixteen secret columns of bytes, Σ key_ij · byte_i in whole
+numbers. Where bytes differ, so do digests, but for one key in 2^128 at most: of any difference at i one value of key_ij
 in 256 makes up for all others, in each column. (Multilinear hashing: Carter and Wegman, Universal classes of hash
 functions, Journal of Computer and System Sciences 18 (2), 1979.) Signed bytes are multiplied by matrix units, nearly
-as fast as a GPU reads them. Every batch has a key of its own; nobody outside this process learns one, or a print.
+as fast as a GPU reads them. Every batch has a key of its own; nobody outside this process learns a key or a digest.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from autograder.judge.protocol.buffers import (
 from autograder.judge.protocol.tensors import Tensors, dtype_of, same_words
 from autograder.protocol import TensorSpec
 
-Wanted = tuple[TensorSpec, Filling]
+TensorPlacement = tuple[TensorSpec, Filling]
 """A tensor's layout in its own piece, and what stands around it."""
 Scalars = dict[str, int | float]
 
 _COLUMNS = 16
 """Of a key. Eight would do, and cuBLAS is a third slower with them."""
-_LEAST_ROWS = 17
+_MIN_ROWS = 17
 """Of what is multiplied: the fewest that torch takes."""
 _AT_ONCE = 2**16
-"""So many prints: a gibibyte, whatever a product of more bytes than 2^31 may be like."""
+"""So many digests: a gibibyte, whatever a product of more bytes than 2^31 may be like."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Inputs(ABC):
         drawn: scalars by argument; known when it was written.
     """
 
-    layout: tuple[Wanted, ...]
+    layout: tuple[TensorPlacement, ...]
     drawn: Scalars
 
     @abstractmethod
@@ -74,51 +73,51 @@ class Inputs(ABC):
         """Write every tensor into its piece, uint8, guards and padding too."""
 
     @abstractmethod
-    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
+    def read_back_inputs(self, pieces: Sequence[torch.Tensor]) -> tuple[StoredInputs, list[Changed]]:
         """The same in private memory, and what in the pieces is not as it was written."""
 
 
-class Fresh(Inputs):
-    """Inputs that are drawn when they are written, others each time, and of which nothing but prints is kept.
+class DrawnInputs(Inputs):
+    """Inputs that are drawn when they are written, others each time, and of which nothing but digests is kept.
 
     Args:
         draw: makes them, scalars among them.
-        key: of their prints, where they are drawn.
+        key: of their digests, where they are drawn.
     """
 
     def __init__(self, assignment: Assignment, case: Case, draw: Callable[[], Tensors], key: torch.Tensor) -> None:
-        self.layout = tuple(wanted(assignment.part(case).inputs, assignment, case))
+        self.layout = tuple(place_tensors(assignment.part(case).inputs, assignment, case))
         self.drawn = {}
         self._draw = draw
         self._key = key
         self._scalars: Tensors = {}
-        self._prints: list[torch.Tensor] = []
+        self._digests: list[torch.Tensor] = []
 
     def write(self, pieces: Sequence[torch.Tensor]) -> None:
         """Draw, and write."""
         made = self._draw()
-        self._prints = []
+        self._digests = []
         for (spec, filling), piece in zip(self.layout, pieces, strict=True):
             # Nobody else has it yet: it is revealed when the clock starts.
             write_image(piece, made.pop(spec.name), spec, filling)
-            self._prints.append(print_of(piece, self._key))
+            self._digests.append(digest_of(piece, self._key))
         self._scalars, self.drawn = made, _numbers(made)
 
-    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
-        """Private copies; what is not as it was written is what has another print."""
+    def read_back_inputs(self, pieces: Sequence[torch.Tensor]) -> tuple[StoredInputs, list[Changed]]:
+        """Private copies; what is not as it was written is what has another digest."""
         images = [piece.clone() for piece in pieces]
-        same = [torch.equal(print_of(image, self._key), one) for image, one in zip(images, self._prints, strict=True)]
-        return Kept(self.layout, images, self._scalars), _changed(self.layout, images, same)
+        same = [torch.equal(digest_of(image, self._key), one) for image, one in zip(images, self._digests, strict=True)]
+        return StoredInputs(self.layout, images, self._scalars), _changed(self.layout, images, same)
 
 
-class Kept(Inputs):
+class StoredInputs(Inputs):
     """Inputs whose images, the judge's own, are kept: they serve the other side as well, and any number of calls.
 
     Attributes:
         images: of each tensor in a piece of its own, uint8, in the order of `layout`.
     """
 
-    def __init__(self, layout: Sequence[Wanted], images: Sequence[torch.Tensor], scalars: Tensors) -> None:
+    def __init__(self, layout: Sequence[TensorPlacement], images: Sequence[torch.Tensor], scalars: Tensors) -> None:
         self.layout = tuple(layout)
         self.drawn = _numbers(scalars)
         self.images = images
@@ -129,7 +128,7 @@ class Kept(Inputs):
         for piece, image in zip(pieces, self.images, strict=True):
             piece.copy_(image)
 
-    def taken_back(self, pieces: Sequence[torch.Tensor]) -> tuple[Kept, list[Changed]]:
+    def read_back_inputs(self, pieces: Sequence[torch.Tensor]) -> tuple[StoredInputs, list[Changed]]:
         """Itself; the pieces are read where they lie."""
         same = [same_words(piece, image) for piece, image in zip(pieces, self.images, strict=True)]
         return self, _changed(self.layout, pieces, same)
@@ -143,15 +142,17 @@ class Kept(Inputs):
         return found
 
 
-def kept(assignment: Assignment, case: Case, tensors: Tensors) -> Kept:
+def stored_inputs(assignment: Assignment, case: Case, tensors: Tensors) -> StoredInputs:
     """Images of tensors that there are, with guards and padding drawn anew."""
     made = dict(tensors)
-    layout = wanted(assignment.part(case).inputs, assignment, case)
+    layout = place_tensors(assignment.part(case).inputs, assignment, case)
     images = [image_of(made.pop(spec.name), spec, filling) for spec, filling in layout]
-    return Kept(layout, images, made)
+    return StoredInputs(layout, images, made)
 
 
-def wanted(arguments: Iterable[Argument], assignment: Assignment, case: Case, *, poison: bool = True) -> list[Wanted]:
+def place_tensors(
+    arguments: Iterable[Argument], assignment: Assignment, case: Case, *, poison: bool = True
+) -> list[TensorPlacement]:
     """Layouts of some tensors of one call, with patterns drawn for each."""
     specs = [layout_of(argument, assignment, case, GUARD_BYTES) for argument in arguments]
     return [(spec, draw_filling(spec, poison=poison)) for spec in specs]
@@ -163,22 +164,22 @@ def draw_key(where: torch.device) -> torch.Tensor:
     return secret.view(_COLUMNS, GUARD_BYTES).to(where).T
 
 
-def print_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """Prints of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 16)."""
+def digest_of(image: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+    """Digests of `image`, uint8 of a multiple of 16 KiB: int32, (16 KiB pieces, 16)."""
     rows = image.view(torch.int8).view(-1, GUARD_BYTES)
     return torch.cat([_products(some, key) for some in torch.split(rows, _AT_ONCE)])
 
 
 def _products(rows: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Of every row with every column of the key."""
-    missing = max(0, _LEAST_ROWS - len(rows))
+    missing = max(0, _MIN_ROWS - len(rows))
     enough = torch.nn.functional.pad(rows, (0, 0, 0, missing)) if missing else rows
     # A sum is 2^28 at most, so exact in int32 in whatever order it is added up. torch has no other product of integers
     # that works on a GPU.
     return torch._int_mm(enough, key)[: len(rows)]  # noqa: SLF001
 
 
-def _changed(layout: Sequence[Wanted], memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:
+def _changed(layout: Sequence[TensorPlacement], memory: Sequence[torch.Tensor], same: Sequence[bool]) -> list[Changed]:
     """Those that are not the `same`; what stands around them is known without their image."""
     return [
         Changed(spec.name, overflow_of(one, spec, filling))

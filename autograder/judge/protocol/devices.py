@@ -64,13 +64,13 @@ class Device(Protocol):
     def begin(self) -> None:
         """Another submission comes, whose disturbances are waited for as long as any other's."""
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until nothing disturbs the device, and memory that was given back can be had again."""
 
-    def cool(self) -> None:
+    def flush_l2(self) -> None:
         """Have no cache hold what was just written, and wait until nothing disturbs the device."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Wait until everything that was asked of the device is done; before a clock is read."""
 
     def free_bytes(self) -> int:
@@ -83,7 +83,7 @@ class Device(Protocol):
     def works(self) -> bool:
         """Whether the judge can still use it: after a fault of its own it never can again in the same process."""
 
-    def give_back(self) -> None:
+    def trim_cache(self) -> None:
         """Let go of memory that the judge keeps for later, where that is more than its part of the device."""
 
     def reserve(self, size: int) -> None:

@@ -162,12 +162,12 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def clean(text: str, most: int) -> str:
-    """Text from a runner without control characters and the node's own paths, cut to `most` characters."""
-    kept = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:most])
+def clean(text: str, max_chars: int) -> str:
+    """Text from a runner without control characters and the node's own paths, cut to `max_chars` characters."""
+    kept = "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text[:max_chars])
     for root in _ROOTS:
         kept = kept.replace(root, "")
-    return _PATH.sub(_shown_path, kept) + (" …" if len(text) > most else "")
+    return _PATH.sub(_shown_path, kept) + (" …" if len(text) > max_chars else "")
 
 
 def _shown_path(found: re.Match[str]) -> str:

@@ -6,11 +6,11 @@ What differs from the host, and what follows:
   revealed is believed: the oracle works on private inputs, what is compared is a snapshot in the judge's own memory,
   and an input that is not what was written is a broken rule.
 - Sizes are whole pages of 2 MiB. The slack belongs to the guard bands and is filled and checked like them.
-- Work is asynchronous: `settle` stands before t0, so that nothing of the filling is left to do, and before t1, so that
-  the snapshot is complete.
-- What was just written may still be in the L2 cache: `cool` writes over it. Any context can set a part of the cache
-  aside for lines that persist: `cool` makes those ordinary before.
-- Memory that was given back is cleared beside all other work: `cool` waits until that is over.
+- Work is asynchronous: `synchronize` stands before t0, so that nothing of the filling is left to do, and before t1, so
+  that the snapshot is complete.
+- What was just written may still be in the L2 cache: `flush_l2` writes over it. Any context can set a part of the cache
+  aside for lines that persist: `flush_l2` makes those ordinary before.
+- Memory that was given back is cleared beside all other work: `flush_l2` waits until that is over.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from autograder.contract import Lane
 from autograder.errors import GpuError, GpuMemoryError
 from autograder.gpu.driver import PersistingCache, VirtualMemory, load_driver
 from autograder.gpu.tensors import as_bytes
-from autograder.judge.protocol.idle_probe import Pace
+from autograder.judge.protocol.idle_probe import IdleProbe
 from autograder.judge.rules import GPU as GPU_RULES
 from autograder.lanes import check
 
@@ -98,7 +98,7 @@ class GpuDevice:
         # torch's default, told to the events: it takes longer to find out than to record.
         self._stream = torch.cuda.current_stream(self.where)
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
-        self._pace = Pace(self._probe)
+        self._idle_probe = IdleProbe(self._probe)
         self._reserved = 0
         self.granularity = self._driver.granularity
         self.memory_bytes = int(self._properties.total_memory)
@@ -119,21 +119,21 @@ class GpuDevice:
         except GpuMemoryError:
             torch.cuda.empty_cache()
             # What was just given back is there when it is cleared.
-            self.quiet()
+            self.wait_until_idle()
             return GpuMemory(self._driver, size)
 
     def begin(self) -> None:
         """Wait again as patiently as for the first."""
-        self._pace.begin()
+        self._idle_probe.begin()
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         """Wait until the device works at its own pace; what was given back is cleared then, and is there again."""
-        self._pace.wait()
+        self._idle_probe.wait()
 
-    def cool(self) -> None:
-        """Make lines of the L2 cache that were to persist ordinary ones; write over all of it on a quiet device."""
+    def flush_l2(self) -> None:
+        """Make lines of the L2 cache that were to persist ordinary ones; the idle probe writes over all of it."""
         self._cache.reset()
-        self.quiet()
+        self.wait_until_idle()
 
     def _probe(self) -> float:
         """Microseconds of copying one half of the scratch memory to the other, by the device's own clock.
@@ -164,7 +164,7 @@ class GpuDevice:
             return False
         return True
 
-    def give_back(self) -> None:
+    def trim_cache(self) -> None:
         """Keep no more than what was reserved, where torch keeps more than the judge's part.
 
         After a batch it has all inputs and outputs for later; a runner that needs memory cannot have those.
@@ -175,7 +175,7 @@ class GpuDevice:
         kept = torch.cuda.memory_reserved(self.where) - torch.cuda.memory_allocated(self.where)
         if kept > self.memory_bytes // JUDGES:
             torch.cuda.empty_cache()
-            self.quiet()
+            self.wait_until_idle()
             self._take(self._reserved)
 
     def reserve(self, size: int) -> None:
@@ -186,7 +186,7 @@ class GpuDevice:
     def _take(self, size: int) -> None:
         torch.empty(size, dtype=torch.uint8, device=self.where)
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """Wait for the device."""
         torch.cuda.synchronize(self.where)
 

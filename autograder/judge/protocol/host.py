@@ -57,13 +57,13 @@ class HostDevice:
     def begin(self) -> None:
         """Nobody is waited for."""
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         """What was given back is the system's."""
 
-    def cool(self) -> None:
+    def flush_l2(self) -> None:
         """Interpreter times do not depend on caches."""
 
-    def settle(self) -> None:
+    def synchronize(self) -> None:
         """The processor has done what it was asked when a call returns."""
 
     def free_bytes(self) -> int:
@@ -74,7 +74,7 @@ class HostDevice:
         """It does."""
         return True
 
-    def give_back(self) -> None:
+    def trim_cache(self) -> None:
         """Nothing is kept."""
 
     def reserve(self, size: int) -> None:

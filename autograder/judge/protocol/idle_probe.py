@@ -34,7 +34,7 @@ FIRST_PROBES = 40
 """A device that was idle takes some milliseconds to its full clock."""
 
 
-class Pace:
+class IdleProbe:
     """How fast one device is when nothing disturbs it.
 
     Args:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from autograder.assignment import Assignment, Limits
 from autograder.contract import Lane, Language
 from autograder.judge.protocol.failure import Failure
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.protocol import Function, Load
 from autograder.sandbox import RunnerLimits
 
-Begin = Callable[[], Conversation | Failure]
+Begin = Callable[[], RunnerClient | Failure]
 """Waits for a runner that has been started, and loads the submission into it."""
 
 GPU_HOST_BYTES = 6 * 2**30
@@ -40,7 +40,7 @@ def load_of(
     filename: str,
     *,
     lane: Lane = Lane.cpu,
-    ghost: bool = False,
+    noop_replay: bool = False,
 ) -> Load:
     """The message that loads a source as a submission to `assignment`."""
     functions = tuple(
@@ -55,7 +55,7 @@ def load_of(
         language=language,
         entry=first.name if assignment.entry else "",
         arguments=first.arguments if assignment.entry else (),
-        ghost=ghost,
+        ghost=noop_replay,
         signatures=first.signatures if assignment.entry else (),
         functions=functions if assignment.functions else (),
     )

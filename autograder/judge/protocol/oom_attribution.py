@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from autograder.judge.protocol.devices import Device
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 
 ALLOWED_SHARE = 1 / 8
 """Of the device's memory, what a submission may hold for itself; on an H200 about 17 GiB."""
@@ -23,14 +23,14 @@ MESSAGE = (
 )
 
 
-def took_the_memory(device: Device, suspect: Conversation, lent_bytes: int) -> bool:
+def took_the_memory(device: Device, suspect: RunnerClient, lent_bytes: int) -> bool:
     """End the suspect; whether it held more than it may.
 
     Args:
         lent_bytes: of the judge's memory that was shared with it, and is still mapped there.
     """
     # What the judge itself has just given back is free when it is cleared, and must not be taken for the suspect's.
-    device.quiet()
+    device.wait_until_idle()
     before = device.free_bytes()
     suspect.close()
     allowed = device.memory_bytes * ALLOWED_SHARE + lent_bytes

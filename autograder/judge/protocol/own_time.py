@@ -119,12 +119,14 @@ class Wait:
         return self.left_s <= 0 and (self.wall_s >= self.backstop_s or self.own().own_s >= self.limit_s)
 
 
-def wait_for_quiet(most_s: float, clock: Clock = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> bool:
+def wait_until_machine_idle(
+    max_s: float, clock: Clock = time.monotonic, sleep: Callable[[float], None] = time.sleep
+) -> bool:
     """Wait until hardly anybody on this machine waits for a processor, or so long; whether it may be quiet.
 
     Where the kernel does not tell, nobody waits, and it may.
     """
-    until = clock() + most_s
+    until = clock() + max_s
     while (before := waited_s()) is not None:
         if clock() >= until:
             return False

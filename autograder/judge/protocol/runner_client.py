@@ -37,8 +37,7 @@ from autograder.judge.protocol.failure import (
 )
 from autograder.judge.protocol.host import HOST
 from autograder.judge.protocol.own_time import BACKSTOP, Wait
-from autograder.judge.protocol.shared_words import ControlWord, Nonces
-from autograder.packets import decode, encode
+from autograder.judge.protocol.shared_words import Nonces, SharedWord
 from autograder.protocol import (
     MAX_PACKET,
     ORDERS,
@@ -60,11 +59,12 @@ from autograder.protocol import (
     Reveal,
 )
 from autograder.sandbox import Runner
+from autograder.wire_format import decode, encode
 
-LONGEST_INLINE = MAX_PACKET // 16
+MAX_INLINE_CHARS = MAX_PACKET // 16
 """Characters of a source that fit a packet even with 12 bytes each; a longer one travels as a descriptor."""
 
-MOST_NAMES = 64
+MAX_NAMES = 64
 """How many launches, operations or versions of a runner's are kept."""
 
 MAX_NAME = 200
@@ -104,7 +104,7 @@ _ENDED = Failure(Verdict.runtime_error, "The judge ended the runner.")
 
 
 @dataclass(frozen=True)
-class Finished:
+class CallReply:
     """A call that ended: what stood in memory then, and how long it took.
 
     Attributes:
@@ -154,14 +154,14 @@ class Budget:
         with self._lock:
             self.backstop_s = BACKSTOP * self.total_s
 
-    def give_back(self, left_s: float) -> None:
+    def refund_up_to(self, left_s: float) -> None:
         """Let so much be left, if less is."""
         with self._lock:
             self.left_s = max(self.left_s, left_s)
 
 
 @dataclass(frozen=True)
-class FinishedBatch:
+class BatchReply:
     """A batch that ended.
 
     Attributes:
@@ -179,22 +179,22 @@ class FinishedBatch:
 
 
 def _in_use(
-    method: Callable[Concatenate[Conversation, Given], Value],
-) -> Callable[Concatenate[Conversation, Given], Value]:
+    method: Callable[Concatenate[RunnerClient, Given], Value],
+) -> Callable[Concatenate[RunnerClient, Given], Value]:
     """Whoever closes it meanwhile waits: numbers of descriptors that are in use must not become somebody else's."""
 
     @functools.wraps(method)
-    def used(self: Conversation, /, *arguments: Given.args, **options: Given.kwargs) -> Value:
+    def used(self: RunnerClient, /, *arguments: Given.args, **options: Given.kwargs) -> Value:
         with self._using:
             try:
                 return method(self, *arguments, **options)
             finally:
-                self._settle_account()
+                self._refund_waits()
 
     return used
 
 
-class Conversation:
+class RunnerClient:
     """One runner and what is said with it; one thread at a time. Any may close it: whoever waits is told at once.
 
     Attributes:
@@ -214,15 +214,15 @@ class Conversation:
         self._poll = select.poll()
         self._poll.register(self._channel, select.POLLIN)
         self._nonces = Nonces(random=defences.nonce)
-        self._judge_word = ControlWord(judge_writes=True)
-        self._runner_word = ControlWord(judge_writes=False)
+        self._judge_word = SharedWord(judge_writes=True)
+        self._runner_word = SharedWord(judge_writes=False)
         self._source: str | None = None
         self._broken: Failure | None = None
         self._loaded = False
-        self._owes_packed = False
+        self._owes_cache = False
         self._using = threading.RLock()
         self._closing = False
-        self._unsettled: list[Wait] = []
+        self._unrefunded: list[Wait] = []
         self.versions: dict[str, str] = {}
 
     @_in_use
@@ -266,7 +266,7 @@ class Conversation:
         self._loaded = failed is None
         return failed
 
-    def pack(self, patience_s: float) -> int | None:
+    def export_cache(self, patience_s: float) -> int | None:
         """Have what compilers made of the source packed; a descriptor of it, the caller's, if there is any in time.
 
         Not a word about it is believed, and nothing is held against whoever has none. Nor is anybody waited for who is
@@ -277,19 +277,19 @@ class Conversation:
         try:
             if not self._loaded or self._broken or self._closing or patience_s <= 0:
                 return None
-            return self._packed(patience_s)
+            return self._export_cache(patience_s)
         finally:
             self._using.release()
 
-    def _packed(self, patience_s: float) -> int | None:
+    def _export_cache(self, patience_s: float) -> int | None:
         descriptor, packed = memfd.of_fixed_size("pack", PACK_BYTES), False
         try:
             # By the wall's clock: who is late has no pack, and nothing else comes of it.
             wait = Wait(self._runner, patience_s, backstop_s=patience_s)
-            self._owes_packed = True
+            self._owes_cache = True
             answer = self._send(Pack(), [descriptor], "packing") or self._answer(Packed, 0, wait, "packing")
             packed = isinstance(answer, Packed)
-            self._owes_packed = not packed
+            self._owes_cache = not packed
         finally:
             if not packed:
                 os.close(descriptor)
@@ -311,7 +311,7 @@ class Conversation:
         trace: bool = False,
         count: bool = False,
         cold: bool = True,
-    ) -> Finished | Failure:
+    ) -> CallReply | Failure:
         """Make one call: fill, seal, reveal, wait, freeze, copy.
 
         The interval begins when nothing of the filling is left to do, and ends when the outputs' copy is complete.
@@ -327,7 +327,7 @@ class Conversation:
             tensor.fill()
             tensor.seal(size=self._defences.seals, writing=self._defences.private_inputs and not tensor.spec.writable)
         wait = self._wait(self._limits.call_s)
-        self._settle(cold=cold)
+        self._prepare_device(cold=cold)
         message = Call(nonce, tuple(tensor.spec for tensor in tensors), scalars, record, trace, function, count)
         start = wait.begin()
         self._judge_word.write(nonce)
@@ -342,7 +342,7 @@ class Conversation:
             self._runner.thaw()
             time.sleep(self._defences.late_read_s)
         outputs = {id(tensor): tensor.snapshot() for tensor in tensors if tensor.spec.writable}
-        self._device.settle()
+        self._device.synchronize()
         sealed_us = (time.monotonic() - start) * 1e6
         snapshots = tuple(outputs.get(id(tensor)) or tensor.snapshot() for tensor in tensors)
         # While it lets go of its memory it may write it again: what is believed was copied while it was frozen.
@@ -359,7 +359,7 @@ class Conversation:
         scalars: dict[str, int | float],
         *,
         cold: bool = True,
-    ) -> FinishedBatch | Failure:
+    ) -> BatchReply | Failure:
         """Make several calls as one exchange: fill, seal, arm, reveal, wait, copy, freeze.
 
         The runner is awake when the interval begins, and goes on while the copies are made: whatever it does then
@@ -375,13 +375,16 @@ class Conversation:
         nonce = self._nonces.next()
         memory.fill()
         copy_us = self._copying(memory) if cold else 0.0
-        arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.together, memory.function)
-        failed = self._armed(arm, [slab.memory.descriptor for slab in memory.outputs])
+        arm = Arm(nonce, memory.calls, memory.specs, scalars, memory.calls_per_buffer, memory.function)
+        failed = self._armed(arm, [buffer.memory.descriptor for buffer in memory.outputs])
         if failed is not None:
             return failed
         wait = self._wait(self._limits.call_s)
-        self._settle(cold=cold)
-        reveal, descriptors = encode(Reveal(nonce, memory.drawn)), [slab.memory.descriptor for slab in memory.inputs]
+        self._prepare_device(cold=cold)
+        reveal, descriptors = (
+            encode(Reveal(nonce, memory.drawn)),
+            [buffer.memory.descriptor for buffer in memory.inputs],
+        )
         self._runner.thaw()
         time.sleep(_AWAKE_S)
         start = wait.begin()
@@ -394,13 +397,13 @@ class Conversation:
         if not isinstance(answer, Returned):
             failed = answer if isinstance(answer, Failure) else violation("The control channel was written to.")
             return self._stopped("a batch of calls") or failed
-        memory.take()
-        self._device.settle()
+        memory.copy_outputs()
+        self._device.synchronize()
         sealed_us = (time.monotonic() - start) * 1e6
         event_us = self._event_us()
         self._broken = self._released(nonce)
         failed = self._stopped("a batch of calls") or self._limits_kept("a batch of calls")
-        return failed or FinishedBatch(memory.snapshots(), sealed_us, copy_us, event_us)
+        return failed or BatchReply(memory.snapshots(), sealed_us, copy_us, event_us)
 
     def _copying(self, memory: BatchMemory) -> float:
         """How long the outputs' copies take before anybody has that memory: it differs with where memory lies.
@@ -410,12 +413,12 @@ class Conversation:
         """
         taken = []
         if self._defences.cold:
-            self._device.quiet()
+            self._device.wait_until_idle()
         for _ in range(COPIES):
-            self._device.settle()
+            self._device.synchronize()
             start = time.monotonic()
-            memory.take()
-            self._device.settle()
+            memory.copy_outputs()
+            self._device.synchronize()
             taken.append((time.monotonic() - start) * 1e6)
         return min(taken)
 
@@ -439,11 +442,11 @@ class Conversation:
             return self._late(wait, "letting go of memory")
         return answer if isinstance(answer, Failure) else None
 
-    def _settle(self, *, cold: bool) -> None:
+    def _prepare_device(self, *, cold: bool) -> None:
         """Have nothing left to do, and if it is to be cold nothing in the caches."""
         if cold and self._defences.cold:
-            self._device.cool()
-        self._device.settle()
+            self._device.flush_l2()
+        self._device.synchronize()
 
     def _armed(self, arm: Arm, descriptors: list[int]) -> Failure | None:
         """Have the runner map the outputs."""
@@ -453,13 +456,13 @@ class Conversation:
         return answer if isinstance(answer, Failure) else None
 
     @_in_use
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """Have the runner, which is stopped, go on on one of its cores after the other, by turn; on any for turn 0.
 
         Whoever closes it meanwhile waits for the sandbox.
         """
         if not self._closing:
-            self._runner.move(turn)
+            self._runner.pin_core(turn)
 
     @property
     def closed(self) -> bool:
@@ -488,7 +491,7 @@ class Conversation:
     def _with_source(self, load: Load) -> tuple[Load, list[int]]:
         """The message and its descriptors; a long source is one of them."""
         descriptors = [self._judge_word.descriptor, self._runner_word.descriptor]
-        if len(load.source) <= LONGEST_INLINE:
+        if len(load.source) <= MAX_INLINE_CHARS:
             return load, descriptors
         data = load.source.encode()
         descriptor = memfd.of_bytes("source", data)
@@ -555,11 +558,11 @@ class Conversation:
     def _spend(self, wait: Wait) -> None:
         """Charge all that has passed; what was not the submission's own is put back when nobody is timed."""
         self._budget.spend(wait.end())
-        self._unsettled.append(wait)
+        self._unrefunded.append(wait)
 
-    def _settle_account(self) -> None:
+    def _refund_waits(self) -> None:
         """Put back what others took. Of a short wait that is little, and not looked for."""
-        waits, self._unsettled = self._unsettled, []
+        waits, self._unrefunded = self._unrefunded, []
         for wait in waits:
             if wait.wall_s > _LOOK_S:
                 self._budget.refund(wait.wall_s - wait.own().own_s)
@@ -617,8 +620,8 @@ class Conversation:
             return from_raised(said, self._source, loading=wanted is Loaded)
         if isinstance(said, wanted) and self._is_over(said, nonce):
             return said
-        if isinstance(said, Packed) and self._owes_packed:
-            self._owes_packed = False  # Too late to be of use, and no offence.
+        if isinstance(said, Packed) and self._owes_cache:
+            self._owes_cache = False  # Too late to be of use, and no offence.
             return None
         if not self._defences.packets:
             return None
@@ -654,19 +657,19 @@ class Conversation:
         """What the runner's clock says: a nanosecond at least, as one that says 0 among others would void them all."""
         return max(self._runner_word.read()[1], 1) / 1e3
 
-    def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> Finished:
+    def _finished(self, answer: Returned, snapshots: tuple[Snapshot, ...], sealed_us: float) -> CallReply:
         launches = tuple(
             Launch(clean(launch.kernel, MAX_NAME), launch.grid[:3], launch.calls)
-            for launch in answer.launches[:MOST_NAMES]
+            for launch in answer.launches[:MAX_NAMES]
         )
         operations = _named(answer.operations)
-        return Finished(
+        return CallReply(
             snapshots,
             sealed_us,
             self._event_us(),
             launches,
             operations,
-            answer.written[:MOST_NAMES],
+            answer.written[:MAX_NAMES],
             ran=_ran(answer.ran),
             busy_us=answer.busy_ns / 1e3,
             waited_for=_ran(answer.waited_for),
@@ -676,9 +679,9 @@ class Conversation:
 
 def _ran(said: Sequence[Ran]) -> tuple[Ran, ...]:
     """The first of what a runner names, cut and without control characters."""
-    return tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in said[:MOST_NAMES])
+    return tuple(Ran(clean(one.name, MAX_NAME), one.calls, one.ns) for one in said[:MAX_NAMES])
 
 
 def _named(said: Mapping[str, Said]) -> dict[str, Said]:
     """The first of a runner's names, cut and without control characters."""
-    return {clean(name, MAX_NAME): value for name, value in list(said.items())[:MOST_NAMES]}
+    return {clean(name, MAX_NAME): value for name, value in list(said.items())[:MAX_NAMES]}

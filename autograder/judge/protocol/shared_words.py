@@ -11,7 +11,7 @@ from autograder.judge.protocol.host import F_SEAL_FUTURE_WRITE
 from autograder.protocol import WORD, WORD_BYTES
 
 
-class ControlWord:
+class SharedWord:
     """A nonce and a time in shared memory; the descriptor goes to the runner with `Load`."""
 
     def __init__(self, *, judge_writes: bool) -> None:

@@ -31,7 +31,7 @@ def measurement(assignment: Assignment, case: Case, pairs: Sequence[Pair], clock
 def by_samples(found: Measurement, clock: str) -> Measurement:
     """The measurement with what its own pairs say by one clock, whatever ranked in it before."""
     times, references = zip(*(by_clock(pair, clock) for pair in found.pairs), strict=True)
-    ratios = [ours / theirs for ours, theirs in zip(times, references, strict=True)]
+    ratios = [submission / reference for submission, reference in zip(times, references, strict=True)]
     ratio_low, ratio_high = interval(ratios)
     time_low, time_high = interval(times)
     return dataclasses.replace(
@@ -47,16 +47,16 @@ def by_samples(found: Measurement, clock: str) -> Measurement:
     )
 
 
-def too_wide(pairs: Sequence[Pair], clock: str, widest: float) -> bool:
-    """Whether the interval of the ratio is wider than `widest`, relative to the ratio."""
+def too_wide(pairs: Sequence[Pair], clock: str, max_width: float) -> bool:
+    """Whether the interval of the ratio is wider than `max_width`, relative to the ratio."""
     ratios = _ratios(pairs, clock)
     low, high = interval(ratios)
-    return high - low > widest * statistics.median(ratios)
+    return high - low > max_width * statistics.median(ratios)
 
 
-def far_slower(pairs: Sequence[Pair], clock: str, far: float) -> bool:
-    """Whether the ratio is above `far`."""
-    return statistics.median(_ratios(pairs, clock)) > far
+def ratio_exceeds(pairs: Sequence[Pair], clock: str, max_ratio: float) -> bool:
+    """Whether the ratio is above `max_ratio`."""
+    return statistics.median(_ratios(pairs, clock)) > max_ratio
 
 
 def by_clock(pair: Pair, clock: str) -> tuple[float, float]:
@@ -72,7 +72,7 @@ def call_us(pairs: Sequence[Pair], clock: str) -> float:
 
 
 def _ratios(pairs: Sequence[Pair], clock: str) -> list[float]:
-    return [ours / theirs for ours, theirs in (by_clock(pair, clock) for pair in pairs)]
+    return [submission / reference for submission, reference in (by_clock(pair, clock) for pair in pairs)]
 
 
 def interval(samples: Sequence[float]) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """What a batch costs without its work: exchanges with a native runner that does none (`autograder/gpu/null.c`).
 
-Taken while no untrusted process lives, and kept: the shortest of a few, for every number of calls and sizes of slabs.
-The exchange is the judge's own (`Conversation.batch`), with the same memory, descriptors, clock and snapshots.
+Taken while no untrusted process lives, and kept: the shortest of a few, for every number of calls and sizes of buffers.
+The exchange is the judge's own (`RunnerClient.batch`), with the same memory, descriptors, clock and snapshots.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from autograder.contract import FIRST_LANGUAGE
 from autograder.errors import HarnessError
 from autograder.judge.defences import ALL_ON
 from autograder.judge.protocol.batch_buffer import BatchMemory, bytes_of
-from autograder.judge.protocol.batch_inputs import Kept, kept
+from autograder.judge.protocol.batch_inputs import StoredInputs, stored_inputs
 from autograder.judge.protocol.devices import Device
 from autograder.judge.protocol.failure import Failure
-from autograder.judge.protocol.runner_client import Budget, Conversation, FinishedBatch
+from autograder.judge.protocol.runner_client import BatchReply, Budget, RunnerClient
 from autograder.judge.protocol.tensors import Tensors
 from autograder.protocol import Load
 from autograder.sandbox import Exit, Spent
@@ -44,18 +44,18 @@ SOURCE = Path(__file__).parents[2] / "gpu" / "null.c"
 
 
 @dataclass(frozen=True)
-class Null:
+class OverheadBaseline:
     """What exchanges took in which nothing was done.
 
     Attributes:
         us: each, less what copying its outputs takes in its memory, the median of all that were taken there.
         copy_us: the same in the memory in which they are shortest.
-        quiet: false where others disturbed the node so much that nothing of it may be taken off; both are 0 then.
+        undisturbed: false where others disturbed the node so much that nothing of it may be taken off; both are 0 then.
     """
 
     us: tuple[float, ...]
     copy_us: float
-    quiet: bool = True
+    undisturbed: bool = True
 
 
 class NullRunner:
@@ -75,7 +75,7 @@ class NullRunner:
     def thaw(self) -> None:
         """It is awake."""
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """It is where the system has it."""
 
     def poll(self) -> Exit | None:
@@ -111,23 +111,25 @@ class NullExchanges:
         self._device = device
         self._kind = "gpu" if device.where.type == "cuda" else "host"
         self._program: Path | None = None
-        self._taken: dict[tuple[int, int, int, int], Null] = {}
+        self._taken: dict[tuple[int, int, int, int], OverheadBaseline] = {}
 
-    def taken(self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, together: int) -> Null:
-        """Exchanges of `calls` calls, `together` of them to a slab, sealed as a batch is; no submission may be alive.
+    def taken(
+        self, assignment: Assignment, case: Case, inputs: Tensors, calls: int, calls_per_buffer: int
+    ) -> OverheadBaseline:
+        """Exchanges of `calls` calls, sealed as a batch is; no submission may be alive.
 
         What was taken on a node that was not quiet is not kept.
 
         Raises:
             HarnessError: the native runner could not be built, or failed.
         """
-        key = (calls, together, *bytes_of(assignment, case))
+        key = (calls, calls_per_buffer, *bytes_of(assignment, case))
         if key not in self._taken:
             tensors = {argument.name: inputs[argument.name] for argument in assignment.part(case).inputs}
-            given = [kept(assignment, case, tensors)] * calls
-            found = [self._exchanges(assignment, case, given, way, together) for way in WAYS]
-            null = null_of(found, self._device.rules.most_null_us)
-            if not null.quiet:
+            given = [stored_inputs(assignment, case, tensors)] * calls
+            found = [self._exchanges(assignment, case, given, way, calls_per_buffer) for way in WAYS]
+            null = null_of(found, self._device.rules.max_null_us)
+            if not null.undisturbed:
                 shortest_us = min(one.sealed_us for taken in found for one in taken)
                 logger.warning(
                     "others disturb this node: case %s, null %.0f µs with its copies", case.name, shortest_us
@@ -137,14 +139,14 @@ class NullExchanges:
         return self._taken[key]
 
     def _exchanges(
-        self, assignment: Assignment, case: Case, inputs: Sequence[Kept], way: str, together: int
-    ) -> list[FinishedBatch]:
+        self, assignment: Assignment, case: Case, inputs: Sequence[StoredInputs], way: str, calls_per_buffer: int
+    ) -> list[BatchReply]:
         runner = NullRunner(self.built(), self._kind, way)
-        talk = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
-        taken: list[FinishedBatch] = []
+        talk = RunnerClient(runner, assignment.limits, Budget(math.inf), ALL_ON, self._device)
+        taken: list[BatchReply] = []
         # The same memory for all of them: it is shared with nobody but a program of ours, and the device is not busy
         # with clearing what was given back while the next exchange is timed.
-        memory = BatchMemory(assignment, case, self._device, inputs, ALL_ON, together=together)
+        memory = BatchMemory(assignment, case, self._device, inputs, ALL_ON, calls_per_buffer=calls_per_buffer)
         try:
             talk.hello()
             talk.load(Load("", "null", FIRST_LANGUAGE, assignment.entry, ()))
@@ -185,7 +187,7 @@ class NullExchanges:
             self._program = None
 
 
-def null_of(found: Sequence[Sequence[FinishedBatch]], most_us: float) -> Null:
+def null_of(found: Sequence[Sequence[BatchReply]], max_us: float) -> OverheadBaseline:
     """What exchanges say together; of each of several memories, all that were taken there.
 
     A median: one copy that the host stopped would make every exchange of its memory seem short, or, as what may be
@@ -194,12 +196,12 @@ def null_of(found: Sequence[Sequence[FinishedBatch]], most_us: float) -> Null:
 
     Args:
         found: as they were taken.
-        most_us: what the shortest exchange of a quiet node takes at most; copies that take hardly longer than their
+        max_us: what the shortest exchange of a quiet node takes at most; copies that take hardly longer than their
             launch may differ by an eighth of it.
     """
     copies = [statistics.median(one.copy_us for one in taken) for taken in found]
     us = tuple(one.sealed_us - copy_us for taken, copy_us in zip(found, copies, strict=True) for one in taken)
     shortest = min(one.copy_us for taken in found for one in taken)
-    if min(us) > most_us or min(copies) - shortest > max(ALIKE * shortest, most_us / 8):
-        return Null((0.0,), 0.0, quiet=False)
-    return Null(us, min(copies))
+    if min(us) > max_us or min(copies) - shortest > max(ALIKE * shortest, max_us / 8):
+        return OverheadBaseline((0.0,), 0.0, undisturbed=False)
+    return OverheadBaseline(us, min(copies))

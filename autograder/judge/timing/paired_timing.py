@@ -11,45 +11,45 @@ from functools import partial
 from autograder.assignment import Case
 from autograder.contract import Batch, Pair
 from autograder.errors import HarnessError
-from autograder.judge.correctness.checker import NO_MEMORY, Checked, Checker
+from autograder.judge.correctness.checker import NO_MEMORY, CallResult, Checker
 from autograder.judge.protocol.devices import Device
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.judge.protocol.tensors import Tensors
 from autograder.judge.rules import Rules
-from autograder.judge.timing.calibration import Prepared
-from autograder.judge.timing.estimators import call_us, far_slower, too_wide
-from autograder.judge.timing.paired_calls import FailedError, Turns
+from autograder.judge.timing.calibration import CaseCalibration
+from autograder.judge.timing.estimators import call_us, ratio_exceeds, too_wide
+from autograder.judge.timing.paired_calls import PairedCalls, SubmissionFailedError
 from autograder.judge.timing.references import Reference
 
-Call = Callable[[], Checked]
+Call = Callable[[], CallResult]
 
 
 @dataclass(frozen=True)
-class Timed:
+class CaseSamples:
     """What the calls of one ranked case showed while the submission lived.
 
     Attributes:
         last: its last call, which passed or ended the measuring.
         stages: pairs by stage of sampling.
         dropped: batches that were too long to bound anything, and not looked at.
-        prepared: what the batches were taken with.
+        calibration: what the batches were taken with.
         inputs, expected: what the reference was called with last, and what it made of it.
     """
 
     case: Case
-    last: Checked
+    last: CallResult
     pairs: tuple[Pair, ...] = ()
     stages: tuple[int, ...] = ()
     batches: tuple[Batch, ...] = ()
     dropped: tuple[Batch, ...] = ()
-    prepared: Prepared | None = None
+    calibration: CaseCalibration | None = None
     inputs: Tensors | None = None
     expected: Tensors | None = None
 
 
 def timed_pairs(
     submission: Call, reference: Call, count: int, *, warm: bool = False
-) -> tuple[Checked, tuple[Pair, ...]]:
+) -> tuple[CallResult, tuple[Pair, ...]]:
     """Take `count` pairs in the order A B, B A, A B …, after one call of each that is not kept, unless both are warm.
 
     Returns:
@@ -58,89 +58,95 @@ def timed_pairs(
     taken: list[Pair] = []
     for number in range(0 if warm else -1, count):
         if number % 2:
-            theirs, ours = reference(), submission()
+            reference_result, submission_result = reference(), submission()
         else:
-            ours = submission()
-            theirs = reference() if ours.passed else ours
-        if not ours.passed:
+            submission_result = submission()
+            reference_result = reference() if submission_result.passed else submission_result
+        if not submission_result.passed:
             break
         if number >= 0:
-            taken.append(_pair(ours, theirs))
-    return ours, tuple(taken)
+            taken.append(_pair(submission_result, reference_result))
+    return submission_result, tuple(taken)
 
 
-class Stopwatch:
+class PairedTimer:
     """Has two runners take turns; whoever is not called is frozen."""
 
     def __init__(
         self,
         checker: Checker,
-        ours: Conversation,
-        theirs: Conversation,
+        submission_runner: RunnerClient,
+        reference_runner: RunnerClient,
         *,
         reference: Reference,
         device: Device,
         rules: Rules,
     ) -> None:
         self._checker = checker
-        self._ours = ours
-        self._theirs = theirs
+        self._submission_runner = submission_runner
+        self._reference_runner = reference_runner
         self._reference = reference
         self._device = device
         self._rules = rules
 
-    def case(self, case: Case, pairs: int, prepared: Prepared | None) -> Timed:
+    def case(self, case: Case, pairs: int, calibration: CaseCalibration | None) -> CaseSamples:
         """Take the pairs of a case and, if it was prepared for, its batches.
 
         Raises:
             HarnessError: the reference failed, which is never the student's fault.
         """
         try:
-            timed = self._shared(case, pairs, prepared) if self._rules.shared_inputs else self._apart(case, pairs)
-        except FailedError as failed:
-            timed = Timed(case, failed.checked)
+            timed = self._shared(case, pairs, calibration) if self._rules.shared_inputs else self._apart(case, pairs)
+        except SubmissionFailedError as failed:
+            timed = CaseSamples(case, failed.checked)
         except NO_MEMORY as error:
             # For what the judge makes for itself beside the submission: inputs, images, values to compare.
-            timed = Timed(case, self._checker.no_memory(self._ours, 0, error))
+            timed = CaseSamples(case, self._checker.no_memory(self._submission_runner, 0, error))
         if timed.last.passed:
             return timed
         last = dataclasses.replace(timed.last, message=f"In a timed call: {timed.last.message}")
         return dataclasses.replace(timed, last=last)
 
-    def _shared(self, case: Case, pairs: int, prepared: Prepared | None) -> Timed:
+    def _shared(self, case: Case, pairs: int, calibration: CaseCalibration | None) -> CaseSamples:
         """Each side's calls on the same inputs, in two stages at most; then the batches."""
-        turns = Turns(self._checker, case, self._ours, self._theirs, self._device)
-        last, taken = self._first_stage(turns, pairs, prepared)
+        paired = PairedCalls(self._checker, case, self._submission_runner, self._reference_runner, self._device)
+        last, taken = self._first_stage(paired, pairs, calibration)
         stages = [len(taken)]
-        if last.passed and not self._is_far(taken) and too_wide(taken, self._device.clock, self._rules.widest):
-            more = (self._rules.second_stage - 1) * len(taken)
-            last, added = timed_pairs(turns.submission, turns.reference, more, warm=True)
+        if (
+            last.passed
+            and not self._is_far(taken)
+            and too_wide(taken, self._device.clock, self._rules.max_interval_width)
+        ):
+            more = (self._rules.second_stage_factor - 1) * len(taken)
+            last, added = timed_pairs(paired.submission, paired.reference, more, warm=True)
             taken += added
             stages.append(len(added))
         if not last.passed:
-            return Timed(case, last, taken)
-        turns.finish()
-        fitting = prepared and prepared.fitting(call_us(taken, self._device.clock), self._rules)
-        batches, dropped = self._batches(turns, taken, fitting) if fitting else ((), ())
-        return Timed(case, last, taken, tuple(stages), batches, dropped, fitting, turns.inputs, turns.expected)
+            return CaseSamples(case, last, taken)
+        paired.finish()
+        fitting = calibration and calibration.fitting(call_us(taken, self._device.clock), self._rules)
+        batches, dropped = self._batches(paired, taken, fitting) if fitting else ((), ())
+        return CaseSamples(case, last, taken, tuple(stages), batches, dropped, fitting, paired.inputs, paired.expected)
 
-    def _first_stage(self, turns: Turns, pairs: int, prepared: Prepared | None) -> tuple[Checked, tuple[Pair, ...]]:
+    def _first_stage(
+        self, paired: PairedCalls, pairs: int, calibration: CaseCalibration | None
+    ) -> tuple[CallResult, tuple[Pair, ...]]:
         """What the lane asks for; and the rest for brief calls, but of a submission that is far slower."""
-        call_us = prepared.reference_us if prepared else math.inf
-        wanted = self._rules.first_stage(pairs, call_us)
-        some = min(self._rules.first_stage(pairs, math.inf), wanted)
-        last, taken = timed_pairs(turns.submission, turns.reference, some)
+        call_us = calibration.reference_us if calibration else math.inf
+        wanted = self._rules.first_stage_pairs(pairs, call_us)
+        some = min(self._rules.first_stage_pairs(pairs, math.inf), wanted)
+        last, taken = timed_pairs(paired.submission, paired.reference, some)
         if not last.passed or some == wanted or self._is_far(taken):
             return last, taken
-        last, added = timed_pairs(turns.submission, turns.reference, wanted - some, warm=True)
+        last, added = timed_pairs(paired.submission, paired.reference, wanted - some, warm=True)
         return last, taken + added
 
     def _is_far(self, pairs: tuple[Pair, ...]) -> bool:
         """Whether the submission is so much slower that no more pairs are worth its time."""
-        return far_slower(pairs, self._device.clock, self._rules.far)
+        return ratio_exceeds(pairs, self._device.clock, self._rules.max_ratio_for_full_sampling)
 
     def _batches(
-        self, turns: Turns, pairs: tuple[Pair, ...], prepared: Prepared
+        self, paired: PairedCalls, pairs: tuple[Pair, ...], calibration: CaseCalibration
     ) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
         """One batch, and more as long as the bound is not reached with something to spare: none can make it looser.
 
@@ -150,41 +156,48 @@ class Stopwatch:
             last ones are, whatever they show: the shortest of those that count is the bound.
         """
         event_us, rules = call_us(pairs, self._device.clock), self._rules
-        most_us = event_us * (1 + max(prepared.limit, rules.most(prepared.reference_us)))
+        max_us = event_us * (1 + max(calibration.tolerated_excess, rules.max_excess(calibration.reference_us)))
         taken: list[Batch] = []
         dropped: list[Batch] = []
-        for number in range(rules.most_batches):
-            counts = number >= min(rules.most_dropped, rules.most_batches - 1)
-            worth = None if counts else partial(_within, prepared, most_us)
-            batch, looked_at = turns.batch(prepared.calls, prepared.together, number, prepared.copy_us, worth)
+        for number in range(rules.max_batches):
+            counts = number >= min(rules.max_dropped, rules.max_batches - 1)
+            should_verify = None if counts else partial(_within, calibration, max_us)
+            batch, looked_at = paired.batch(
+                calibration.calls, calibration.calls_per_buffer, number, calibration.copy_us, should_verify
+            )
             (taken if looked_at else dropped).append(batch)
-            spare = rules.to_spare(prepared.reference_us, number + 1)
-            if taken and prepared.bound_us(taken) <= event_us * (1 + prepared.limit - spare):
+            margin = rules.bound_margin_for(calibration.reference_us, number + 1)
+            if taken and calibration.bound_us(taken) <= event_us * (1 + calibration.tolerated_excess - margin):
                 break
-        turns.on_all_cores()
+        paired.on_all_cores()
         return tuple(taken), tuple(dropped)
 
-    def _apart(self, case: Case, pairs: int) -> Timed:
+    def _apart(self, case: Case, pairs: int) -> CaseSamples:
         """Each call on inputs of its own."""
         last, taken = timed_pairs(
-            lambda: self._checker.call(self._ours, case), lambda: self._reference_call(case), pairs
+            lambda: self._checker.call(self._submission_runner, case), lambda: self._reference_call(case), pairs
         )
-        return Timed(case, last, taken, (len(taken),))
+        return CaseSamples(case, last, taken, (len(taken),))
 
-    def _reference_call(self, case: Case) -> Checked:
-        checked = self._checker.call(self._theirs, case)
+    def _reference_call(self, case: Case) -> CallResult:
+        checked = self._checker.call(self._reference_runner, case)
         if checked.finished is None or (self._reference.right and not checked.passed):
             raise HarnessError(f"the reference {self._reference.name} failed in case {case.name}: {checked.message}")
         return checked
 
 
-def _within(prepared: Prepared, most_us: float, batch: Batch) -> bool:
+def _within(calibration: CaseCalibration, max_us: float, batch: Batch) -> bool:
     """Whether the batch shows that a call takes no longer."""
-    return prepared.bound_us([batch]) <= most_us
+    return calibration.bound_us([batch]) <= max_us
 
 
-def _pair(ours: Checked, theirs: Checked) -> Pair:
+def _pair(submission: CallResult, reference: CallResult) -> Pair:
     """The four times; both calls passed, so both came back."""
-    if ours.finished is None or theirs.finished is None:
+    if submission.finished is None or reference.finished is None:
         raise ValueError("a call that did not come back has no time")
-    return Pair(ours.finished.event_us, ours.finished.sealed_us, theirs.finished.event_us, theirs.finished.sealed_us)
+    return Pair(
+        submission.finished.event_us,
+        submission.finished.sealed_us,
+        reference.finished.event_us,
+        reference.finished.sealed_us,
+    )

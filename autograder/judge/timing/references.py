@@ -14,26 +14,26 @@ from autograder import languages
 from autograder.assignment import EXTENSIONS, Assignment
 from autograder.contract import GradeRequest, Language
 from autograder.errors import HarnessError
-from autograder.judge.compile.compile_cache import Packs, Shelf
+from autograder.judge.compile.compile_cache import CacheStore, CompileCache
 from autograder.judge.defences import ALL_ON
 from autograder.judge.protocol import devices
 from autograder.judge.protocol.devices import Device
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.loading import limits_of, load_of
-from autograder.judge.protocol.runner_client import Budget, Conversation
-from autograder.judge.timing.calibration import Prepared
+from autograder.judge.protocol.runner_client import Budget, RunnerClient
+from autograder.judge.timing.calibration import CaseCalibration
 from autograder.judge.timing.overhead_baseline import NullExchanges
 from autograder.sandbox import Sandbox, Side
 
-KEPT = 4
+MAX_WARM_RUNNERS = 4
 """Warm runners that are kept; the one that was used longest ago goes first."""
 
-COMPILED = 64
+MAX_COMPILED = 64
 """References whose compiled code is kept for the runner that takes the place of one that went."""
 
 _PACK_S = 2.0
 
-MOST_ATTEMPTS = 100
+MAX_ATTEMPTS = 100
 """How many attempts one runner serves: what leaks in a toolchain stays small, and nothing grows old unnoticed."""
 
 
@@ -62,16 +62,16 @@ def find_reference(assignment_folder: Path, reference_folder: Path | None, langu
 
 
 @dataclass
-class Kept:
+class WarmReference:
     """A warm runner and how many attempts it has served."""
 
-    conversation: Conversation
+    runner: RunnerClient
     attempts: int = 0
-    known: dict[str, Prepared] = field(default_factory=dict)
+    calibrations: dict[str, CaseCalibration] = field(default_factory=dict)
 
     def fit(self) -> bool:
         """Whether it may serve one more."""
-        return self.attempts < MOST_ATTEMPTS and self.conversation.alive()
+        return self.attempts < MAX_ATTEMPTS and self.runner.alive()
 
 
 class References:
@@ -83,14 +83,14 @@ class References:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: OrderedDict[str, WarmReference] = OrderedDict()
         self._exchanges: NullExchanges | None = None
-        self._compiled = Shelf(COMPILED)
-        self.shelf = Shelf()
+        self._compiled = CacheStore(MAX_COMPILED)
+        self.shelf = CacheStore()
 
-    def known(self, theirs: Conversation) -> dict[str, Prepared]:
+    def calibrations(self, reference_runner: RunnerClient) -> dict[str, CaseCalibration]:
         """What was found out about the ranked cases of a reference that is lent; kept as long as its runner."""
-        return next(kept.known for kept in self._kept.values() if kept.conversation is theirs)
+        return next(kept.calibrations for kept in self._kept.values() if kept.runner is reference_runner)
 
     def exchanges(self, device: Device) -> NullExchanges:
         """The null exchanges of a device, kept as long as this."""
@@ -98,7 +98,7 @@ class References:
         return self._exchanges
 
     @contextmanager
-    def lent(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Iterator[Conversation]:
+    def lent(self, assignment: Assignment, request: GradeRequest, reference: Reference) -> Iterator[RunnerClient]:
         """A runner with `reference` loaded, for one attempt. If anything of ours fails meanwhile, it is ended.
 
         Raises:
@@ -108,24 +108,24 @@ class References:
         kept = self._fit(key) or self._start(key, assignment, request, reference)
         kept.attempts += 1
         try:
-            yield kept.conversation
+            yield kept.runner
         except BaseException:
             # Nobody knows what it was in the middle of.
             self._end(key)
             raise
         if key not in self._compiled:
-            self._keep_compiled(key, kept.conversation)
+            self._keep_compiled(key, kept.runner)
 
-    def _keep_compiled(self, key: str, conversation: Conversation) -> None:
+    def _keep_compiled(self, key: str, runner: RunnerClient) -> None:
         """Compiling is most of what a new runner takes: 4 to 18 s of the device on an H200 (docs/measurement.md)."""
-        packs = Packs()
-        packs.add(conversation.pack(_PACK_S))
+        packs = CompileCache()
+        packs.add(runner.export_cache(_PACK_S))
         packs.seal()
         if made := packs.sealed():
             self._compiled.keep(key, made)
         packs.close()
 
-    def _fit(self, key: str) -> Kept | None:
+    def _fit(self, key: str) -> WarmReference | None:
         """The runner that is kept, if it may serve on."""
         kept = self._kept.get(key)
         if kept is not None and not kept.fit():
@@ -133,19 +133,19 @@ class References:
             return None
         if kept is not None:
             # A move that was not answered may have left it on one core.
-            kept.conversation.move(0)
+            kept.runner.pin_core(0)
             self._kept.move_to_end(key)
         return kept
 
-    def _start(self, key: str, assignment: Assignment, request: GradeRequest, reference: Reference) -> Kept:
+    def _start(self, key: str, assignment: Assignment, request: GradeRequest, reference: Reference) -> WarmReference:
         compiled = self._compiled.of(key)
-        self._kept[key] = kept = Kept(self._started(assignment, request, reference, compiled))
-        while len(self._kept) > KEPT:
+        self._kept[key] = kept = WarmReference(self._started(assignment, request, reference, compiled))
+        while len(self._kept) > MAX_WARM_RUNNERS:
             self._end(next(iter(self._kept)))
         return kept
 
     def _end(self, key: str) -> None:
-        self._kept.pop(key).conversation.close()
+        self._kept.pop(key).runner.close()
 
     def close(self) -> None:
         """End them all."""
@@ -158,18 +158,18 @@ class References:
 
     def _started(
         self, assignment: Assignment, request: GradeRequest, reference: Reference, packs: Sequence[int]
-    ) -> Conversation:
+    ) -> RunnerClient:
         limits = limits_of(assignment, request.lane)
-        runner = self._sandbox.start(limits, request.language, request.lane, side=Side.reference)
+        process = self._sandbox.start(limits, request.language, request.lane, side=Side.reference)
         device = devices.of(request.lane)
-        conversation = Conversation(runner, assignment.limits, Budget(math.inf), ALL_ON, device)
-        conversation.hello()
+        runner = RunnerClient(process, assignment.limits, Budget(math.inf), ALL_ON, device)
+        runner.hello()
         load = load_of(assignment, request.language, reference.source, reference.name, lane=request.lane)
-        failed = conversation.load(load, packs)
+        failed = runner.load(load, packs)
         if isinstance(failed, Failure):
-            conversation.close()
+            runner.close()
             raise HarnessError(f"the reference of {assignment.slug} does not load: {failed.message}")
-        return conversation
+        return runner
 
 
 def _key(assignment: Assignment, request: GradeRequest, reference: Reference) -> str:

@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 
 from autograder import samples
 from autograder.contract import Batch, Bound, Finding, FindingKind, Measurement
-from autograder.judge.protocol.runner_client import Finished
+from autograder.judge.protocol.runner_client import CallReply
 from autograder.judge.rules import Rules
 from autograder.judge.timing.estimators import by_clock, by_samples, interval
 
-MOST_REMEASURES = 2
+MAX_REMEASURES = 2
 """A node's fault is worth so many tries; what is still too wide then stands with its interval."""
 
 TOO_WIDE = "The times vary too much on this node."
@@ -41,18 +41,18 @@ UNSTEADY = "The reference's times during and after the submission differ: the no
 TOO_FAST = "The time is far below the best one that was verified."
 BELOW_FLOOR = "The time is shorter than the device's data sheet allows."
 
-_LEAST_REST, _LEAST_SHARE, _MOST_NAMED = 0.03, 0.1, 4
+_MIN_REST, _MIN_SHARE, _MAX_NAMED = 0.03, 0.1, 4
 """Of a call's time and of the device's rest, what is worth a word; and how many calls of CUDA are named."""
 
 _STRETCHED = 0.1
 """Of the shortest of the reference's batches: by less do they differ on a quiet node (5 % were seen)."""
 
-_LEAST_US = 1e-3
+_MIN_US = 1e-3
 """What an event clock tells apart at best; samples of older judges may be 0."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PriorAttempts:
     """What a request says of earlier attempts: best verified times by case, and how often it was measured again."""
 
     best_us: dict[str, float] = field(default_factory=dict)
@@ -65,18 +65,18 @@ class Batches:
 
     calls: int
     null_us: tuple[float, ...]
-    ours: tuple[Batch, ...]
-    theirs: tuple[Batch, ...]
+    submission: tuple[Batch, ...]
+    reference: tuple[Batch, ...]
 
 
 def bound(scored_us: float, taken: Batches, limit: float) -> Bound:
     """What the sealed clock allows beside the time that would count, `scored_us`: an excess of at most `limit`."""
-    sealed_us = sealed_call_us(taken.ours, taken.null_us, taken.calls)
-    excess = sealed_us / max(scored_us, _LEAST_US) - 1
+    sealed_us = sealed_call_us(taken.submission, taken.null_us, taken.calls)
+    excess = sealed_us / max(scored_us, _MIN_US) - 1
     return Bound(
         calls=taken.calls,
-        batches=taken.ours,
-        reference_batches=taken.theirs,
+        batches=taken.submission,
+        reference_batches=taken.reference,
         null_us=taken.null_us,
         sealed_us=sealed_us,
         excess=excess,
@@ -90,8 +90,10 @@ def widened(alone_us: float, taken: Batches, rules: Rules) -> float:
 
     A device that works without pause is slower by what it must not use in power, and our own runner has its delays.
     """
-    theirs = sealed_call_us(taken.theirs, taken.null_us, taken.calls) / alone_us - 1
-    return max(rules.least(alone_us), min(theirs + rules.beyond, rules.most(alone_us)))
+    reference_excess = sealed_call_us(taken.reference, taken.null_us, taken.calls) / alone_us - 1
+    return max(
+        rules.min_excess(alone_us), min(reference_excess + rules.reference_excess_margin, rules.max_excess(alone_us))
+    )
 
 
 def scored_us(found: Measurement) -> float:
@@ -109,20 +111,20 @@ def sealed_call_us(batches: Sequence[Batch], null_us: Sequence[float], calls: in
     return (min(batch.sealed_us for batch in batches) - min(null_us)) / calls
 
 
-def standing(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
-    """The measurement with what ranks in it, why it is held, and why it is to be repeated."""
+def judge_measurement(found: Measurement, asked: PriorAttempts, rules: Rules) -> Measurement:
+    """Decide which clock ranks, and whether the measurement stands, is held, or is to be repeated."""
     found = _counted(found)
-    for step in (_width, _control, _best, _floor):
+    for step in (_width, _aa_check, _best, _floor):
         found = step(found, asked, rules)
     return found
 
 
-def disturbed(found: Measurement, asked: Asked) -> Measurement:
+def disturbed(found: Measurement, asked: PriorAttempts) -> Measurement:
     """The same where the null was disturbed: that is the node's fault, as it is where times vary too much."""
     return _nodes_fault(found, asked, DISTURBED)
 
 
-def note(found: Measurement, traced: Finished | None) -> str:
+def note(found: Measurement, traced: CallReply | None) -> str:
     """What is said to the student where the event clock does not rank: what the difference is.
 
     Args:
@@ -136,11 +138,11 @@ def note(found: Measurement, traced: Finished | None) -> str:
         "the device's clock. The judge's clock ranks here, for the reference too."
     )
     rest = 1 - traced.busy_us / in_a_row_us if traced and traced.busy_us else 0.0
-    if traced is None or rest < _LEAST_REST:
+    if traced is None or rest < _MIN_REST:
         return said
     said += f" The device is idle for {rest:.0%} of the time"
     total_ns = sum(one.ns for one in traced.waited_for)
-    names = [one.name for one in traced.waited_for if one.ns >= _LEAST_SHARE * total_ns][:_MOST_NAMED]
+    names = [one.name for one in traced.waited_for if one.ns >= _MIN_SHARE * total_ns][:_MAX_NAMED]
     return f"{said}, while your call is on the host: {', '.join(names)}." if names else f"{said}."
 
 
@@ -170,10 +172,13 @@ def clock_of(found: Measurement) -> str:
     return samples.BATCHES if samples.reference_call_us(limit) > 0 else samples.BOUND
 
 
-def _width(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+def _width(found: Measurement, asked: PriorAttempts, rules: Rules) -> Measurement:
     """Where the reference varies as well, it is the node; a submission that varies by itself stands as it is."""
     # Of one that is far slower nobody asks how wide: it had no second stage either.
-    wide = found.ratio <= rules.far and found.ratio_high - found.ratio_low > rules.widest * found.ratio
+    wide = (
+        found.ratio <= rules.max_ratio_for_full_sampling
+        and found.ratio_high - found.ratio_low > rules.max_interval_width * found.ratio
+    )
     return _nodes_fault(found, asked, TOO_WIDE) if wide and _varies(found, rules) else found
 
 
@@ -187,34 +192,34 @@ def _varies(found: Measurement, rules: Rules) -> bool:
     low, high = interval(
         [by_clock(pair, found.clock)[0] / by_clock(pair, found.clock)[1] for pair in found.control.pairs]
     )
-    return high - low > rules.widest
+    return high - low > rules.max_interval_width
 
 
-def _control(found: Measurement, asked: Asked, _: Rules) -> Measurement:
+def _aa_check(found: Measurement, asked: PriorAttempts, _: Rules) -> Measurement:
     """Where pairs rank, the reference has to be as fast beside the submission as by itself."""
     control = found.control
     if control is None or found.clock in {samples.BATCHES, samples.BOUND}:
         return found
     steady = control.agrees and abs(control.ratio - 1) <= control.tolerance
-    return found if steady or asked.remeasured else _again(found, UNSTEADY)
+    return found if steady or asked.remeasured else _remeasure(found, UNSTEADY)
 
 
-def _best(found: Measurement, asked: Asked, rules: Rules) -> Measurement:
+def _best(found: Measurement, asked: PriorAttempts, rules: Rules) -> Measurement:
     best_us = asked.best_us.get(found.case, 0.0)
     soon = not asked.remeasured and found.time_us < rules.soft_floor * best_us
-    return _again(found, TOO_FAST) if soon else found
+    return _remeasure(found, TOO_FAST) if soon else found
 
 
-def _floor(found: Measurement, _: Asked, __: Rules) -> Measurement:
+def _floor(found: Measurement, _: PriorAttempts, __: Rules) -> Measurement:
     return dataclasses.replace(found, held=BELOW_FLOOR) if found.time_us < found.floor_us else found
 
 
-def _nodes_fault(found: Measurement, asked: Asked, reason: str) -> Measurement:
-    """Worth `MOST_REMEASURES` more tries; then it stands."""
-    return _again(found, reason) if asked.remeasured < MOST_REMEASURES else found
+def _nodes_fault(found: Measurement, asked: PriorAttempts, reason: str) -> Measurement:
+    """Worth `MAX_REMEASURES` more tries; then it stands."""
+    return _remeasure(found, reason) if asked.remeasured < MAX_REMEASURES else found
 
 
-def _again(found: Measurement, reason: str) -> Measurement:
+def _remeasure(found: Measurement, reason: str) -> Measurement:
     return dataclasses.replace(found, remeasure=found.remeasure or reason)
 
 

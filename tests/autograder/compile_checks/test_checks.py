@@ -47,7 +47,9 @@ def asked(source: str, slug: str = "vector_add") -> GradeRequest:
     return GradeRequest(slug, "", Language.triton, Lane.cpu, Mode.run, source, "mine.py")
 
 
-def check(assignment: Assignment, request: GradeRequest, sandbox: ProcessSandbox) -> dict[str, cross_compile.Checked]:
+def check(
+    assignment: Assignment, request: GradeRequest, sandbox: ProcessSandbox
+) -> dict[str, cross_compile.TargetReport]:
     with cross_compile.Compilation(assignment, request, sandbox) as compilation:
         return compilation.finish()
 
@@ -326,7 +328,7 @@ def test_what_cannot_be_sealed_is_not_believed_and_no_fault_of_ours(sandbox: Pro
     for found in check(one_case(), asked(source, VECTOR_ADD.slug), sandbox).values():
         assert found.shown.message == "The compiler's process gave an unexpected answer."
         assert not found.shown.kernels
-        assert not found.ours
+        assert not found.infrastructure_fault
 
 
 @pytest.mark.parametrize(
@@ -369,7 +371,7 @@ def test_absurd_claims_are_cut_to_size(sandbox: ProcessSandbox) -> None:
     assert len(kernel.kernel) < 310
     assert (kernel.shared_bytes, kernel.registers, kernel.launch) == (0, 0, 2)
     assert kernel.message == "Its machine code could not be read."
-    assert found.left_out == cross_compile.MOST_LEFT_OUT
+    assert found.left_out == cross_compile.MAX_LEFT_OUT
 
 
 def test_ptx_is_read_from_where_it_may_be_and_as_text(sandbox: ProcessSandbox) -> None:

@@ -57,7 +57,7 @@ needs_nvcc = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[ProcessSandbox]:
     made = ProcessSandbox()
-    cross_compile.expect(made, Language.cuda)
+    cross_compile.prewarm(made, Language.cuda)
     yield made
     made.close()
 
@@ -76,7 +76,7 @@ def one_case(*targets: str) -> Assignment:
 
 def check(
     sandbox: ProcessSandbox, source: str, assignment: Assignment | None = None
-) -> dict[str, cross_compile.Checked]:
+) -> dict[str, cross_compile.TargetReport]:
     request = GradeRequest("vector_add", "", Language.cuda, Lane.cpu, Mode.run, source, "my file.cu")
     with cross_compile.Compilation(assignment or one_case(), request, sandbox) as compilation:
         return compilation.finish()

@@ -12,7 +12,7 @@ from autograder.assignment import Assignment, Requirement, comparison, load_assi
 from autograder.contract import CompiledFor, CompiledKernel, Mode, Verdict, Visibility, Work
 from autograder.errors import HarnessError, ManifestError
 from autograder.judge.compile import cross_compile
-from autograder.judge.compile.cross_compile import REFUSED, Checked
+from autograder.judge.compile.cross_compile import REFUSED, TargetReport
 from autograder.judge.compile.requirements import as_cases, evaluate, rule_of
 from tests.autograder.grading_bench import GOOD, Bench, edited
 
@@ -30,12 +30,12 @@ def kernel(**numbers: int | str) -> CompiledKernel:
     return dataclasses.replace(CompiledKernel("k", "gpu_ranked", 0, "BLOCK=64", ""), **numbers)  # type: ignore[arg-type]
 
 
-def told(*kernels: tuple[CompiledKernel, tuple[tuple[int, int], ...]], whole: bool = True) -> dict[str, Checked]:
+def told(*kernels: tuple[CompiledKernel, tuple[tuple[int, int], ...]], whole: bool = True) -> dict[str, TargetReport]:
     shown = CompiledFor("sm_90a", tuple(one for one, _ in kernels), message="" if whole else "It ended early.")
-    return {"sm_90a": Checked(shown, tuple(uses for _, uses in kernels), CASES, whole)}
+    return {"sm_90a": TargetReport(shown, tuple(uses for _, uses in kernels), CASES, whole)}
 
 
-def met(checked: dict[str, Checked], requirement: Requirement = PLAIN) -> bool | None:
+def met(checked: dict[str, TargetReport], requirement: Requirement = PLAIN) -> bool | None:
     return evaluate(rung(requirement), checked)[0].met
 
 
@@ -111,7 +111,11 @@ def test_one_that_is_open_is_a_case_that_was_not_run() -> None:
 
 
 def test_a_failure_of_ours_is_nobodys_lost_point() -> None:
-    ours = {"sm_90a": Checked(CompiledFor("sm_90a", message="It could not be compiled here."), ours=True)}
+    ours = {
+        "sm_90a": TargetReport(
+            CompiledFor("sm_90a", message="It could not be compiled here."), infrastructure_fault=True
+        )
+    }
     assert met(ours) is None
     with pytest.raises(HarnessError, match="could not be looked at"):
         met(ours, dataclasses.replace(PLAIN, group="structure"))
@@ -188,7 +192,7 @@ def test_a_grading_counts_it(
     bench: Bench, strict: Path, monkeypatch: pytest.MonkeyPatch, registers: int, verdict: Verdict
 ) -> None:
     shown = CompiledFor("sm_90a", (kernel(registers=registers, case="small"),))
-    found = {"sm_90a": Checked(shown, ((FIRST,),), ("small",), whole=True)}
+    found = {"sm_90a": TargetReport(shown, ((FIRST,),), ("small",), whole=True)}
     monkeypatch.setattr(cross_compile.Compilation, "finish", lambda _: found)
     result = bench.grade(GOOD, assignment=strict, work=Work.check, mode=Mode.run)
     assert result.verdict is verdict

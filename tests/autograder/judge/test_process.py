@@ -215,7 +215,7 @@ class Expecting(ProcessSandbox):
         super().__init__()
         self.expected: list[tuple[RunnerLimits, Lane, Purpose]] = []
 
-    def expect(
+    def prewarm(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         assert language is Language.triton
@@ -270,7 +270,7 @@ def test_a_lane_that_is_not_there_is_the_first_jobs_to_fail_at(monkeypatch: pyte
 
 def test_a_sandbox_of_processes_imports_what_it_is_to_expect(bench_limits: RunnerLimits) -> None:
     sandbox = ProcessSandbox()
-    sandbox.expect(bench_limits, Language.triton)
+    sandbox.prewarm(bench_limits, Language.triton)
     zygote = sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call]
     runner = sandbox.start(bench_limits, Language.triton)
     assert sandbox._zygotes == {(Language.triton, Lane.cpu, Purpose.call): zygote}

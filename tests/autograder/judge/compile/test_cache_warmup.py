@@ -21,16 +21,16 @@ from autograder.compile_checks.messages import Part, Precompile
 from autograder.contract import GradeRequest, Lane, Language, Mode, Visibility, Work
 from autograder.errors import SandboxError
 from autograder.judge.compile import cache_warmup, cross_compile
-from autograder.judge.compile.cache_warmup import Ahead, Precompiling
-from autograder.judge.compile.compile_cache import Packs
+from autograder.judge.compile.cache_warmup import CacheWarmup, WarmupJob
+from autograder.judge.compile.compile_cache import CompileCache
 from autograder.judge.compile.compiler_client import LIMITS
 from autograder.judge.defences import ALL_ON
 from autograder.judge.protocol import memfd
 from autograder.judge.protocol.host import HOST
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
-from autograder.runner import pack
+from autograder.runner import compile_cache
 from autograder.sandbox import Purpose, Spent
 from autograder.sandbox.process import ProcessSandbox
 from tests.autograder.compile_checks.test_checks import ADD, ENTRY, HEAD, LAUNCH, VECTOR_ADD
@@ -55,7 +55,7 @@ def packed(
     sandbox: ProcessSandbox, source: str, cases: Sequence[Case] = MANY, packs: Sequence[int] = ()
 ) -> dict[str, bytes] | None:
     """Files of the pack by path; nothing if there is no pack."""
-    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, cases, packs)
+    begun = WarmupJob(VECTOR_ADD, asked(source), sandbox, cases, packs)
     try:
         descriptor = begun.pack()
     finally:
@@ -112,7 +112,7 @@ def test_what_a_pack_has_is_not_compiled_again_and_not_packed_again(sandbox: Pro
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(data)
     room = memfd.of_fixed_size("pack", 1 << 24)
-    pack.pack(tmp_path, room)
+    compile_cache.pack(tmp_path, room)
     others = packed(sandbox, source, MANY, [room])
     assert others is not None
     assert others.keys() == all_of_them.keys() - first.keys()
@@ -241,7 +241,7 @@ def test_what_a_daemon_holds_ends_with_the_time(sandbox: ProcessSandbox, monkeyp
     monkeypatch.setattr(cache_warmup, "BUDGET_S", 2.0)
     noting: Any = Noting(sandbox)
     daemon = "import time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)\n"
-    begun = Precompiling(VECTOR_ADD, asked(HEAD + daemon + ADD + ENTRY + LAUNCH), noting, MANY[:1])
+    begun = WarmupJob(VECTOR_ADD, asked(HEAD + daemon + ADD + ENTRY + LAUNCH), noting, MANY[:1])
     begun._thread.join(20)
     assert not begun._thread.is_alive()
     [runner] = noting.runners
@@ -251,7 +251,7 @@ def test_what_a_daemon_holds_ends_with_the_time(sandbox: ProcessSandbox, monkeyp
 
 def test_whoever_ends_it_does_not_wait(sandbox: ProcessSandbox) -> None:
     source = "import time\ntime.sleep(60)\n"
-    begun = Precompiling(VECTOR_ADD, asked(source), sandbox, MANY[:1])
+    begun = WarmupJob(VECTOR_ADD, asked(source), sandbox, MANY[:1])
     threading.Timer(0.5, begun.close).start()
     started = time.monotonic()
     assert begun.pack() is None
@@ -287,15 +287,15 @@ def test_a_runner_that_cannot_be_ended_is_told_of_to_whoever_asks() -> None:
         def start(self, *_: object, **__: object) -> Undying:
             return Undying()
 
-    begun = Precompiling(VECTOR_ADD, asked(""), Giving(), MANY[:1])  # type: ignore[arg-type]
+    begun = WarmupJob(VECTOR_ADD, asked(""), Giving(), MANY[:1])  # type: ignore[arg-type]
     begun.close()
     with pytest.raises(SandboxError, match="cannot be killed"):
-        begun.gone()
+        begun.stop()
 
 
 @pytest.mark.parametrize("work", [Work.check, Work.measure])
 def test_what_launches_a_timed_kernel_is_optimised(work: Work) -> None:
-    begun = Precompiling.__new__(Precompiling)
+    begun = WarmupJob.__new__(WarmupJob)
     begun._request, begun._assignment = dataclasses.replace(asked(""), work=work), VECTOR_ADD
     assert begun._question(tuple(MANY[:1])).is_timed == (work is Work.measure)
 
@@ -306,7 +306,7 @@ def test_none_that_starts_is_no_pack() -> None:
             raise SandboxError("no container")
 
     given = memfd.of_fixed_size("pack", 4096)
-    begun = Precompiling(VECTOR_ADD, asked(""), Broken(), MANY[:1], [given])  # type: ignore[arg-type]
+    begun = WarmupJob(VECTOR_ADD, asked(""), Broken(), MANY[:1], [given])  # type: ignore[arg-type]
     assert begun.pack() is None
     begun.close()
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -324,12 +324,12 @@ class Waiting(ScriptedSandbox):
         self.waiting = {Purpose.compile: compilers, Purpose.call: callers}
         self.is_quiet = 0
 
-    def ready(self, limits: Any, *_: Any, purpose: Purpose = Purpose.call) -> int:
+    def warm_count(self, limits: Any, *_: Any, purpose: Purpose = Purpose.call) -> int:
         assert (limits == LIMITS) == (purpose is Purpose.compile)
         return self.waiting[purpose]
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
+    def pause_background_work(self) -> Iterator[None]:
         self.is_quiet += 1
         try:
             yield
@@ -338,7 +338,7 @@ class Waiting(ScriptedSandbox):
 
 
 class Scripted:
-    """Stands in for `Precompiling`: has the pack of its cases, when it may."""
+    """Stands in for `WarmupJob`: has the pack of its cases, when it may."""
 
     made: list[Scripted]
 
@@ -368,7 +368,7 @@ class Scripted:
         self.ended.set()
         self.may.set()
 
-    def gone(self) -> None:
+    def stop(self) -> None:
         assert self.ended.is_set()
         if self.stays:
             raise SandboxError("it cannot be killed")
@@ -377,7 +377,7 @@ class Scripted:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Scripted]:
     Scripted.made = []
-    monkeypatch.setattr(cache_warmup, "Precompiling", Scripted)
+    monkeypatch.setattr(cache_warmup, "WarmupJob", Scripted)
     return Scripted.made
 
 
@@ -388,7 +388,7 @@ def text(descriptor: int) -> bytes:
     return os.pread(descriptor, 8, 0).rstrip(b"\0")
 
 
-def said(packs: Packs) -> list[bytes]:
+def said(packs: CompileCache) -> list[bytes]:
     own = packs.sealed()
     found = [text(one) for one in own]
     for one in own:
@@ -396,22 +396,22 @@ def said(packs: Packs) -> list[bytes]:
     return found
 
 
-def ahead(sandbox: Waiting, request: GradeRequest | None = None) -> Ahead:
-    made = Ahead(VECTOR_ADD, request or asked(""), sandbox)  # type: ignore[arg-type]
+def ahead(sandbox: Waiting, request: GradeRequest | None = None) -> CacheWarmup:
+    made = CacheWarmup(VECTOR_ADD, request or asked(""), sandbox)  # type: ignore[arg-type]
     made.begin(Visibility.public, PUBLIC)
     return made
 
 
 def test_containers_are_made_again_when_nobody_waits_for_a_compiler(made: list[Scripted]) -> None:
     sandbox = Waiting(3)
-    compiling, public, hidden = ahead(sandbox), Packs(), Packs()
+    compiling, public, hidden = ahead(sandbox), CompileCache(), CompileCache()
     made[0].may.set()
     compiling.wait(Visibility.public, public)
     compiling.begin(Visibility.hidden, HIDDEN)
     made[1].may.set()
     assert sandbox.is_quiet
     compiling.wait(Visibility.hidden, hidden)
-    compiling.rest()
+    compiling.resume_background_work()
     assert (said(public), said(hidden), sandbox.is_quiet) == ([b"public"], [b"hidden"], 0)
     compiling.close()
     assert all(one.ended.is_set() for one in made)
@@ -422,7 +422,7 @@ def test_containers_are_made_again_when_nobody_waits_for_a_compiler(made: list[S
 def test_a_slow_submission_does_not_keep_the_node_from_getting_ready(
     made: list[Scripted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_warmup, "_QUIET_S", 0.05)
+    monkeypatch.setattr(cache_warmup, "_MAX_PAUSE_S", 0.05)
     sandbox = Waiting(3)
     compiling = ahead(sandbox)
     assert made[0].cases == PUBLIC
@@ -431,7 +431,7 @@ def test_a_slow_submission_does_not_keep_the_node_from_getting_ready(
 
 
 def test_who_comes_second_has_it_there_and_asks_nobody(made: list[Scripted]) -> None:
-    compiling, public = ahead(Waiting(3)), Packs()
+    compiling, public = ahead(Waiting(3)), CompileCache()
     threads = [threading.Thread(target=compiling.wait, args=(Visibility.public, public)) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -456,17 +456,17 @@ def test_nobody_waits_for_what_cannot_be_or_has_no_runner(
     compilers: int, request_: GradeRequest, made: list[Scripted]
 ) -> None:
     """One that waits is left to the compile checks."""
-    sandbox, public = Waiting(compilers), Packs()
+    sandbox, public = Waiting(compilers), CompileCache()
     compiling = ahead(sandbox, request_)
     compiling.wait(Visibility.public, public)
-    assert not any((compiling.is_on, made, said(public), sandbox.is_quiet))
+    assert not any((compiling.is_active, made, said(public), sandbox.is_quiet))
     compiling.close()
 
 
 def test_where_few_wait_whoever_makes_more_is_not_held_up(made: list[Scripted]) -> None:
     sandbox = Waiting(3, callers=2)
     compiling = ahead(sandbox)
-    assert compiling.is_on
+    assert compiling.is_active
     assert not sandbox.is_quiet
     compiling.close()
     assert made[0].ended.is_set()
@@ -475,14 +475,14 @@ def test_where_few_wait_whoever_makes_more_is_not_held_up(made: list[Scripted]) 
 def test_what_came_to_nothing_is_not_counted_on(made: list[Scripted]) -> None:
     """Then cases are dealt to as many runners as without it."""
     compiling = ahead(Waiting(3))
-    assert compiling.is_on
+    assert compiling.is_active
     made[0].failed = True
-    assert not compiling.is_on
+    assert not compiling.is_active
     compiling.close()
 
 
 def test_whoever_closes_it_ends_the_wait_and_has_nothing_to_close_after_that(made: list[Scripted]) -> None:
-    sandbox, public = Waiting(3), Packs()
+    sandbox, public = Waiting(3), CompileCache()
     compiling = ahead(sandbox)
     waiter = threading.Thread(target=compiling.wait, args=(Visibility.public, public))
     waiter.start()
@@ -490,7 +490,7 @@ def test_whoever_closes_it_ends_the_wait_and_has_nothing_to_close_after_that(mad
     compiling.close()
     waiter.join(5)
     assert not waiter.is_alive()
-    assert (said(public), sandbox.is_quiet, compiling.is_on) == ([], 0, False)
+    assert (said(public), sandbox.is_quiet, compiling.is_active) == ([], 0, False)
 
 
 class Given:
@@ -501,12 +501,12 @@ class Given:
         request = dataclasses.replace(asked(""), slug="double", filename="double.py", work=work)
         self.runners = Runners(request, DOUBLE, Waiting(compilers), ALL_ON, HOST)  # type: ignore[arg-type]
 
-        def load(_talk: Conversation, _load: Load, packs: Sequence[int] = ()) -> None:
+        def load(_talk: RunnerClient, _load: Load, packs: Sequence[int] = ()) -> None:
             self.packs.append(sorted(map(text, packs)))
             for one in packs:
                 os.close(one)
 
-        monkeypatch.setattr(Conversation, "load", load)
+        monkeypatch.setattr(RunnerClient, "load", load)
 
 
 def test_hidden_sizes_are_told_when_nothing_is_told_to_the_student_any_more(
@@ -519,12 +519,12 @@ def test_hidden_sizes_are_told_when_nothing_is_told_to_the_student_any_more(
 
     def meanwhile() -> None:
         given.runners.start_next(1)
-        begun.extend([given.runners.ghost(), given.runners.tracing()])
+        begun.extend([given.runners.noop_replay(), given.runners.tracing()])
         made[0].may.set()
 
     given.runners.fresh(others=1, meanwhile=meanwhile)
     begun[0]()
-    given.runners.pack()
+    given.runners.export_caches()
     assert len(made) == 1
     given.runners.precompile(Visibility.hidden, HIDDEN)
     assert [(one.cases, one.packs) for one in made[1:]] == [(HIDDEN, [b"public"])]
@@ -544,7 +544,7 @@ def test_a_measurement_is_compiled_ahead_by_the_last_one_that_waits_and_hands_no
     given.runners.precompile(Visibility.public, PUBLIC)
     given.runners.fresh(meanwhile=made[0].may.set)
     given.runners.end_precompiling()
-    given.runners.pack()
+    given.runners.export_caches()
     assert (given.packs, made[0].ended.is_set(), given.runners.precompiles) == ([[b"public"]], True, False)
     given.runners.close()
 

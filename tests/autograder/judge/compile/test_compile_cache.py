@@ -21,15 +21,15 @@ import pytest
 
 from autograder.assignment import Limits
 from autograder.contract import GradeRequest, Lane, Language, Mode, Verdict, Work
-from autograder.judge.compile.compile_cache import Packs, Shelf
+from autograder.judge.compile.compile_cache import CacheStore, CompileCache
 from autograder.judge.defences import ALL_ON
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.host import HOST
-from autograder.judge.protocol.runner_client import PACK_BYTES, Budget, Conversation, Finished
+from autograder.judge.protocol.runner_client import PACK_BYTES, Budget, CallReply, RunnerClient
 from autograder.judge.runners import Runners
 from autograder.judge.timing.references import Reference, References
 from autograder.protocol import MAX_PACKET, WORD_BYTES, Load
-from autograder.runner import pack
+from autograder.runner import compile_cache
 from autograder.runner.session import Session
 from autograder.runner.wire import Wire
 from autograder.sandbox import Side
@@ -75,9 +75,9 @@ def folder_with(folder: Path, **files: str) -> Path:
 
 def test_files_come_out_as_they_went_in_beside_what_is_there(tmp_path: Path) -> None:
     descriptor = memory()
-    pack.pack(folder_with(tmp_path / "one", kernel="cubin"), descriptor)
+    compile_cache.pack(folder_with(tmp_path / "one", kernel="cubin"), descriptor)
     there = folder_with(tmp_path / "two", other="ptx")
-    pack.unpack(descriptor, there)
+    compile_cache.unpack(descriptor, there)
     assert {path.name: path.read_text() for path in there.rglob("*") if path.is_file()} == {
         "kernel": "cubin", "other": "ptx",
     }  # fmt: skip
@@ -87,8 +87,8 @@ def test_files_come_out_as_they_went_in_beside_what_is_there(tmp_path: Path) -> 
 def test_what_does_not_fit_or_is_not_there_is_an_empty_pack(tmp_path: Path, size: int) -> None:
     descriptor = memory(size)
     folder = tmp_path / "nothing" if size > 4096 else folder_with(tmp_path / "large", kernel="x" * 5000)
-    pack.pack(folder, descriptor)
-    pack.unpack(descriptor, tmp_path / "out")
+    compile_cache.pack(folder, descriptor)
+    compile_cache.unpack(descriptor, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -100,7 +100,7 @@ def test_nothing_is_unpacked_outside_of_the_folder(tmp_path: Path, name: str) ->
         packed.writestr(name, b"evil")
     descriptor = memory()
     os.pwrite(descriptor, len(made.getvalue()).to_bytes(8, "little") + made.getvalue(), 0)
-    pack.unpack(descriptor, tmp_path / "in")
+    compile_cache.unpack(descriptor, tmp_path / "in")
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["outside"]
     assert not (tmp_path / "outside").exists()
     assert not Path("/outside").exists()
@@ -109,9 +109,9 @@ def test_nothing_is_unpacked_outside_of_the_folder(tmp_path: Path, name: str) ->
 def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
     """Runners of the public cases pack the same kernels: a second pack must not cut short what a first one brought."""
     descriptor = memory()
-    pack.pack(folder_with(tmp_path / "one", kernel="another", more="new"), descriptor)
+    compile_cache.pack(folder_with(tmp_path / "one", kernel="another", more="new"), descriptor)
     there = folder_with(tmp_path / "two", kernel="cubin")
-    pack.unpack(descriptor, there)
+    compile_cache.unpack(descriptor, there)
     assert (there / "deep" / "kernel").read_text() == "cubin"
     assert (there / "deep" / "more").read_text() == "new"
 
@@ -253,16 +253,16 @@ def packing(text: bytes, *, says: str = "Packed") -> Callable[[Script], None]:
     return play
 
 
-def talking(play: Callable[[Script], None]) -> Conversation:
+def talking(play: Callable[[Script], None]) -> RunnerClient:
     runner: Any = ScriptedRunner(play, None)
-    return Conversation(runner, LIMITS, Budget(60.0), ALL_ON)
+    return RunnerClient(runner, LIMITS, Budget(60.0), ALL_ON)
 
 
 def test_a_runner_has_so_much_room_and_no_more() -> None:
     conversation = talking(packing(b"cubin"))
     try:
         assert opened(conversation) is None
-        descriptor = conversation.pack(5.0)
+        descriptor = conversation.export_cache(5.0)
         assert descriptor is not None
         assert os.pread(descriptor, 5, 0) == b"cubin"
         assert os.fstat(descriptor).st_size == PACK_BYTES
@@ -277,11 +277,11 @@ def test_a_runner_has_so_much_room_and_no_more() -> None:
 def test_who_does_not_pack_has_no_pack_and_no_trouble(says: str) -> None:
     conversation = talking(packing(b"cubin", says=says))
     try:
-        assert conversation.pack(0.3) is None  # It has loaded nothing yet.
+        assert conversation.export_cache(0.3) is None  # It has loaded nothing yet.
         assert opened(conversation) is None
-        assert conversation.pack(0.0) is None
+        assert conversation.export_cache(0.0) is None
         stopped = conversation._runner.frozen  # type: ignore[attr-defined]
-        assert conversation.pack(0.3) is None
+        assert conversation.export_cache(0.3) is None
         # What comes next finds it as every call does: stopped.
         assert conversation._runner.frozen == stopped  # type: ignore[attr-defined]
     finally:
@@ -303,8 +303,8 @@ def test_who_packs_too_late_has_broken_no_rule() -> None:
     conversation = talking(play)
     try:
         assert opened(conversation) is None
-        assert conversation.pack(0.2) is None
-        assert isinstance(called(conversation), Finished)
+        assert conversation.export_cache(0.2) is None
+        assert isinstance(called(conversation), CallReply)
     finally:
         conversation.close()
 
@@ -334,23 +334,23 @@ def test_a_runner_that_hung_or_is_at_work_is_not_waited_for() -> None:
         script.hear()
         script.hear()
 
-    conversation = Conversation(cast("Any", ScriptedRunner(play, None)), limits, Budget(60.0), ALL_ON)
+    conversation = RunnerClient(cast("Any", ScriptedRunner(play, None)), limits, Budget(60.0), ALL_ON)
     try:
         assert opened(conversation) is None
         with ThreadPoolExecutor(1) as thread:
             call = thread.submit(called, conversation)
             wait_for(lambda: conversation._runner.frozen < 0 or None)  # type: ignore[attr-defined]
             start = time.monotonic()
-            assert conversation.pack(20.0) is None
+            assert conversation.export_cache(20.0) is None
             assert isinstance(call.result(), Failure)
-        assert conversation.pack(20.0) is None
+        assert conversation.export_cache(20.0) is None
         assert time.monotonic() - start < 15
     finally:
         conversation.close()
 
 
 def test_what_was_handed_on_changes_no_more() -> None:
-    packs, descriptor = Packs(), memory()
+    packs, descriptor = CompileCache(), memory()
     packs.add(descriptor)
     packs.add(None)
     assert packs.sealed() == []
@@ -365,7 +365,7 @@ def test_what_was_handed_on_changes_no_more() -> None:
 
 
 def test_what_somebody_can_still_write_is_not_handed_on() -> None:
-    packs, mapped, sealed = Packs(), memory(), memory()
+    packs, mapped, sealed = CompileCache(), memory(), memory()
     view = mmap.mmap(mapped, 4096)
     fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)
     packs.add(mapped)
@@ -379,7 +379,7 @@ class Packing:
     """A sandbox of runners that pack their own number, and note what they were given."""
 
     def __init__(
-        self, language: Language, lane: Lane = Lane.h200, work: Work = Work.check, shelf: Shelf | None = None
+        self, language: Language, lane: Lane = Lane.h200, work: Work = Work.check, shelf: CacheStore | None = None
     ) -> None:
         self.given: list[list[bytes]] = []
         request = GradeRequest("double", "", language, lane, Mode.submission, "", "double.py", work)
@@ -419,7 +419,7 @@ def walked(packing: Packing) -> list[list[bytes]]:
     packing.runners.fresh(others=1)
     [begin] = packing.runners.beside()
     begin()
-    packing.runners.pack()
+    packing.runners.export_caches()
     packing.runners.another()
     packing.runners.alone()
     return packing.given
@@ -465,11 +465,11 @@ def test_a_measurement_has_what_its_check_compiled_after_the_runners_before_it_w
     packing_runners: Callable[..., Packing], language: Language
 ) -> None:
     """A reference is prepared first, and before that every runner is ended."""
-    shelf = Shelf()
+    shelf = CacheStore()
     check = packing_runners(language, Lane.h200, Work.check, shelf)
     check.runners.fresh()
-    check.runners.pack()
-    check.runners.keep_packs()
+    check.runners.export_caches()
+    check.runners.store_cache()
     check.runners.close()
     measured = packing_runners(language, Lane.h200, Work.measure, shelf)
     measured.runners.end()

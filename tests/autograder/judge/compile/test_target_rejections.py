@@ -15,7 +15,7 @@ from autograder.compile_checks import faults
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
 from autograder.judge import grade
 from autograder.judge.compile import cross_compile, target_rejections
-from autograder.judge.compile.cross_compile import Checked, Refused
+from autograder.judge.compile.cross_compile import RejectedCase, TargetReport
 from autograder.sandbox.process import ProcessSandbox
 from autograder.scores import score
 
@@ -153,9 +153,9 @@ def test_of_the_compilers_errors_only_those_of_the_file_are_refusals() -> None:
 # --- what is made of it ----------------------------------------------------------------------------------------------
 
 
-def told(target: str, *, refuses: bool) -> Checked:
-    refused = Refused("gpu_ranked", f"`k`: Would not run for {target}: line 7: too much.", None)
-    return Checked(CompiledFor(target), refused=(refused,) * refuses)
+def told(target: str, *, refuses: bool) -> TargetReport:
+    refused = RejectedCase("gpu_ranked", f"`k`: Would not run for {target}: line 7: too much.", None)
+    return TargetReport(CompiledFor(target), refused=(refused,) * refuses)
 
 
 BOTH = of_one_case("sm_90a", "sm_100a")

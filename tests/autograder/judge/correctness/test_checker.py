@@ -12,7 +12,7 @@ import torch
 
 from autograder.assignment import load_assignment
 from autograder.contract import Verdict
-from autograder.judge.correctness.checker import Checker, Taken
+from autograder.judge.correctness.checker import CallOutputs, Checker
 from autograder.judge.correctness.problem import Problem, load_problem
 from autograder.judge.defences import ALL_ON
 from autograder.judge.protocol.tensors import Tensors
@@ -66,7 +66,7 @@ def judged(change: Callable[[torch.Tensor], object], *, oracle: bool = True) -> 
     reference.view(torch.int32)[::3] += 1
     got = right.clone()
     change(got)
-    taken = Taken(CASE, inputs, {"out": Answer(got)}, None, 0)  # type: ignore[arg-type]
+    taken = CallOutputs(CASE, inputs, {"out": Answer(got)}, None, 0)  # type: ignore[arg-type]
     return checker.verify(taken, {"out": reference}).verdict
 
 

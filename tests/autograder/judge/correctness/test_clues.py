@@ -24,7 +24,7 @@ from autograder.contract import (
     Verdict,
 )
 from autograder.judge.correctness import clues, explain, facts, summary
-from autograder.judge.correctness.clues import Kind, Scene, Seen
+from autograder.judge.correctness.clues import CaseRun, Kind, Scene
 from autograder.judge.correctness.facts import Facts, Outside, Values
 from autograder.misconceptions import Misconception, load_misconceptions
 
@@ -41,7 +41,7 @@ def case(name: str, cols: int = 64, **more: Any) -> Case:
     return Case(name, {"rows": 4, "cols": cols}, more.pop("dtype", "float32"), category=f"kind of {name}", **more)
 
 
-def seen(one: Case, known: Facts | None = None, **more: Any) -> Seen:
+def seen(one: Case, known: Facts | None = None, **more: Any) -> CaseRun:
     """A case that failed where something is known of it."""
     verdict = Verdict.passed if known is None else more.pop("verdict", Verdict.wrong_answer)
     found = None if known is None else more.pop("mismatch", WRONG)
@@ -50,14 +50,14 @@ def seen(one: Case, known: Facts | None = None, **more: Any) -> Seen:
         one.name, one.category, "group", one.visibility, ranked=False, verdict=verdict, message=text, mismatch=found,
         error=more.pop("error", None),
     )  # fmt: skip
-    return Seen(one, result, known or facts.NONE)
+    return CaseRun(one, result, known or facts.NONE)
 
 
 def wrong(**more: Any) -> Facts:
     return Facts((Values("out", (4, 8), more.pop("dtype", "float32"), 3, 32, **more),))
 
 
-def scene(*cases: Seen, source: str = "", misconceptions: tuple[Misconception, ...] = ()) -> Scene:
+def scene(*cases: CaseRun, source: str = "", misconceptions: tuple[Misconception, ...] = ()) -> Scene:
     return Scene(ASSIGNMENT, cases, source, misconceptions)
 
 

@@ -126,7 +126,7 @@ def test_a_formula_with_a_fault_is_left_out_and_named() -> None:
 
 
 def test_a_large_output_is_only_told_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "MOST", 10)
+    monkeypatch.setattr(facts, "MAX_ELEMENTS", 10)
     found = softmax(lambda _, out: out * 0.5)
     assert (found.factor, found.total) == (0.0, 3 * 781)
 

@@ -10,10 +10,10 @@ import torch
 
 from autograder.assignment import Case
 from autograder.contract import Mismatch, Pattern, Verdict
-from autograder.judge.correctness.checker import Checked, Checker
+from autograder.judge.correctness.checker import CallResult, Checker
 from autograder.judge.correctness.compare import far_apart
 from autograder.judge.defences import Defences
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 
 WRONG = Mismatch("out", (2,), "float32", 1, 2, Pattern.scattered, "one of them", (0,), "1", "2", "0", (), (1, 1))
 ORDER = "The answer depends on the order of the threads"
@@ -29,8 +29,8 @@ class Runner:
 class Answered(Checker):
     """One whose calls have been answered already."""
 
-    def __init__(self, *answers: Checked) -> None:
-        self._answers: Iterator[Checked] = iter(answers)
+    def __init__(self, *answers: CallResult) -> None:
+        self._answers: Iterator[CallResult] = iter(answers)
         self._defences = Defences()
         self.called = 0
 
@@ -38,17 +38,17 @@ class Answered(Checker):
         """Nothing."""
         return {}
 
-    def _call(self, *_: Any, **__: Any) -> Checked:
+    def _call(self, *_: Any, **__: Any) -> CallResult:
         self.called += 1
         return next(self._answers)
 
-    def asked(self, orders: int) -> Checked:
+    def asked(self, orders: int) -> CallResult:
         """What the case comes to."""
-        return self.case(cast("Conversation", Runner(orders)), cast("Case", None))
+        return self.case(cast("RunnerClient", Runner(orders)), cast("Case", None))
 
 
-def wrong(*values: float) -> Checked:
-    return Checked(Verdict.wrong_answer, "Wrong.", mismatch=WRONG, outputs={"out": torch.tensor(values)})
+def wrong(*values: float) -> CallResult:
+    return CallResult(Verdict.wrong_answer, "Wrong.", mismatch=WRONG, outputs={"out": torch.tensor(values)})
 
 
 def test_a_wrong_answer_that_another_order_changes_depends_on_the_order() -> None:
@@ -77,7 +77,7 @@ def test_a_runner_that_ends_in_another_order_has_ended() -> None:
 
 
 def test_an_answer_that_is_wrong_in_the_second_order_depends_on_it_too() -> None:
-    right = Checked(Verdict.passed, "Passed.", outputs={"out": torch.tensor([1.0, 1.0])})
+    right = CallResult(Verdict.passed, "Passed.", outputs={"out": torch.tensor([1.0, 1.0])})
     checked = Answered(right, wrong(2.0, 1.0)).asked(orders=3)
     assert checked.verdict is Verdict.nondeterministic
     assert "The first call was right" in checked.message

@@ -14,17 +14,17 @@ from autograder.assignment import Case, load_assignment
 from autograder.contract import CaseResult, FindingKind, GradeResult, Verdict, Visibility, Work
 from autograder.errors import GpuMemoryError, HarnessError, SandboxError
 from autograder.judge import grading
-from autograder.judge.correctness.checker import Checked, Checker
-from autograder.judge.correctness.parallel_cases import LARGE, Abreast, room_for
+from autograder.judge.correctness.checker import CallResult, Checker
+from autograder.judge.correctness.parallel_cases import LARGE_CASE_SHARE, CaseDispatcher, room_for
 from autograder.judge.correctness.problem import load_problem
 from autograder.judge.defences import ALL_ON
 from autograder.judge.grading import Grading
-from autograder.judge.probes.work_probe import Look
+from autograder.judge.probes.work_probe import WorkProbe
 from autograder.judge.protocol.devices import Device
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.host import HOST
 from autograder.judge.protocol.loading import Begin
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
 from autograder.sandbox import Runner
@@ -33,7 +33,7 @@ from tests.autograder.grading_bench import ASSIGNMENT, GOOD, Bench, body, kernel
 WRONG = kernel(after="if m == 32: out[30:] = -7")
 HIDDEN_WRONG = kernel(after="if n not in (5, 33, 128): out[0, 0] = 9")
 ENDS_IN_THE_SECOND = kernel(before="if (m, n) == (32, 33): os._exit(3)")
-IN_A_THREAD = "abreast"
+IN_A_THREAD = "cases"
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def many(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def _as_on_a_gpu(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
-    monkeypatch.setattr(grading, "CASES_EACH", 1)
-    monkeypatch.setattr(bench.sandbox, "ready", lambda *_: 6)
+    monkeypatch.setattr(Grading, "_can_overlap", lambda _: True)
+    monkeypatch.setattr(grading, "MIN_CASES_PER_RUNNER", 1)
+    monkeypatch.setattr(bench.sandbox, "warm_count", lambda *_: 6)
 
 
 def told(result: GradeResult) -> list[tuple[str, Verdict | None, str]]:
@@ -87,10 +87,10 @@ def test_they_find_what_one_finds_and_none_is_left(bench: Bench, source: str, mo
 
 
 def test_cases_are_dealt_and_told_in_order(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    by: dict[str, Conversation] = {}
+    by: dict[str, RunnerClient] = {}
     real, meet = Checker.case, threading.Barrier(2, timeout=60)
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         by[case.name] = runner
         if len(by) <= 2:
             meet.wait()  # Two runners have a case each at the same time, or this breaks.
@@ -111,7 +111,7 @@ def test_hidden_cases_are_never_called_beside_public_ones(many: Bench, monkeypat
     both: list[str] = []
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         with lock:
             now[case.visibility] += 1
             both.extend([case.name] if len(+now) > 1 else [])
@@ -134,9 +134,9 @@ def test_what_ran_out_beside_others_is_asked_again_alone(
 ) -> None:
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if beside() and not case.ranked:
-            return Checked(verdict, "Somebody else had it.", ended=ended)
+            return CallResult(verdict, "Somebody else had it.", ended=ended)
         return real(self, runner, case)
 
     monkeypatch.setattr(Checker, "case", case)
@@ -145,8 +145,8 @@ def test_what_ran_out_beside_others_is_asked_again_alone(
 
 
 def test_what_runs_out_alone_too_is_its_own_doing(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def case(*_: object) -> Checked:
-        return Checked(Verdict.time_limit, "Too slow.", ended=True)
+    def case(*_: object) -> CallResult:
+        return CallResult(Verdict.time_limit, "Too slow.", ended=True)
 
     monkeypatch.setattr(Checker, "case", case)
     result = many.grade(GOOD, work=Work.check)
@@ -156,7 +156,7 @@ def test_what_runs_out_alone_too_is_its_own_doing(many: Bench, monkeypatch: pyte
 def test_no_memory_beside_others_is_nobodys_fault(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if beside():
             raise GpuMemoryError("the CUDA driver says CUDA_ERROR_OUT_OF_MEMORY")
         return real(self, runner, case)
@@ -166,7 +166,7 @@ def test_no_memory_beside_others_is_nobodys_fault(many: Bench, monkeypatch: pyte
 
 
 def test_a_fault_of_ours_in_a_thread_is_the_graders(many: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def case(*_: object) -> Checked:
+    def case(*_: object) -> CallResult:
         raise HarnessError("the oracle is broken")
 
     monkeypatch.setattr(Checker, "case", case)
@@ -177,16 +177,16 @@ def test_a_fault_of_ours_in_a_thread_is_the_graders(many: Bench, monkeypatch: py
 def test_one_that_does_not_begin_is_not_missed(
     many: Bench, problem: SandboxError | Failure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Conversation.load
+    real = RunnerClient.load
 
-    def load(self: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+    def load(self: RunnerClient, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         if not beside():
             return real(self, load, packs)
         if isinstance(problem, Failure):
             return problem
         raise problem
 
-    monkeypatch.setattr(Conversation, "load", load)
+    monkeypatch.setattr(RunnerClient, "load", load)
     assert many.grade(GOOD, work=Work.check).verdict is Verdict.passed
 
 
@@ -202,7 +202,7 @@ def test_a_replay_that_ran_out_beside_others_is_made_again(many: Bench, monkeypa
     """The entry below needs no kernel: the replay says so, whenever it is made."""
     real = Checker.call
 
-    def call(self: Checker, runner: Conversation, case: Case, *, cold: bool = True) -> Checked:
+    def call(self: Checker, runner: RunnerClient, case: Case, *, cold: bool = True) -> CallResult:
         checked = real(self, runner, case, cold=cold)
         return dataclasses.replace(checked, verdict=Verdict.time_limit, ended=True) if beside() else checked
 
@@ -222,13 +222,15 @@ def test_large_cases_take_turns_and_small_ones_do_not_wait() -> None:
     assignment = load_assignment(ASSIGNMENT)
     checker = Checker(assignment, load_problem(assignment, ASSIGNMENT), ALL_ON, HOST)
     small, large = sorted(assignment.cases, key=lambda case: room_for(assignment, [case]))[:: len(assignment.cases) - 1]
-    abreast = Abreast(checker, cast("Device", OneDevice(int(room_for(assignment, [large]) / LARGE) - 1)))
+    abreast = CaseDispatcher(
+        checker, cast("Device", OneDevice(int(room_for(assignment, [large]) / LARGE_CASE_SHARE) - 1))
+    )
     with abreast.turn(large):
         assert abreast._large.locked()
         with abreast.turn(small):
             pass
     assert not abreast._large.locked()
-    unknown = Abreast(checker, HOST)
+    unknown = CaseDispatcher(checker, HOST)
     with unknown.turn(large), unknown.turn(large):
         pass
 
@@ -238,16 +240,16 @@ def test_a_look_that_did_not_begin_beside_others_is_had_alone(
     many: Bench, during: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A submission that held the device's memory would have ended as a fault of ours, and drawn its cases again."""
-    real = getattr(Look, during)
+    real = getattr(WorkProbe, during)
     alone: list[bool] = []
 
-    def look(self: Look, begin: Begin) -> object:
+    def look(self: WorkProbe, begin: Begin) -> object:
         if beside():
             raise SandboxError("a runner did not start: CUDA error: out of memory")
         alone.append(self._runners._present is None)
         return real(self, begin)
 
-    monkeypatch.setattr(Look, during, look)
+    monkeypatch.setattr(WorkProbe, during, look)
     result = many.grade(GOOD, work=Work.check)
     assert result.verdict is Verdict.passed
     assert FindingKind.no_replay not in {one.kind for one in result.findings}
@@ -257,7 +259,7 @@ def test_a_look_that_did_not_begin_beside_others_is_had_alone(
 def test_a_look_whose_runner_cannot_be_started_beside_others_is_had_alone(
     many: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, started = Runners.ghost, list[bool]()
+    real, started = Runners.noop_replay, list[bool]()
 
     def ghost(self: Runners) -> Begin:
         started.append(self._present is None)
@@ -265,7 +267,7 @@ def test_a_look_whose_runner_cannot_be_started_beside_others_is_had_alone(
             raise SandboxError("no container could be made")
         return real(self)
 
-    monkeypatch.setattr(Runners, "ghost", ghost)
+    monkeypatch.setattr(Runners, "noop_replay", ghost)
     result = many.grade(GOOD, work=Work.check)
     assert result.verdict is Verdict.passed
     assert FindingKind.no_replay not in {one.kind for one in result.findings}
@@ -277,19 +279,19 @@ def test_where_kernels_are_compiled_ahead_the_look_begins_when_no_public_case_is
     many: Bench, precompiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read on an H200: public calls waited for the contexts of those who look, 0.3 s of a check."""
-    real_hidden, real_begin = Grading._check_hidden, Look.begin
+    real_hidden, real_begin = Grading._check_hidden, WorkProbe.begin
     order: list[str] = []
 
     def check_hidden(self: Grading) -> None:
         order.append("public cases are over")
         real_hidden(self)
 
-    def begin(self: Look) -> None:
+    def begin(self: WorkProbe) -> None:
         order.append("the look begins")
         real_begin(self)
 
     monkeypatch.setattr(Grading, "_check_hidden", check_hidden)
-    monkeypatch.setattr(Look, "begin", begin)
+    monkeypatch.setattr(WorkProbe, "begin", begin)
     monkeypatch.setattr(Runners, "precompiles", precompiles)
     assert many.grade(GOOD, work=Work.check).verdict is Verdict.passed
     assert order[0] == ("public cases are over" if precompiles else "the look begins")
@@ -299,11 +301,11 @@ def test_a_runner_that_was_started_ahead_and_could_not_begin_is_started_again(
     many: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The public cases' runner may have held what it needed; then it is gone."""
-    real = Conversation.hello
-    begun: list[Conversation] = []
-    refused: list[Conversation] = []
+    real = RunnerClient.hello
+    begun: list[RunnerClient] = []
+    refused: list[RunnerClient] = []
 
-    def hello(self: Conversation) -> None:
+    def hello(self: RunnerClient) -> None:
         is_first = not begun
         begun.append(self)
         if not is_first and not beside() and not refused:
@@ -311,7 +313,7 @@ def test_a_runner_that_was_started_ahead_and_could_not_begin_is_started_again(
             raise SandboxError("a runner did not start: CUDA error: out of memory")
         real(self)
 
-    monkeypatch.setattr(Conversation, "hello", hello)
+    monkeypatch.setattr(RunnerClient, "hello", hello)
     result = many.grade(GOOD, work=Work.check)
     assert refused
     assert [case.verdict for case in result.cases] == [Verdict.passed] * 5

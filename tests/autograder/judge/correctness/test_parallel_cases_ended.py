@@ -14,36 +14,36 @@ from autograder.assignment import Case, Limits
 from autograder.contract import Lane, Language, Verdict, Visibility, Work
 from autograder.errors import GpuMemoryError, SandboxError
 from autograder.judge import grading
-from autograder.judge.correctness.checker import Checked, Checker
-from autograder.judge.correctness.parallel_cases import Abreast
+from autograder.judge.correctness.checker import CallResult, Checker
+from autograder.judge.correctness.parallel_cases import CaseDispatcher
 from autograder.judge.defences import ALL_ON
 from autograder.judge.grading import Grading
-from autograder.judge.probes.work_probe import Look
+from autograder.judge.probes.work_probe import WorkProbe
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.loading import limits_on
-from autograder.judge.protocol.runner_client import Budget, Conversation
+from autograder.judge.protocol.runner_client import Budget, RunnerClient
 from autograder.judge.runners import Runners
 from autograder.protocol import Load
 from autograder.sandbox import Exit
 from autograder.sandbox.docker.engine import Engine
 from tests.autograder.grading_bench import GOOD, Bench, kernel
 
-IN_A_THREAD = "abreast"
+IN_A_THREAD = "cases"
 
 
 @pytest.fixture
 def many(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """As on a GPU's lane, with runners that wait."""
-    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
-    monkeypatch.setattr(grading, "CASES_EACH", 1)
-    monkeypatch.setattr(bench.sandbox, "ready", lambda *_: 6)
+    monkeypatch.setattr(Grading, "_can_overlap", lambda _: True)
+    monkeypatch.setattr(grading, "MIN_CASES_PER_RUNNER", 1)
+    monkeypatch.setattr(bench.sandbox, "warm_count", lambda *_: 6)
     return bench
 
 
 @pytest.fixture
 def single(many: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The same on a node whose containers are all taken: nobody is beside, and the look is had aside."""
-    monkeypatch.setattr(many.sandbox, "ready", lambda *_: 0)
+    monkeypatch.setattr(many.sandbox, "warm_count", lambda *_: 0)
     return many
 
 
@@ -53,14 +53,14 @@ def beside() -> bool:
 
 def held_up(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
     """Have the look that is had beside the cases begin when it is released, or when its runner is ended."""
-    real = Look._replay
+    real = WorkProbe._replay
 
-    def replay(self: Look, begin: Callable[[], Conversation | Failure]) -> dict[str, Checked]:
+    def replay(self: WorkProbe, begin: Callable[[], RunnerClient | Failure]) -> dict[str, CallResult]:
         if beside():
             release.wait(20)
         return real(self, begin)
 
-    monkeypatch.setattr(Look, "_replay", replay)
+    monkeypatch.setattr(WorkProbe, "_replay", replay)
 
 
 def released_when_alone(monkeypatch: pytest.MonkeyPatch, release: threading.Event) -> None:
@@ -81,9 +81,9 @@ def test_a_look_whose_runner_was_ended_is_had_again(many: Bench, monkeypatch: py
     released_when_alone(monkeypatch, release)
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if beside():
-            return Checked(Verdict.out_of_memory, "It raised MemoryError.")
+            return CallResult(Verdict.out_of_memory, "It raised MemoryError.")
         return real(self, runner, case)
 
     monkeypatch.setattr(Checker, "case", case)
@@ -100,7 +100,7 @@ def test_who_is_asked_alone_is_alone(many: Bench, monkeypatch: pytest.MonkeyPatc
     two = threading.Barrier(2, timeout=20)
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if not beside():
             met.append(list(busy))
             return real(self, runner, case)
@@ -110,9 +110,9 @@ def test_who_is_asked_alone_is_alone(many: Bench, monkeypatch: pytest.MonkeyPatc
             two.wait()
             if not first:
                 time.sleep(1.5)
-            return Checked(Verdict.out_of_memory, "Somebody had it.", ended=True)
+            return CallResult(Verdict.out_of_memory, "Somebody had it.", ended=True)
         except threading.BrokenBarrierError:
-            return Checked(Verdict.out_of_memory, "Nobody was beside.", ended=True)
+            return CallResult(Verdict.out_of_memory, "Nobody was beside.", ended=True)
         finally:
             busy.remove(case.name)
 
@@ -132,13 +132,15 @@ def test_no_memory_beside_a_look_is_nobodys_fault(
     """
     release = threading.Event()
     if is_over:
-        monkeypatch.setattr(Look, "begin", lambda self: self._abreast.aside(self._runners.ghost()).result())
+        monkeypatch.setattr(
+            WorkProbe, "begin", lambda self: self._dispatcher.aside(self._runners.noop_replay()).result()
+        )
     else:
         held_up(monkeypatch, release)
     released_when_alone(monkeypatch, release)
     real = Checker.case
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if not release.is_set():
             raise GpuMemoryError("the CUDA driver says CUDA_ERROR_OUT_OF_MEMORY")
         return real(self, runner, case)
@@ -154,22 +156,22 @@ def test_a_look_aside_is_not_in_the_way_of_the_hidden_cases(
 ) -> None:
     release = threading.Event()
     held_up(monkeypatch, release)
-    aside: list[Conversation] = []
-    real_ghost, real_load, real_close = Runners.ghost, Conversation.load, Conversation.close
-    loads: list[Conversation] = []
+    aside: list[RunnerClient] = []
+    real_ghost, real_load, real_close = Runners.noop_replay, RunnerClient.load, RunnerClient.close
+    loads: list[RunnerClient] = []
 
     def ghost(self: Runners) -> object:
         begin = real_ghost(self)
         aside[:] = self._aside[-1:]
         return begin
 
-    def close(self: Conversation) -> None:
+    def close(self: RunnerClient) -> None:
         real_close(self)
         if self in aside:
             aside.clear()
             release.set()
 
-    def load(self: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+    def load(self: RunnerClient, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         loads.append(self)
         if len(loads) > 1 and not release.is_set() and not beside():
             if isinstance(problem, Failure):
@@ -177,9 +179,9 @@ def test_a_look_aside_is_not_in_the_way_of_the_hidden_cases(
             raise problem
         return real_load(self, load, packs)
 
-    monkeypatch.setattr(Runners, "ghost", ghost)
-    monkeypatch.setattr(Conversation, "close", close)
-    monkeypatch.setattr(Conversation, "load", load)
+    monkeypatch.setattr(Runners, "noop_replay", ghost)
+    monkeypatch.setattr(RunnerClient, "close", close)
+    monkeypatch.setattr(RunnerClient, "load", load)
     result = single.grade(GOOD, work=Work.check)
     assert release.is_set()
     assert [case.verdict for case in result.cases] == [Verdict.passed] * 5
@@ -191,7 +193,7 @@ def test_a_first_runner_that_lacks_what_others_have_is_asked_again_alone(
     """Where kernels are compiled ahead, replay and tracer load at the same time as it."""
     real, failed = Runners.fresh, list[Failure]()
 
-    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> Conversation | Failure:
+    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> RunnerClient | Failure:
         if meanwhile is None:
             return real(self, **options)
         meanwhile()
@@ -218,7 +220,7 @@ def test_a_runner_beside_the_first_that_does_not_start_is_not_missed(
 
     real_fresh = Runners.fresh
 
-    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> Conversation | Failure:
+    def fresh(self: Runners, meanwhile: Callable[[], None] | None = None, **options: Any) -> RunnerClient | Failure:
         runner = real_fresh(self, **options)
         if meanwhile is not None:
             asked[:] = [1]
@@ -246,9 +248,9 @@ def test_what_is_compiled_for_the_student_meets_nobody_who_knows_hidden_sizes(
         runners = self._runners
         seen.append((runners._present, *runners._beside, *runners._next, *runners._aside, runners.precompiles))
         assert all(result.verdict is Verdict.passed for result in self._results.all())
-        assert self._look._replayed is not None
-        assert self._look._replayed.done()
-        assert self._look._replayed.exception() is None
+        assert self._work_probe._replayed is not None
+        assert self._work_probe._replayed.done()
+        assert self._work_probe._replayed.exception() is None
         real(self)
 
     monkeypatch.setattr(Grading, "_begin_compiling", begin)
@@ -262,7 +264,7 @@ def test_what_runs_at_the_same_time_is_spent_once(many: Bench, monkeypatch: pyte
     real = Runners.another
     seen: list[tuple[float, float]] = []
 
-    def another(self: Runners, visibility: Visibility) -> Conversation | Failure:
+    def another(self: Runners, visibility: Visibility) -> RunnerClient | Failure:
         spent = self._budget.total_s
         runner = real(self, visibility)
         seen.append((spent - self._before_s, time.monotonic() - began))
@@ -281,20 +283,20 @@ def test_asking_again_does_not_give_back_time_that_nobody_else_took(
 ) -> None:
     """Else a submission could run for twice its time, which an attempt does not have."""
     held_up(monkeypatch, threading.Event())
-    monkeypatch.setattr(Look, "begin", lambda _: None)
+    monkeypatch.setattr(WorkProbe, "begin", lambda _: None)
     real_case, real_fresh = Checker.case, Runners.fresh
     left: list[float] = []
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         checked = real_case(self, runner, case)
-        return Checked(Verdict.out_of_memory, "Once more.") if len(left) == 1 else checked
+        return CallResult(Verdict.out_of_memory, "Once more.") if len(left) == 1 else checked
 
-    def fresh(self: Runners, **options: Any) -> Conversation | Failure:
+    def fresh(self: Runners, **options: Any) -> RunnerClient | Failure:
         runner = real_fresh(self, **options)
         left.append(self._before_s)
         return runner
 
-    monkeypatch.setattr(Abreast, "is_busy", lambda _: len(left) == 1)
+    monkeypatch.setattr(CaseDispatcher, "is_busy", lambda _: len(left) == 1)
     monkeypatch.setattr(Checker, "case", case)
     monkeypatch.setattr(Runners, "fresh", fresh)
     single.grade(kernel(before="time.sleep(0.4)"), work=Work.check)
@@ -304,7 +306,7 @@ def test_asking_again_does_not_give_back_time_that_nobody_else_took(
 def test_others_that_are_late_are_not_beside_the_next() -> None:
     """A thread whose loading ends when the hidden cases have begun must not put its runner among theirs."""
     late = Runners.__new__(Runners)
-    talk = Conversation.__new__(Conversation)
+    talk = RunnerClient.__new__(RunnerClient)
     late._beside = {talk: 0}
     late._begun = lambda talk, *_, **__: talk  # type: ignore[method-assign]
     talk.log = lambda: "loaded"  # type: ignore[method-assign]
@@ -318,7 +320,7 @@ def test_whoever_ends_a_runner_waits_for_who_uses_it_and_is_not_waited_for(bench
     """What a thread holds are numbers of descriptors: they must not become somebody else's under it."""
     limits = Limits()
     runner = bench.sandbox.start(limits_on(Lane.cpu, limits), Language.triton)
-    talk = Conversation(runner, limits, Budget(60.0), ALL_ON)
+    talk = RunnerClient(runner, limits, Budget(60.0), ALL_ON)
     talk.hello()
     ended: list[object] = []
     inside = threading.Event()
@@ -361,7 +363,7 @@ def test_a_runner_that_cannot_be_ended_does_not_keep_the_rest(bench: Bench, monk
         if quiet:
             raise SandboxError("a process cannot be killed")
 
-    monkeypatch.setattr(bench.sandbox, "quiet", Quiet)
+    monkeypatch.setattr(bench.sandbox, "pause_background_work", Quiet)
     monkeypatch.setattr(Runners, "close", close)
     assert bench.grade(GOOD).verdict is Verdict.grader_error
     assert quiet == ["quiet", "over"]
@@ -383,7 +385,7 @@ def test_one_that_cannot_be_ended_does_not_keep_another() -> None:
     for name, value in {"_next": [Talk("next")], "_aside": [Talk("aside")], "_beside": {Talk("beside"): 0}}.items():
         setattr(runners, name, value)
     ahead = SimpleNamespace(close=lambda: None)
-    runners.__dict__.update(_present=Talk("present"), _packs={}, _ahead=ahead, cut_short=False)
+    runners.__dict__.update(_present=Talk("present"), _packs={}, _warmup=ahead, cut_short=False)
     with pytest.raises(SandboxError):
         runners.close()
     assert sorted(closed) == ["aside", "beside", "next", "present"]

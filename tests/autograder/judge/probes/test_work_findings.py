@@ -21,14 +21,20 @@ from autograder.contract import (
     Verdict,
 )
 from autograder.judge import grade
-from autograder.judge.correctness.checker import Checked
-from autograder.judge.probes.work_findings import MOST_CALLS, Record, exercise_operations, findings, timed_otherwise
-from autograder.judge.protocol.runner_client import Finished
+from autograder.judge.correctness.checker import CallResult
+from autograder.judge.probes.work_findings import (
+    MAX_COUNT,
+    WorkRecord,
+    exercise_operations,
+    findings,
+    timed_work_differs,
+)
+from autograder.judge.protocol.runner_client import CallReply
 from tests.autograder.grading_bench import Bench
 
 ROOT = Path(__file__).parents[4]
 DOUBLE = load_assignment(ROOT / "tests" / "fixtures" / "assignments" / "double")
-RIGHT, WRONG = Checked(Verdict.passed, "", unaided=1.0), Checked(Verdict.wrong_answer, "")
+RIGHT, WRONG = CallResult(Verdict.passed, "", unaided=1.0), CallResult(Verdict.wrong_answer, "")
 KERNEL = """
 import torch, triton, triton.language as tl
 
@@ -76,22 +82,22 @@ BACK = "out.copy_(wide)"
 STORE = "tl.store(out_ptr + offsets, x + y, mask=mask)"
 
 
-def recorded(launches: tuple[Launch, ...] = (), operations: dict[str, int] | None = None) -> Record:
-    record = Record()
-    record.add(Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, launches, operations or {}, ())))
+def recorded(launches: tuple[Launch, ...] = (), operations: dict[str, int] | None = None) -> WorkRecord:
+    record = WorkRecord()
+    record.add(CallResult(Verdict.passed, "", finished=CallReply((), 1.0, 1.0, launches, operations or {}, ())))
     return record
 
 
-def kinds(record: Record, *, complete: bool = True, **replays: Checked) -> list[FindingKind]:
+def kinds(record: WorkRecord, *, complete: bool = True, **replays: CallResult) -> list[FindingKind]:
     return [finding.kind for finding in findings(DOUBLE, record, replays, complete=complete)]
 
 
 def test_counts_that_no_number_holds_still_travel() -> None:
     record = recorded(tuple(Launch("k", (1,), 2**64 - 1) for _ in range(3)), {"aten.add": 2**64 - 1})
-    record.add(Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, (Launch("k", (1,), -(2**63)),), {}, ())))
+    record.add(CallResult(Verdict.passed, "", finished=CallReply((), 1.0, 1.0, (Launch("k", (1,), -(2**63)),), {}, ())))
     result = GradeResult(Verdict.passed, "", (), launches=record.as_launches())
-    assert codec.loads(GradeResult, codec.dumps(result)).launches == (Launch("k", (1,), MOST_CALLS),)
-    assert record.operations == {"aten.add": MOST_CALLS}
+    assert codec.loads(GradeResult, codec.dumps(result)).launches == (Launch("k", (1,), MAX_COUNT),)
+    assert record.operations == {"aten.add": MAX_COUNT}
 
 
 def test_work_by_the_students_kernel_is_no_finding() -> None:
@@ -108,7 +114,7 @@ def test_an_output_that_is_right_without_the_kernels_was_decorated() -> None:
 
 @pytest.mark.parametrize(("unaided", "is_found"), [(0.1, False), (0.11, True), (0.99, True)])
 def test_a_part_that_is_right_without_the_kernels_is_shown(unaided: float, is_found: bool) -> None:
-    part = Checked(Verdict.wrong_answer, "", unaided=unaided)
+    part = CallResult(Verdict.wrong_answer, "", unaided=unaided)
     found = findings(DOUBLE, recorded((Launch("k", (4,), 1),)), {"small": part}, complete=True)
     assert [one.kind for one in found] == [FindingKind.decoration] * is_found
     assert not found or found[0].evidence["right without the kernels"] == f"small ({unaided:.0%})"
@@ -135,9 +141,9 @@ def test_operations_are_listed_with_or_without_their_overload() -> None:
 def test_records_of_many_calls_are_added_up() -> None:
     record = recorded((Launch("k", (4,), 1), Launch("other", (4,), 1)), {"aten.add": 1})
     record.add(
-        Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, (Launch("k", (4,), 2),), {"aten.add": 2}, ()))
+        CallResult(Verdict.passed, "", finished=CallReply((), 1.0, 1.0, (Launch("k", (4,), 2),), {"aten.add": 2}, ()))
     )
-    record.add(Checked(Verdict.time_limit, ""))
+    record.add(CallResult(Verdict.time_limit, ""))
     assert record.as_launches() == (Launch("k", (4,), 3), Launch("other", (4,), 1))
     assert record.operations == {"aten.add": 3}
 
@@ -213,6 +219,6 @@ def test_who_worked_longer_when_looked_at_than_when_timed_is_shown(
     timed_us: float, traced_us: float, is_found: bool
 ) -> None:
     found = Measurement("large", "event", 1.0, 1.0, 1.0, timed_us, timed_us, timed_us, 100.0, 1.0, 1.0, ())
-    shown = timed_otherwise(replace(found, traced_us=traced_us))
+    shown = timed_work_differs(replace(found, traced_us=traced_us))
     assert (shown is not None) == is_found
     assert shown is None or shown.kind is FindingKind.timed_otherwise

@@ -23,7 +23,7 @@ class Kept(GpuDevice):
         monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 50)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: self.done.append("emptied"))
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         self.done.append("waited")
 
     def _take(self, size: int) -> None:
@@ -37,11 +37,11 @@ def test_more_than_the_judges_part_is_given_back_and_what_was_reserved_is_kept(
     """Or a submission with less scratch memory than is allowed would find none, and be told that it took too much."""
     device = Kept(PART + 1, monkeypatch)
     device.reserve(asked)
-    device.give_back()
+    device.trim_cache()
     assert device.done == [reserved, "emptied", "waited", reserved]
 
 
 def test_what_is_the_judges_part_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Kept(PART, monkeypatch)
-    device.give_back()
+    device.trim_cache()
     assert device.done == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder.judge.protocol.idle_probe import FIRST_PROBES, IN_ALL_S, PATIENCE_S, Pace
+from autograder.judge.protocol.idle_probe import FIRST_PROBES, IN_ALL_S, PATIENCE_S, IdleProbe
 
 QUIET_US, CLEARING_US = 65.0, 72.0
 
@@ -36,9 +36,9 @@ def lasting(*runs: tuple[int, float]) -> Iterator[float]:
         yield runs[-1][1]
 
 
-def made(*runs: tuple[int, float]) -> tuple[Device, Pace]:
+def made(*runs: tuple[int, float]) -> tuple[Device, IdleProbe]:
     device = Device(lasting((FIRST_PROBES, QUIET_US), *runs))
-    return device, Pace(device.probe, device.now)
+    return device, IdleProbe(device.probe, device.now)
 
 
 def test_a_quiet_device_is_probed_once() -> None:
@@ -67,7 +67,7 @@ def test_what_does_not_end_is_the_new_pace_and_is_waited_for_once() -> None:
 def test_a_device_that_was_slow_at_first_is_known_by_its_best() -> None:
     """One that began to measure beside a neighbour does not take the neighbour's pace for its own for ever."""
     device = Device(lasting((FIRST_PROBES + 1, CLEARING_US), (2, QUIET_US), (100, CLEARING_US), (1, QUIET_US)))
-    pace = Pace(device.probe, device.now)
+    pace = IdleProbe(device.probe, device.now)
     assert pace.wait()
     assert pace.wait()
     assert pace.wait()
@@ -101,7 +101,7 @@ def test_a_pace_that_two_probes_in_a_row_have_shown_is_the_devices() -> None:
 
 def test_what_fails_in_a_probe_is_what_is_raised() -> None:
     seconds = iter([0.0, 9.0, 9.0])
-    pace = Pace(lambda: 1 / 0, lambda: next(seconds))
+    pace = IdleProbe(lambda: 1 / 0, lambda: next(seconds))
     pace._best = QUIET_US
     with pytest.raises(ZeroDivisionError):
         pace.wait()
@@ -127,7 +127,7 @@ def test_a_long_wait_is_told_of(caplog: pytest.LogCaptureFixture, runs: list[tup
     assert len(caplog.records) == told
 
 
-def disturbed(calls: int) -> tuple[Device, Pace]:
+def disturbed(calls: int) -> tuple[Device, IdleProbe]:
     """After each of so many calls somebody has left work for four fifths of what is waited for."""
     busy = int(0.8 * PATIENCE_S / (2 * CLEARING_US / 1e6))
     return made(*[(busy, CLEARING_US), (1, QUIET_US)] * calls)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from autograder.judge.protocol import own_time
-from autograder.judge.protocol.own_time import BACKSTOP, Wait, wait_for_quiet
+from autograder.judge.protocol.own_time import BACKSTOP, Wait, wait_until_machine_idle
 from autograder.sandbox import Spent
 
 LIMIT_S = 2.0
@@ -149,7 +149,7 @@ class Pressure:
         self.machine.go_on(seconds, waiting=self.shares.pop(0) if self.shares else 1.0)
 
     def quiet(self, most_s: float) -> bool:
-        return wait_for_quiet(most_s, self.machine.clock, self.sleep)
+        return wait_until_machine_idle(most_s, self.machine.clock, self.sleep)
 
 
 class TestQuiet:

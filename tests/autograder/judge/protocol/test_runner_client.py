@@ -24,12 +24,12 @@ from autograder.errors import SandboxError
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.protocol import runner_client as conversations
 from autograder.judge.protocol.batch_buffer import BatchMemory
-from autograder.judge.protocol.batch_inputs import Fresh, draw_key
+from autograder.judge.protocol.batch_inputs import DrawnInputs, draw_key
 from autograder.judge.protocol.buffers import Buffers
 from autograder.judge.protocol.failure import Failure
 from autograder.judge.protocol.host import HOST
 from autograder.judge.protocol.loading import load_of
-from autograder.judge.protocol.runner_client import COPIES, Budget, Conversation, Finished, FinishedBatch
+from autograder.judge.protocol.runner_client import COPIES, BatchReply, Budget, CallReply, RunnerClient
 from autograder.judge.runners import Runners
 from autograder.protocol import MAX_PACKET, WORD
 from autograder.sandbox import Exit, Promise, Spent
@@ -105,7 +105,7 @@ class ScriptedRunner:
     def thaw(self) -> None:
         self.frozen -= 1
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """It is a thread."""
 
     def poll(self) -> Exit | None:
@@ -124,18 +124,18 @@ class ScriptedRunner:
         return self._ending or Exit(code=0)
 
 
-Talk = Callable[..., Conversation]
+Talk = Callable[..., RunnerClient]
 
 
 @pytest.fixture
 def talk() -> Iterator[Talk]:
     """Start a conversation with a script."""
-    started: list[Conversation] = []
+    started: list[RunnerClient] = []
 
-    def begin(play: Callable[[Script], None], ending: Exit | None = None, **more: Any) -> Conversation:
+    def begin(play: Callable[[Script], None], ending: Exit | None = None, **more: Any) -> RunnerClient:
         defences: Defences = more.get("defences", ALL_ON)
         limits: Limits = more.get("limits", LIMITS)
-        conversation = Conversation(ScriptedRunner(play, ending), limits, Budget(more.get("total_s", 60.0)), defences)
+        conversation = RunnerClient(ScriptedRunner(play, ending), limits, Budget(more.get("total_s", 60.0)), defences)
         started.append(conversation)
         return conversation
 
@@ -144,12 +144,12 @@ def talk() -> Iterator[Talk]:
         conversation.close()
 
 
-def opened(conversation: Conversation, source: str = "") -> Failure | None:
+def opened(conversation: RunnerClient, source: str = "") -> Failure | None:
     conversation.hello()
     return conversation.load(load_of(DOUBLE, Language.triton, source, "double.py"))
 
 
-def called(conversation: Conversation) -> Finished | Failure:
+def called(conversation: RunnerClient) -> CallReply | Failure:
     buffers = Buffers(DOUBLE, ALL_ON)
     tensors = buffers.make(CASE, {"a": torch.ones(2, 3)})
     try:
@@ -183,7 +183,7 @@ def test_an_honest_call_ends_with_snapshots_and_claims(talk: Talk) -> None:
     conversation = talk(answering(honest))
     assert opened(conversation) is None
     found = called(conversation)
-    assert isinstance(found, Finished)
+    assert isinstance(found, CallReply)
     assert [snapshot.source.spec.name for snapshot in found.snapshots] == ["a", "out", "negative"]
     assert found.event_us == 5.0
     assert found.operations == {"aten.add": 2}
@@ -236,7 +236,7 @@ def test_without_that_defence_what_does_not_belong_is_passed_over(talk: Talk, na
 
     conversation = talk(answering(both), defences=dataclasses.replace(ALL_ON, packets=False))
     opened(conversation)
-    assert isinstance(called(conversation), Finished)
+    assert isinstance(called(conversation), CallReply)
 
 
 def test_a_word_that_runs_ahead_ends_a_call_only_where_nonces_can_be_guessed(talk: Talk) -> None:
@@ -245,7 +245,7 @@ def test_a_word_that_runs_ahead_ends_a_call_only_where_nonces_can_be_guessed(tal
         script.say(returned(nonce))
         script.say({"is": "Released", "nonce": nonce})
 
-    for guessable, kind in ((False, Failure), (True, Finished)):
+    for guessable, kind in ((False, Failure), (True, CallReply)):
         conversation = talk(answering(ahead), defences=dataclasses.replace(ALL_ON, nonce=not guessable))
         opened(conversation)
         assert isinstance(called(conversation), kind)
@@ -263,7 +263,7 @@ def test_nonces_are_drawn_and_never_repeat(talk: Talk) -> None:
     conversation = talk(play)
     opened(conversation)
     for _ in range(5):
-        assert isinstance(called(conversation), Finished)
+        assert isinstance(called(conversation), CallReply)
     assert len(set(heard)) == 5
     assert min(heard) > 2**32
 
@@ -383,7 +383,7 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
     conversation = talk(answering(boast))
     opened(conversation)
     found = called(conversation)
-    assert isinstance(found, Finished)
+    assert isinstance(found, CallReply)
     assert len(found.operations) <= 64
     assert all(len(launch.grid) == 3 for launch in found.launches)
     codec.dumps(
@@ -391,9 +391,9 @@ def test_whatever_a_runner_claims_the_result_can_travel(talk: Talk) -> None:
     )
 
 
-def batched(conversation: Conversation, calls: int = 3, *, cold: bool = True) -> FinishedBatch | Failure:
+def batched(conversation: RunnerClient, calls: int = 3, *, cold: bool = True) -> BatchReply | Failure:
     key = draw_key(HOST.where)
-    inputs = [Fresh(DOUBLE, CASE, lambda: {"a": torch.ones(2, 3)}, key) for _ in range(calls)]
+    inputs = [DrawnInputs(DOUBLE, CASE, lambda: {"a": torch.ones(2, 3)}, key) for _ in range(calls)]
     memory = BatchMemory(DOUBLE, CASE, HOST, inputs, ALL_ON)
     try:
         return conversation.batch(memory, {"m": 2, "n": 3, "a_row": 3}, cold=cold)
@@ -427,7 +427,7 @@ def test_a_batch_is_armed_with_outputs_and_revealed_with_inputs(talk: Talk) -> N
     conversation = talk(in_batch(says("Armed"), done))
     opened(conversation)
     found = batched(conversation)
-    assert isinstance(found, FinishedBatch), found
+    assert isinstance(found, BatchReply), found
     assert [[one.source.spec.name for one in call] for call in found.snapshots] == [["out", "negative"]] * 3
     assert found.event_us == 5.0
     assert all(bool(one.untouched().all()) for call in found.snapshots for one in call)
@@ -444,16 +444,16 @@ def test_what_copying_a_timed_batchs_outputs_takes_is_found_out_before_anybody_h
     conversation = talk(in_batch(says("Armed"), done))
     opened(conversation)
     runner: Any = conversation._runner
-    take, taken = BatchMemory.take, []
+    take, taken = BatchMemory.copy_outputs, []
 
     def slow(self: BatchMemory) -> None:
         taken.append([said["is"] for said in runner.script.heard])
         time.sleep(0.02 if len(taken) == 1 else 1.0)
         take(self)
 
-    monkeypatch.setattr(BatchMemory, "take", slow)
+    monkeypatch.setattr(BatchMemory, "copy_outputs", slow)
     found = batched(conversation, cold=cold)
-    assert isinstance(found, FinishedBatch), found
+    assert isinstance(found, BatchReply), found
     before = [said for said in taken if "Arm" not in said]
     assert len(before) == (COPIES if cold else 0)
     assert len(taken) - len(before) == 1
@@ -506,7 +506,7 @@ def test_whoever_never_lets_go_of_memory_has_no_further_call(
     monkeypatch.setattr(conversations, "_RELEASE_S", 0.1)
     conversation = talk(in_batch(says("Armed"), unreleased) if in_one else answering(unreleased))
     opened(conversation)
-    assert isinstance(batched(conversation) if in_one else called(conversation), FinishedBatch if in_one else Finished)
+    assert isinstance(batched(conversation) if in_one else called(conversation), BatchReply if in_one else CallReply)
     for again in (called(conversation), batched(conversation)):
         assert isinstance(again, Failure)
         assert again.verdict is Verdict.time_limit
@@ -527,7 +527,7 @@ def test_a_runner_is_awake_while_it_lets_go_and_that_is_no_calls_time(talk: Talk
     opened(conversation)
     before = runner.frozen
     found = called(conversation)
-    assert isinstance(found, Finished)
+    assert isinstance(found, CallReply)
     assert found.sealed_us < 0.3e6
     assert (seen, runner.frozen) == ([before - 1], before)
 
@@ -555,10 +555,10 @@ class ScriptedSandbox:
         self.started.append(ScriptedRunner(self._play, None))
         return self.started[-1]
 
-    def expect(self, *_: Any, **__: Any) -> None:
+    def prewarm(self, *_: Any, **__: Any) -> None:
         """Nothing waits here."""
 
-    def ready(self, *_: Any) -> int:
+    def warm_count(self, *_: Any) -> int:
         """None waits."""
         return 0
 
@@ -584,28 +584,28 @@ def test_one_aside_starts_while_others_are_busy_and_loads_when_it_is_wanted(
     scripted: tuple[Runners, ScriptedSandbox],
 ) -> None:
     runners, sandbox = scripted
-    assert isinstance(runners.fresh(), Conversation)
+    assert isinstance(runners.fresh(), RunnerClient)
     begin = runners.tracing()
-    assert isinstance(runners.fresh(), Conversation)
+    assert isinstance(runners.fresh(), RunnerClient)
     wait_for(lambda: sandbox.heard() == [["Load"], [], ["Load"]] or None)
-    assert isinstance(begin(), Conversation)
+    assert isinstance(begin(), RunnerClient)
     assert sandbox.heard() == [["Load"], ["Load"], ["Load"]]
 
 
 def test_one_that_nobody_wants_any_more_is_ended(scripted: tuple[Runners, ScriptedSandbox]) -> None:
     runners, sandbox = scripted
     runners.tracing()
-    runners.ghost()
+    runners.noop_replay()
     runners.close()
     assert [runner.channel.fileno() for runner in sandbox.started] == [-1, -1]
 
 
 def test_those_beside_the_present_one_end_with_it(scripted: tuple[Runners, ScriptedSandbox]) -> None:
     runners, sandbox = scripted
-    assert isinstance(runners.fresh(others=2), Conversation)
+    assert isinstance(runners.fresh(others=2), RunnerClient)
     others = [begin() for begin in runners.beside()]
-    assert all(isinstance(other, Conversation) for other in others)
-    assert isinstance(runners.fresh(), Conversation)
+    assert all(isinstance(other, RunnerClient) for other in others)
+    assert isinstance(runners.fresh(), RunnerClient)
     assert [runner.channel.fileno() == -1 for runner in sandbox.started] == [True, True, True, False]
 
 

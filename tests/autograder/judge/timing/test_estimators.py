@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from autograder.assignment import load_assignment
 from autograder.contract import Pair, Verdict
-from autograder.judge.correctness.checker import Checked
-from autograder.judge.protocol.runner_client import Finished
+from autograder.judge.correctness.checker import CallResult
+from autograder.judge.protocol.runner_client import CallReply
 from autograder.judge.timing.estimators import interval, measurement
 from autograder.judge.timing.paired_timing import timed_pairs
 
@@ -21,8 +21,8 @@ RANKED = next(case for case in DOUBLE.cases if case.ranked)
 samples = st.lists(st.floats(min_value=0.01, max_value=1e6), min_size=1, max_size=40)
 
 
-def timed(us: float) -> Checked:
-    return Checked(Verdict.passed, "", finished=Finished((), us, us / 2, (), {}, ()))
+def timed(us: float) -> CallResult:
+    return CallResult(Verdict.passed, "", finished=CallReply((), us, us / 2, (), {}, ()))
 
 
 @given(samples)
@@ -48,7 +48,7 @@ def test_one_outlier_moves_neither_median_nor_interval_far() -> None:
 def test_pairs_are_taken_in_the_order_a_b_b_a_after_a_warm_up() -> None:
     order: list[str] = []
 
-    def call(name: str, us: float) -> Checked:
+    def call(name: str, us: float) -> CallResult:
         order.append(name)
         return timed(us)
 
@@ -60,7 +60,7 @@ def test_pairs_are_taken_in_the_order_a_b_b_a_after_a_warm_up() -> None:
 
 @pytest.mark.parametrize(("failing", "kept"), [(0, 0), (1, 0), (4, 3)])
 def test_a_timed_call_that_fails_ends_the_measuring(failing: int, kept: int) -> None:
-    wrong = Checked(Verdict.wrong_answer, "no")
+    wrong = CallResult(Verdict.wrong_answer, "no")
     answers = [timed(1.0)] * failing + [wrong] + [timed(1.0)] * 9
     calls = iter(answers)
     last, pairs = timed_pairs(lambda: next(calls), lambda: timed(1.0), 7)

@@ -12,8 +12,8 @@ import torch
 
 from autograder.assignment import Case, Tolerance, load_assignment
 from autograder.contract import Lane
-from autograder.judge.correctness.compare import MOST_APART, agree
-from autograder.judge.protocol.batch_buffer import bytes_of, most_held, part_of
+from autograder.judge.correctness.compare import MAX_DIFFERING_SHARE, agree
+from autograder.judge.protocol.batch_buffer import bytes_of, max_bytes_held, part_of
 from autograder.judge.rules import GPU
 from autograder.judge.timing.calibration import calls_of
 from autograder.judge.timing.floor import MARGIN, floor_us
@@ -49,7 +49,7 @@ def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call_us", "memory_gib", "calls", "together"),
+    ("call_us", "memory_gib", "calls", "calls_per_buffer"),
     [
         (376.0, 1000, 40, 2), (376.0, 140, 40, 2), (376.0, 80, 24, 2), (3200.0, 1000, 8, 1), (1e6, 140, 4, 1),
         (180.0, 1000, 80, 5), (124.0, 1000, 120, 8), (50.0, 4000, 200, 20),
@@ -57,19 +57,23 @@ def test_every_gpu_lane_has_its_facts_and_the_processor_none() -> None:
         (28.0, 140, 24, 24), (0.5, 140, 24, 24),
     ],
 )  # fmt: skip
-def test_a_batch_is_long_and_fits_the_memory(call_us: float, memory_gib: int, calls: int, together: int) -> None:
-    assert calls_of(ADD, LARGE, call_us, memory_gib * 2**30, GPU) == (calls, together)
-    assert calls % together == 0
-    assert calls // together <= GPU.most_slabs <= MAX_DESCRIPTORS
+def test_a_batch_is_long_and_fits_the_memory(
+    call_us: float, memory_gib: int, calls: int, calls_per_buffer: int
+) -> None:
+    assert calls_of(ADD, LARGE, call_us, memory_gib * 2**30, GPU) == (calls, calls_per_buffer)
+    assert calls % calls_per_buffer == 0
+    assert calls // calls_per_buffer <= GPU.max_buffers <= MAX_DESCRIPTORS
 
 
 @pytest.mark.parametrize(
-    ("call_us", "calls", "together"),
+    ("call_us", "calls", "calls_per_buffer"),
     [(183.0, 110, 5), (100.0, 150, 10), (99.9, 120, 10), (50.0, 200, 20), (1500.0, 16, 1), (3200.0, 8, 1)],
 )  # fmt: skip
-def test_a_batch_that_moves_little_memory_holds_twice_the_work(call_us: float, calls: int, together: int) -> None:
+def test_a_batch_that_moves_little_memory_holds_twice_the_work(
+    call_us: float, calls: int, calls_per_buffer: int
+) -> None:
     """A product moves 0.1 GB a call: of brief ones 12 GB or 10 ms, of others 15 to 20 ms."""
-    assert calls_of(MATMUL, HALF, call_us, 140 * 2**30, GPU) == (calls, together)
+    assert calls_of(MATMUL, HALF, call_us, 140 * 2**30, GPU) == (calls, calls_per_buffer)
 
 
 @pytest.mark.parametrize(
@@ -95,19 +99,20 @@ def test_a_batch_never_takes_more_than_its_share(assignment: str) -> None:
     times_us, memories_gib = (8.0, 30.0, 150.0, 376.0, 900.0, 4000.0), (80, 140, 180)
     assert ranked
     for case, call_us, memory_gib in itertools.product(ranked, times_us, memories_gib):
-        calls, together = calls_of(manifest, case, call_us, memory_gib * 2**30, GPU)
-        held = most_held(*bytes_of(manifest, case), calls, together)
+        calls, calls_per_buffer = calls_of(manifest, case, call_us, memory_gib * 2**30, GPU)
+        held = max_bytes_held(*bytes_of(manifest, case), calls, calls_per_buffer)
         fits = calls == 1 or held <= GPU.memory_share * memory_gib * 2**30
         assert fits, f"{case.name}: {calls} calls of {call_us} µs in {memory_gib} GiB"
 
 
 @pytest.mark.parametrize(
-    ("calls", "together", "part"), [(28, 1, 7), (10, 1, 3), (5, 1, 2), (1, 1, 1), (40, 2, 10), (43, 43, 43), (12, 4, 4)]
+    ("calls", "calls_per_buffer", "part"),
+    [(28, 1, 7), (10, 1, 3), (5, 1, 2), (1, 1, 1), (40, 2, 10), (43, 43, 43), (12, 4, 4)],
 )
-def test_a_part_is_whole_slabs(calls: int, together: int, part: int) -> None:
-    assert part_of(calls, together) == part
-    assert most_held(0, 1, calls, together) == max(2 * calls, calls + 2 * part)
-    assert most_held(1, 0, calls, together) == max(calls + together, calls + part)
+def test_a_part_is_whole_slabs(calls: int, calls_per_buffer: int, part: int) -> None:
+    assert part_of(calls, calls_per_buffer) == part
+    assert max_bytes_held(0, 1, calls, calls_per_buffer) == max(2 * calls, calls + 2 * part)
+    assert max_bytes_held(1, 0, calls, calls_per_buffer) == max(calls + calls_per_buffer, calls + part)
 
 
 def test_a_batch_has_one_call_at_least() -> None:
@@ -143,7 +148,7 @@ def test_a_few_neighbours_agree_where_rounding_is_allowed() -> None:
 def test_whatever_is_more_than_rounding_goes_to_the_oracle(damage: str) -> None:
     got = right()
     if damage == "many":
-        got.view(torch.int16)[: math.ceil(MOST_APART * 10_000) + 1] += 1
+        got.view(torch.int16)[: math.ceil(MAX_DIFFERING_SHARE * 10_000) + 1] += 1
     elif damage == "two apart":
         got.view(torch.int16)[5] += 2
     else:

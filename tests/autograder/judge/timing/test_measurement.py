@@ -21,26 +21,26 @@ from autograder.contract import Batch, FindingKind, GradeResult, Lane, Pair, Ver
 from autograder.errors import GpuMemoryError
 from autograder.judge import ALL_ON, Defences
 from autograder.judge.correctness import checker
-from autograder.judge.correctness.checker import Checked, Checker, Taken, TakenBatch
+from autograder.judge.correctness.checker import BatchOutputs, CallOutputs, CallResult, Checker
 from autograder.judge.protocol import batch_buffer, devices, oom_attribution
 from autograder.judge.protocol.batch_buffer import BatchMemory
-from autograder.judge.protocol.batch_inputs import Fresh, draw_key
+from autograder.judge.protocol.batch_inputs import DrawnInputs, draw_key
 from autograder.judge.protocol.buffers import Buffers, SharedTensor, Snapshot
 from autograder.judge.protocol.failure import Failure, out_of_time
 from autograder.judge.protocol.host import HostDevice, HostMemory
-from autograder.judge.protocol.runner_client import Conversation, FinishedBatch
+from autograder.judge.protocol.runner_client import BatchReply, RunnerClient
 from autograder.judge.rules import GPU as GPU_RULES
 from autograder.judge.rules import HOST as HOST_RULES
-from autograder.judge.rules import Limit, Rules
+from autograder.judge.rules import BoundTolerance, Rules
 from autograder.judge.runners import Runners
 from autograder.judge.timing import aa_check, floor, paired_calls, validity
-from autograder.judge.timing.aa_check import Quiet
-from autograder.judge.timing.calibration import Prepared
+from autograder.judge.timing.aa_check import ReferenceRecheck
+from autograder.judge.timing.calibration import CaseCalibration
 from autograder.judge.timing.estimators import by_samples
-from autograder.judge.timing.measurement import Measuring
-from autograder.judge.timing.overhead_baseline import Null, NullExchanges, null_of
-from autograder.judge.timing.paired_calls import Turns
-from autograder.judge.timing.paired_timing import Stopwatch, Timed
+from autograder.judge.timing.measurement import MeasurementSession
+from autograder.judge.timing.overhead_baseline import NullExchanges, OverheadBaseline, null_of
+from autograder.judge.timing.paired_calls import PairedCalls
+from autograder.judge.timing.paired_timing import CaseSamples, PairedTimer
 from autograder.judge.timing.references import Reference
 from autograder.lanes import DataSheet
 from autograder.protocol import Load
@@ -50,9 +50,9 @@ from tests.autograder.grading_bench import GOOD, Bench, kernel
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
 
 
-def always(least: float, most: float) -> tuple[Limit, ...]:
+def always(least: float, most: float) -> tuple[BoundTolerance, ...]:
     """The same limit however long a call takes."""
-    return (Limit(math.inf, least, most),)
+    return (BoundTolerance(math.inf, least, most),)
 
 
 NEVER = always(-2.0, -2.0)
@@ -60,9 +60,10 @@ NEVER = always(-2.0, -2.0)
 
 
 LENIENT = Rules(
-    limits=always(50.0, 0.07), tolerance=50.0, tolerance_brief=50.0, widest=1e9, batch_us=1.0, most_calls=3,
-    most_batches=2, most_dropped=0, reference_batches=2, control_pairs=2, long_control_pairs=2, null_exchanges=2,
-    most_null_us=math.inf, brief=(), far=math.inf,
+    bound_tolerances=always(50.0, 0.07), aa_tolerance=50.0, aa_tolerance_short_call=50.0,
+    max_interval_width=1e9, batch_work_us=1.0, max_calls=3,
+    max_batches=2, max_dropped=0, reference_batches=2, aa_pairs=2, aa_pairs_long_call=2, null_exchanges=2,
+    max_null_us=math.inf, short_call_pair_factors=(), max_ratio_for_full_sampling=math.inf,
 )  # fmt: skip
 
 
@@ -77,7 +78,7 @@ class EventHost(HostDevice):
 def host(monkeypatch: pytest.MonkeyPatch, bench: Bench, request: pytest.FixtureRequest) -> Iterator[EventHost]:
     device = EventHost()
     monkeypatch.setattr(devices, "of", lambda _: device)
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(LENIENT, together_us=request.param))
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(LENIENT, max_buffer_work_us=request.param))
     bench.references.close()
     bench.references._exchanges = None
     yield device
@@ -92,7 +93,7 @@ def measure(bench: Bench, source: str = GOOD, **more: object) -> GradeResult:
 def test_brief_calls_have_more_pairs_by_the_references_time(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, brief=((1e9, 2.0),)))
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, short_call_pair_factors=((1e9, 2.0),)))
     (found,) = measure(bench).measurements
     assert (len(found.pairs), found.stages) == (6, (6,))
 
@@ -113,12 +114,12 @@ def test_brief_calls_have_more_pairs_by_the_references_time(
     ],
 )
 def test_how_many_pairs_a_call_of_that_time_has(call_us: float, expected: int) -> None:
-    assert GPU_RULES.first_stage(25, call_us) == expected
+    assert GPU_RULES.first_stage_pairs(25, call_us) == expected
 
 
 @pytest.mark.parametrize(("call_us", "expected"), [(0.0, 12), (99.9, 12), (100.0, 8), (3200.0, 8)])
 def test_how_many_pairs_the_control_has(call_us: float, expected: int) -> None:
-    assert GPU_RULES.controls(call_us) == expected
+    assert GPU_RULES.aa_pairs_for(call_us) == expected
 
 
 @pytest.mark.parametrize(
@@ -130,15 +131,15 @@ def test_by_how_much_a_reference_may_differ_from_itself(
 ) -> None:
     """A softmax of 133 us lay 2.3 % above its own A/A block on an H200, as its memory lay elsewhere (reading 19)."""
     monkeypatch.setattr(aa_check, "timed_pairs", lambda *_: (None, (Pair(100.0, 120.0, 100.0, 120.0),)))
-    alone = Quiet(cast("Checker", None), cast("Conversation", None), EventHost(), GPU_RULES)
-    prepared = Prepared(10, 1, (0.0,), 0.0, (), 0.07, call_us)
-    timed = Timed(
+    alone = ReferenceRecheck(cast("Checker", None), cast("RunnerClient", None), EventHost(), GPU_RULES)
+    prepared = CaseCalibration(10, 1, (0.0,), 0.0, (), 0.07, call_us)
+    timed = CaseSamples(
         Case("ranked", {"n": 1}, "float32"),
-        Checked(Verdict.passed, ""),
+        CallResult(Verdict.passed, ""),
         (Pair(102.3, 120.0, 102.3, 120.0),),
-        prepared=prepared,
+        calibration=prepared,
     )
-    control = alone.control(timed, spread)
+    control = alone.aa_check(timed, spread)
     assert control.tolerance == expected
     assert control.agrees == (expected > 0.023)
 
@@ -147,7 +148,7 @@ def test_as_many_pairs_begin_with_the_submission_as_with_the_reference() -> None
     """Or the median of pairs of two kinds is of one kind: who lies elsewhere in the second of two calls in a row (A B,
     B A) had the whole of what that is worth with an odd number, and half of it with an even one."""
     for asked, call_us in itertools.product(range(1, 60), (10.0, 100.0, 500.0, 5000.0)):
-        assert GPU_RULES.first_stage(asked, call_us) in range(2, 1000, 2), f"{asked} pairs of {call_us} µs"
+        assert GPU_RULES.first_stage_pairs(asked, call_us) in range(2, 1000, 2), f"{asked} pairs of {call_us} µs"
 
 
 def test_whoever_compiles_ahead_is_gone_before_anything_is_timed(
@@ -166,8 +167,8 @@ def test_whoever_compiles_ahead_is_gone_before_anything_is_timed(
         monkeypatch.setattr(of, name, method)
 
     for of, name in (
-        (Measuring, "prepare"), (Runners, "precompile"), (Runners, "fresh"), (Runners, "end_precompiling"),
-        (Measuring, "time"),
+        (MeasurementSession, "prepare"), (Runners, "precompile"), (Runners, "fresh"), (Runners, "end_precompiling"),
+        (MeasurementSession, "time"),
     ):  # fmt: skip
         noted(of, name)
     assert measure(bench).verdict is Verdict.passed
@@ -179,16 +180,16 @@ def test_who_does_not_load_in_time_is_not_loaded_again(
 ) -> None:
     """Or a source times itself when it is loaded, and is late where its process has a slow pace."""
     mine, loaded = kernel(), 0
-    real = Conversation.load
+    real = RunnerClient.load
 
-    def load(talk: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+    def load(talk: RunnerClient, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         nonlocal loaded
         if load.source != mine:
             return real(talk, load, packs)
         loaded += 1
         return out_of_time("loading", 1.0)
 
-    monkeypatch.setattr(Conversation, "load", load)
+    monkeypatch.setattr(RunnerClient, "load", load)
     monkeypatch.setattr(Runners, "precompiles", property(lambda _: True))
     assert measure(bench, mine).verdict is Verdict.time_limit
     assert loaded == 1
@@ -220,7 +221,9 @@ def test_a_submission_that_is_far_slower_has_no_more_pairs_than_the_lane_asks_fo
 ) -> None:
     """Its calls would use up its time: right, and a time limit."""
     # Nor a second stage, which every interval would be wide enough for.
-    hard = dataclasses.replace(host.rules, brief=((1e9, 50.0),), far=2.0, widest=0.0)
+    hard = dataclasses.replace(
+        host.rules, short_call_pair_factors=((1e9, 50.0),), max_ratio_for_full_sampling=2.0, max_interval_width=0.0
+    )
     monkeypatch.setattr(EventHost, "rules", hard)
     result = measure(bench, kernel("time.sleep(0.05)"))
     assert result.verdict is Verdict.passed, result.explanation
@@ -300,7 +303,7 @@ def test_who_is_gone_already_is_not_asked_for_memory_again(monkeypatch: pytest.M
     asked: list[bool] = []
     took = checker.took_the_memory
 
-    def noted(device: FullHost, suspect: Conversation, lent_bytes: int) -> bool:
+    def noted(device: FullHost, suspect: RunnerClient, lent_bytes: int) -> bool:
         asked.append(suspect.closed)
         return took(device, suspect, lent_bytes)
 
@@ -321,7 +324,7 @@ FORGES = kernel(
     top="real = time.perf_counter_ns\nimport gc\n",
     before=f"import autograder.runner.languages.triton as lane\nlane._clock = lambda: 0\n{LONG}",
 )
-STRICT = dataclasses.replace(LENIENT, limits=always(5.0, 0.07))
+STRICT = dataclasses.replace(LENIENT, bound_tolerances=always(5.0, 0.07))
 
 
 def test_a_forged_clock_ranks_by_the_sealed_batches(
@@ -446,7 +449,7 @@ def test_without_private_inputs_whoever_zeroes_them_in_a_batch_is_right(
     ],
     ids=["more than an eighth comes back", "an eighth"],
 )
-@pytest.mark.parametrize("where", ["write", "taken_back"])
+@pytest.mark.parametrize("where", ["write", "read_back_inputs"])
 def test_who_leaves_no_room_for_a_batchs_inputs_is_told_so(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, where: str, comes_back: int, verdict: Verdict
 ) -> None:
@@ -456,7 +459,7 @@ def test_who_leaves_no_room_for_a_batchs_inputs_is_told_so(
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Fresh, where, full)
+    monkeypatch.setattr(DrawnInputs, where, full)
     device = FullHost(fails_at=10**6, comes_back=comes_back)
     assert hogged(monkeypatch, bench, device, rules=LENIENT).verdict is verdict
 
@@ -475,7 +478,7 @@ def test_whoever_writes_around_an_input_of_a_batch_is_told_where(
 def test_every_batch_has_a_key_of_its_own_and_memory_that_others_may_need_is_given_back_before(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, limits=NEVER, most_batches=3))
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, bound_tolerances=NEVER, max_batches=3))
     keys: list[torch.Tensor] = []
     done: list[str] = []
 
@@ -485,13 +488,13 @@ def test_every_batch_has_a_key_of_its_own_and_memory_that_others_may_need_is_giv
 
     exchange = Checker.batch
 
-    def noted(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+    def noted(self: Checker, *given: Any, **more: Any) -> BatchOutputs | CallResult:
         done.append("cold" if more.get("cold", True) else "part")
         return exchange(self, *given, **more)
 
     monkeypatch.setattr(paired_calls, "draw_key", drawn)
     monkeypatch.setattr(Checker, "batch", noted)
-    monkeypatch.setattr(EventHost, "give_back", lambda _: done.append("given back"))
+    monkeypatch.setattr(EventHost, "trim_cache", lambda _: done.append("given back"))
     result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
     assert len({tuple(key[0].tolist()) for key in keys}) == 3
@@ -528,23 +531,23 @@ def test_every_output_of_a_batch_is_where_it_belongs(bench: Bench, host: EventHo
 
 def event_times_of(monkeypatch: pytest.MonkeyPatch, changed: Callable[[bool, float], float]) -> None:
     """Have a GPU's event clock say what a host's cannot: `changed` gets whether it is the submission's turn, and µs."""
-    take = Checker.take
+    take = Checker.call_unverified
 
-    def taken(self: Checker, runner: Conversation, *rest: object, **more: object) -> Taken | Checked:
+    def taken(self: Checker, runner: RunnerClient, *rest: object, **more: object) -> CallOutputs | CallResult:
         found = take(self, runner, *rest, **more)  # type: ignore[arg-type]
-        if isinstance(found, Checked):
+        if isinstance(found, CallResult):
             return found
         ours = more.get("suspect") is None
         alone = more.get("suspect") is runner
         us = found.finished.event_us if alone else changed(ours, found.finished.event_us)
         return dataclasses.replace(found, finished=dataclasses.replace(found.finished, event_us=us))
 
-    monkeypatch.setattr(Checker, "take", taken)
+    monkeypatch.setattr(Checker, "call_unverified", taken)
 
 
 FAR = 1e6
 """Farther than any noise of a machine's on which tests run."""
-WIDE = dataclasses.replace(LENIENT, limits=always(50.0, 50.0))
+WIDE = dataclasses.replace(LENIENT, bound_tolerances=always(50.0, 50.0))
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -554,9 +557,9 @@ def test_who_slows_the_reference_beside_it_gains_nothing_only_while_it_is_timed_
     """What was queued on a device goes on in the reference's turn, and ends with the process that queued it."""
     monkeypatch.setattr(type(host), "rules", WIDE)
     # A busy machine may take longer for an exchange of nothing than for a batch of three calls: all is borne out then.
-    monkeypatch.setattr(NullExchanges, "taken", lambda *_: Null((0.0,), 0.0))
+    monkeypatch.setattr(NullExchanges, "taken", lambda *_: OverheadBaseline((0.0,), 0.0))
     event_times_of(monkeypatch, lambda ours, us: us if ours else FAR * us)
-    result = measure(bench, defences=dataclasses.replace(ALL_ON, control=on))
+    result = measure(bench, defences=dataclasses.replace(ALL_ON, aa_check=on))
     assert result.verdict is Verdict.passed, result.explanation
     (found,) = result.measurements
     assert not found.held
@@ -574,7 +577,7 @@ class CachedHost(EventHost):
         self.warm = True
         return super().memory(size)
 
-    def cool(self) -> None:
+    def flush_l2(self) -> None:
         self.warm = False
 
 
@@ -603,7 +606,7 @@ class ClearingHost(EventHost):
         self.made_meanwhile += self.clearing and self.timed
         return super().memory(size)
 
-    def quiet(self) -> None:
+    def wait_until_idle(self) -> None:
         self.clearing = False
 
 
@@ -617,7 +620,7 @@ def test_a_timed_call_has_the_memory_that_the_one_before_had_only_where_a_quiet_
     given_back: list[str] = []
 
     def untimed(done: Callable[..., None]) -> Callable[..., None]:
-        def called(self: Turns, *given: Any) -> None:
+        def called(self: PairedCalls, *given: Any) -> None:
             device.timed = False
             done(self, *given)
             device.timed = True
@@ -637,9 +640,9 @@ def test_a_timed_call_has_the_memory_that_the_one_before_had_only_where_a_quiet_
     monkeypatch.setattr(devices, "of", lambda _: device)
     monkeypatch.setattr(Buffers, "release", released)
     monkeypatch.setattr(BatchMemory, "close", closed)
-    monkeypatch.setattr(Turns, "_agreed", untimed(Turns._agreed))
-    monkeypatch.setattr(Turns, "finish", untimed(Turns.finish))
-    monkeypatch.setattr(NullExchanges, "taken", lambda *_: Null((1.0,), 0.0))
+    monkeypatch.setattr(PairedCalls, "_compare_batch", untimed(PairedCalls._compare_batch))
+    monkeypatch.setattr(PairedCalls, "finish", untimed(PairedCalls.finish))
+    monkeypatch.setattr(NullExchanges, "taken", lambda *_: OverheadBaseline((1.0,), 0.0))
     assert measure(bench, defences=dataclasses.replace(ALL_ON, cold=on)).verdict is Verdict.passed
     assert set(given_back) == {"call", "batch"}
     assert bool(device.made_meanwhile) != on
@@ -667,15 +670,15 @@ def test_nothing_is_made_in_the_background_while_a_kernel_is_timed(
         yield
         quiet.append(False)
 
-    batch = Turns.batch
+    batch = PairedCalls.batch
     during: list[bool] = []
 
-    def watched(self: Turns, *given: Any) -> tuple[Batch, bool]:
+    def watched(self: PairedCalls, *given: Any) -> tuple[Batch, bool]:
         during.append(quiet[-1:] == [True])
         return batch(self, *given)
 
-    monkeypatch.setattr(bench.sandbox, "quiet", noted)
-    monkeypatch.setattr(Turns, "batch", watched)
+    monkeypatch.setattr(bench.sandbox, "pause_background_work", noted)
+    monkeypatch.setattr(PairedCalls, "batch", watched)
     assert measure(bench).verdict is Verdict.passed
     assert set(during) == {True}
     assert quiet == [True, False]
@@ -686,16 +689,16 @@ def test_what_is_taken_off_for_copies_is_capped_by_the_nulls(
     bench: Bench, host: EventHost, monkeypatch: pytest.MonkeyPatch, capped: bool
 ) -> None:
     """On a GPU the file that slows them is credited without the cap (`tests/gpu/hostile/held_slows_the_copies.py`)."""
-    batch = Turns.batch
+    batch = PairedCalls.batch
     caps: list[float] = []
 
     def watched(
-        self: Turns, calls: int, together: int, turn: int, most_copy_us: float, *more: Any
+        self: PairedCalls, calls: int, calls_per_buffer: int, turn: int, max_copy_us: float, *more: Any
     ) -> tuple[Batch, bool]:
-        caps.append(most_copy_us)
-        return batch(self, calls, together, turn, most_copy_us, *more)
+        caps.append(max_copy_us)
+        return batch(self, calls, calls_per_buffer, turn, max_copy_us, *more)
 
-    monkeypatch.setattr(Turns, "batch", watched)
+    monkeypatch.setattr(PairedCalls, "batch", watched)
     assert measure(bench, defences=dataclasses.replace(ALL_ON, copies=capped)).verdict is Verdict.passed
     assert caps
     assert all(math.isfinite(one) is capped for one in caps)
@@ -709,10 +712,15 @@ class BatchesOnly:
         self.looked_at: list[bool] = []
 
     def batch(
-        self, calls: int, _together: int, _turn: int, _most_copy_us: float, worth: Callable[[Batch], bool] | None
+        self,
+        calls: int,
+        _calls_per_buffer: int,
+        _turn: int,
+        _max_copy_us: float,
+        should_verify: Callable[[Batch], bool] | None,
     ) -> tuple[Batch, bool]:
         made = Batch(sealed_us=calls * self._left.pop(0), event_us=0.0)
-        self.looked_at.append(worth is None or worth(made))
+        self.looked_at.append(should_verify is None or should_verify(made))
         return made, self.looked_at[-1]
 
     def on_all_cores(self) -> None:
@@ -779,13 +787,13 @@ def test_the_first_batches_that_are_too_long_are_not_looked_at_and_do_not_count(
 def test_what_the_reference_may_yet_allow_is_not_dropped() -> None:
     """Below 100 us the limit may become 8 % when the reference has been asked again, of 5 % before."""
     batches = BatchesOnly(106.0, 107.9, 108.1, 110.0, 110.0, 110.0)
-    taken, dropped = all_batches(batches, 90.0, limit=0.05)
+    taken, dropped = all_batches(batches, 90.0, tolerated_excess=0.05)
     assert batches.looked_at == [True, True, False, True, True, True]
     assert (len(taken), len(dropped)) == (5, 1)
 
 
 def test_one_batch_is_looked_at_however_few_there_are() -> None:
-    rules = dataclasses.replace(Rules(), most_batches=2)
+    rules = dataclasses.replace(Rules(), max_batches=2)
     taken, dropped = all_batches(BatchesOnly(108.0, 109.0), 200.0, rules)
     assert (len(taken), len(dropped)) == (1, 1)
 
@@ -797,18 +805,24 @@ def batches_taken(batches: list[float], reference_us: float) -> int:
 
 
 def all_batches(
-    batches: BatchesOnly, reference_us: float, rules: Rules | None = None, limit: float = 0.07
+    batches: BatchesOnly, reference_us: float, rules: Rules | None = None, tolerated_excess: float = 0.07
 ) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
     """Those that count and those that do not, of a submission whose calls take 100 by the event clock."""
-    watch = Stopwatch(
-        cast("Checker", None), cast("Conversation", None), cast("Conversation", None),
+    watch = PairedTimer(
+        cast("Checker", None), cast("RunnerClient", None), cast("RunnerClient", None),
         reference=Reference("staff", "", right=True), device=EventHost(), rules=rules or Rules(),
     )  # fmt: skip
-    prepared = Prepared(
-        calls=10, together=1, null_us=(0.0,), copy_us=0.0, alone=(), limit=limit, reference_us=reference_us
+    prepared = CaseCalibration(
+        calls=10,
+        calls_per_buffer=1,
+        null_us=(0.0,),
+        copy_us=0.0,
+        reference_batches=(),
+        tolerated_excess=tolerated_excess,
+        reference_us=reference_us,
     )
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 3
-    return watch._batches(cast("Turns", batches), pairs, prepared)
+    return watch._batches(cast("PairedCalls", batches), pairs, prepared)
 
 
 WRONG_IN = """
@@ -827,19 +841,21 @@ def test_what_was_answered_last_is_the_references_to_answer_too(
 ) -> None:
     """The oracle, which takes six times as long on a GPU, is asked once in a case: what the reference made of it."""
     asked: list[str] = []
-    compared, take = Checker._compared, Checker.take
+    compared, take = Checker._compared, Checker.call_unverified
 
-    def noted(self: Checker, *given: Any, **more: Any) -> Checked:
+    def noted(self: Checker, *given: Any, **more: Any) -> CallResult:
         asked.append("oracle")
         return compared(self, *given, **more)
 
-    def taken(self: Checker, *given: Any, cold: bool = True, **more: Any) -> Taken | Checked:
+    def taken(self: Checker, *given: Any, cold: bool = True, **more: Any) -> CallOutputs | CallResult:
         asked.append("cold" if cold else "warm")
         return take(self, *given, cold=cold, **more)
 
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, batches=False, control=False, looks=False))
+    monkeypatch.setattr(
+        EventHost, "rules", dataclasses.replace(host.rules, batches=False, aa_check=False, post_timing_trace=False)
+    )
     monkeypatch.setattr(Checker, "_compared", noted)
-    monkeypatch.setattr(Checker, "take", taken)
+    monkeypatch.setattr(Checker, "call_unverified", taken)
     result = measure(bench)
     assert result.verdict is Verdict.passed, result.explanation
     assert asked.count("oracle") == 1
@@ -869,7 +885,7 @@ def test_what_was_dropped_counts_for_nothing_and_what_counts_was_looked_at(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, dropped: int, wrong_in: int, found: str
 ) -> None:
     """Wrong in one of three batches, all of which are too long to bound anything."""
-    never = dataclasses.replace(LENIENT, limits=NEVER, most_batches=3, most_dropped=dropped)
+    never = dataclasses.replace(LENIENT, bound_tolerances=NEVER, max_batches=3, max_dropped=dropped)
     monkeypatch.setattr(EventHost, "rules", never)
     result = measure(bench, kernel(before=LONG, after=WRONG_IN.format(wrong_in), top="batches = {}\n"))
     if not found:
@@ -891,7 +907,7 @@ def test_a_slow_submission_has_fewer_calls_in_a_batch_and_nothing_taken_off(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, longest_us: float, expected: tuple[int, int] | None
 ) -> None:
     """How many there are follows from the reference: of one a thousand times as slow they would not end in time."""
-    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=longest_us)
+    rules = dataclasses.replace(host.rules, batch_work_us=1e9, max_calls=8, max_batch_us=longest_us)
     monkeypatch.setattr(EventHost, "rules", rules)
     result = measure(bench, SLOW)
     if expected is None:  # With that out of the way, a right kernel is stopped.
@@ -906,7 +922,7 @@ def test_a_slow_submission_has_fewer_calls_in_a_batch_and_nothing_taken_off(
 
 
 @pytest.mark.parametrize(
-    ("call_us", "calls", "together", "null_us"),
+    ("call_us", "calls", "calls_per_buffer", "null_us"),
     [
         (375.0, 28, 2, (600.0,)),
         (35714.0, 28, 2, (600.0,)),
@@ -916,17 +932,17 @@ def test_a_slow_submission_has_fewer_calls_in_a_batch_and_nothing_taken_off(
     ],
 )
 def test_a_batch_takes_a_second_at_most_or_is_one_call(
-    call_us: float, calls: int, together: int, null_us: tuple[float, ...]
+    call_us: float, calls: int, calls_per_buffer: int, null_us: tuple[float, ...]
 ) -> None:
-    prepared = Prepared(
-        calls=28, together=2, null_us=(600.0,), copy_us=6000.0, alone=(Batch(11000.0, 10500.0),), limit=0.07,
-        reference_us=375.0,
+    prepared = CaseCalibration(
+        calls=28, calls_per_buffer=2, null_us=(600.0,), copy_us=6000.0, reference_batches=(Batch(11000.0, 10500.0),),
+        tolerated_excess=0.07, reference_us=375.0,
     )  # fmt: skip
     fitting = prepared.fitting(call_us, Rules())
-    assert (fitting.calls, fitting.together, fitting.null_us) == (calls, together, null_us)
+    assert (fitting.calls, fitting.calls_per_buffer, fitting.null_us) == (calls, calls_per_buffer, null_us)
     assert fitting.copy_us == (prepared.copy_us if null_us == prepared.null_us else 0.0)
-    assert fitting.limit == prepared.limit
-    assert bool(fitting.alone) == (null_us == prepared.null_us)
+    assert fitting.tolerated_excess == prepared.tolerated_excess
+    assert bool(fitting.reference_batches) == (null_us == prepared.null_us)
 
 
 @pytest.mark.full("slow")
@@ -934,7 +950,7 @@ def test_a_slow_submission_that_is_slower_than_it_says_is_not_compared_with_few_
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """One call of the reference is mostly the exchange: it would seem as far from its own clock as anybody."""
-    rules = dataclasses.replace(host.rules, batch_us=1e9, most_calls=8, longest_us=1e5, limits=NEVER)
+    rules = dataclasses.replace(host.rules, batch_work_us=1e9, max_calls=8, max_batch_us=1e5, bound_tolerances=NEVER)
     monkeypatch.setattr(EventHost, "rules", rules)
     (found,) = measure(bench, SLOW).measurements
     assert found.bound
@@ -949,7 +965,7 @@ def test_where_both_sides_may_rank_by_their_shortest_batch_the_reference_has_no_
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost, taken: tuple[int, int, int]
 ) -> None:
     most, before, after = taken
-    never = dataclasses.replace(host.rules, most_batches=most, reference_batches=before, limits=NEVER)
+    never = dataclasses.replace(host.rules, max_batches=most, reference_batches=before, bound_tolerances=NEVER)
     monkeypatch.setattr(type(host), "rules", never)
     (found,) = measure(bench, kernel(before=LONG)).measurements
     assert found.bound
@@ -961,14 +977,14 @@ def test_further_batches_of_either_side_are_taken_on_other_cores(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """Seen on an H200: a submission whose six batches took a fifth longer each, and no other process of the machine."""
-    never = dataclasses.replace(host.rules, limits=NEVER, most_batches=3)
+    never = dataclasses.replace(host.rules, bound_tolerances=NEVER, max_batches=3)
     monkeypatch.setattr(type(host), "rules", never)
     asked: dict[int, list[int]] = {}
 
-    def moved(self: Conversation, turn: int) -> None:
+    def moved(self: RunnerClient, turn: int) -> None:
         asked.setdefault(id(self), []).append(turn)
 
-    monkeypatch.setattr(Conversation, "move", moved)
+    monkeypatch.setattr(RunnerClient, "pin_core", moved)
     result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
     # The reference before, while, and after the submission lives. What it shows before says how much is allowed: a slow
@@ -980,22 +996,22 @@ def test_nothing_of_a_batch_is_kept_while_the_next_one_is_made(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """On a GPU two of them do not fit."""
-    never = dataclasses.replace(host.rules, limits=NEVER, most_batches=3)
+    never = dataclasses.replace(host.rules, bound_tolerances=NEVER, max_batches=3)
     monkeypatch.setattr(type(host), "rules", never)
-    batch, exchange = Turns.batch, Checker.batch
-    taken: list[weakref.ref[TakenBatch | Checked]] = []
+    batch, exchange = PairedCalls.batch, Checker.batch
+    taken: list[weakref.ref[BatchOutputs | CallResult]] = []
     left: list[int] = []
 
-    def watched(self: Turns, *given: Any) -> tuple[Batch, bool]:
+    def watched(self: PairedCalls, *given: Any) -> tuple[Batch, bool]:
         left.append(sum(one() is not None for one in taken))
         return batch(self, *given)
 
-    def kept(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+    def kept(self: Checker, *given: Any, **more: Any) -> BatchOutputs | CallResult:
         found = exchange(self, *given, **more)
         taken.append(weakref.ref(found))
         return found
 
-    monkeypatch.setattr(Turns, "batch", watched)
+    monkeypatch.setattr(PairedCalls, "batch", watched)
     monkeypatch.setattr(Checker, "batch", kept)
     result = measure(bench, kernel(before=LONG))
     assert result.verdict is Verdict.passed, result.explanation
@@ -1006,11 +1022,11 @@ def test_on_a_batchs_inputs_the_reference_is_called_in_parts_whose_time_nobody_t
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
     """Snapshots of both sides' outputs at once would leave room for fewer calls, and a quiet device takes its time."""
-    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, most_calls=8, batch_us=1e9))
+    monkeypatch.setattr(EventHost, "rules", dataclasses.replace(host.rules, max_calls=8, batch_work_us=1e9))
     exchange = Checker.batch
     asked: list[tuple[int, bool]] = []
 
-    def noted(self: Checker, *given: Any, **more: Any) -> TakenBatch | Checked:
+    def noted(self: Checker, *given: Any, **more: Any) -> BatchOutputs | CallResult:
         asked.append((len(given[2]), more.get("cold", True)))
         return exchange(self, *given, **more)
 
@@ -1021,7 +1037,7 @@ def test_on_a_batchs_inputs_the_reference_is_called_in_parts_whose_time_nobody_t
     assert parts
     assert sum(parts) == 8
     # Calls that share one slab stay together.
-    assert parts == ([2] * batch_buffer.PARTS if host.rules.together_us == 0 else [8])
+    assert parts == ([2] * batch_buffer.PARTS if host.rules.max_buffer_work_us == 0 else [8])
 
 
 @pytest.mark.parametrize(("copy_us", "expected"), [(300.0, 700.0), (400.0, 600.0), (900.0, 600.0)])
@@ -1029,23 +1045,23 @@ def test_of_a_batch_no_more_is_taken_off_for_its_copies_than_they_took_beside_th
     copy_us: float, expected: float
 ) -> None:
     """Who has the device slow down the judge's copies while nothing is timed would seem faster by as much."""
-    assert paired_calls._batch(TakenBatch((), (), 1000.0, copy_us, 500.0), 400.0) == Batch(
+    assert paired_calls._batch(BatchOutputs((), (), 1000.0, copy_us, 500.0), 400.0) == Batch(
         expected, 500.0, 1000.0 - expected
     )
 
 
 def test_a_copy_that_the_host_stopped_makes_no_null_shorter_and_takes_nothing_off_later_batches() -> None:
-    def taken(*copies: float, sealed_us: float) -> list[FinishedBatch]:
-        return [FinishedBatch((), sealed_us, copy_us, 0.0) for copy_us in copies]
+    def taken(*copies: float, sealed_us: float) -> list[BatchReply]:
+        return [BatchReply((), sealed_us, copy_us, 0.0) for copy_us in copies]
 
     one, other = taken(100.0, 100.0, 700.0, sealed_us=500.0), taken(110.0, 111.0, 110.0, sealed_us=490.0)
-    assert null_of([one, other], math.inf) == Null((400.0, 400.0, 400.0, 380.0, 380.0, 380.0), 100.0)
+    assert null_of([one, other], math.inf) == OverheadBaseline((400.0, 400.0, 400.0, 380.0, 380.0, 380.0), 100.0)
 
 
-def exchanges(nulls: Sequence[float], copies: Sequence[float]) -> list[list[FinishedBatch]]:
+def exchanges(nulls: Sequence[float], copies: Sequence[float]) -> list[list[BatchReply]]:
     """Of two memories: those that took so long without their copies' median, and their copies."""
     median = statistics.median(copies)
-    return [[FinishedBatch((), us + median, copy_us, 0.0) for us, copy_us in zip(nulls, copies, strict=True)]] * 2
+    return [[BatchReply((), us + median, copy_us, 0.0) for us, copy_us in zip(nulls, copies, strict=True)]] * 2
 
 
 BESIDE_A_NEIGHBOUR = [28297.9, 42517.4, 28313.4, 44351.6, 64324.6, 28289.8, 28298.0, 12864.2]
@@ -1064,23 +1080,23 @@ BESIDE_A_NEIGHBOUR = [28297.9, 42517.4, 28313.4, 44351.6, 64324.6, 28289.8, 2829
 )
 def test_beside_a_neighbour_nothing_is_taken_off_a_batch(nulls: list[float], copies: list[float]) -> None:
     """By a null of 12.9 ms and copies of 27.1, a call of 374 µs seemed to take 287 in the batch that was luckiest."""
-    disturbed = null_of(exchanges(nulls, copies), Rules().most_null_us)
-    assert disturbed == Null((0.0,), 0.0, quiet=False)
-    luckiest = paired_calls._batch(TakenBatch((), (), 20899.9 + 27135.5, 27135.5, 10835.9), disturbed.copy_us)
+    disturbed = null_of(exchanges(nulls, copies), Rules().max_null_us)
+    assert disturbed == OverheadBaseline((0.0,), 0.0, undisturbed=False)
+    luckiest = paired_calls._batch(BatchOutputs((), (), 20899.9 + 27135.5, 27135.5, 10835.9), disturbed.copy_us)
     assert validity.sealed_call_us((luckiest,), disturbed.us, 28) > 374.0
 
 
 def test_a_quiet_null_is_believed_although_some_exchanges_were_stopped() -> None:
     nulls, copies = [400.0, 420.0, 5000.0, 390.0], [7400.0, 7600.0, 9100.0, 7410.0]
-    quiet = null_of(exchanges(nulls, copies), Rules().most_null_us)
-    assert quiet.quiet
+    quiet = null_of(exchanges(nulls, copies), Rules().max_null_us)
+    assert quiet.undisturbed
     assert min(quiet.us) == pytest.approx(390.0)
 
 
 def test_what_others_disturbed_is_measured_again_and_found_out_anew(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
-    taken = [Null((0.0,), 0.0, quiet=False), Null((1.0,), 0.0)]
+    taken = [OverheadBaseline((0.0,), 0.0, undisturbed=False), OverheadBaseline((1.0,), 0.0)]
     monkeypatch.setattr(NullExchanges, "taken", lambda *_: taken.pop(0))
     monkeypatch.setattr(type(host), "rules", WIDE)
     again = [one.remeasure for _ in range(2) for one in measure(bench).measurements]
@@ -1127,7 +1143,7 @@ def test_who_calls_a_library_after_some_calls_is_seen_only_where_the_timed_runne
     """Its check, of eight calls at most, shows a kernel of its own."""
     monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, batches=False))
     source = OWN_WORK.replace("MOST", "4")
-    found = kinds_of(measure(bench, source, defences=dataclasses.replace(ALL_ON, looks=on)))
+    found = kinds_of(measure(bench, source, defences=dataclasses.replace(ALL_ON, post_timing_trace=on)))
     assert found == ({FindingKind.library_call, FindingKind.no_kernel, UNTRACED} if on else set())
 
 
@@ -1136,7 +1152,7 @@ def test_who_calls_a_library_after_some_calls_is_seen_on_the_cpu_lane_where_noth
     bench: Bench, on: bool
 ) -> None:
     source = OWN_WORK.replace("MOST", "4")
-    found = kinds_of(bench.grade(source, defences=dataclasses.replace(ALL_ON, looks=on), work=Work.measure))
+    found = kinds_of(bench.grade(source, defences=dataclasses.replace(ALL_ON, post_timing_trace=on), work=Work.measure))
     assert found == ({FindingKind.library_call, FindingKind.no_kernel} if on else set())
     assert kinds_of(bench.grade(OWN_WORK.replace("MOST", "10**9"), work=Work.measure)) == set()
 
@@ -1201,5 +1217,5 @@ def test_a_forged_trace_is_a_claim_that_staff_read_and_nothing_that_ranks_comes_
 def test_a_far_slower_submission_is_asked_for_no_more_calls(
     monkeypatch: pytest.MonkeyPatch, bench: Bench, host: EventHost
 ) -> None:
-    monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, far=2.0))
+    monkeypatch.setattr(type(host), "rules", dataclasses.replace(LENIENT, max_ratio_for_full_sampling=2.0))
     assert kinds_of(measure(bench, kernel("time.sleep(0.05)"))) == set()

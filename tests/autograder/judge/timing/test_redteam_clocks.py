@@ -16,7 +16,7 @@ from autograder.contract import GradeResult, Verdict, Work
 from autograder.judge import ALL_ON
 from autograder.judge.protocol import devices
 from autograder.judge.protocol.host import HostDevice
-from autograder.judge.rules import Limit, Rules
+from autograder.judge.rules import BoundTolerance, Rules
 from tests.autograder.grading_bench import GOOD, Bench, kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the native null needs a C compiler")
@@ -47,9 +47,10 @@ class EventHost(HostDevice):
 
     clock = "event"
     rules = Rules(
-        limits=(Limit(math.inf, 5.0, 5.0),), tolerance=50.0, tolerance_brief=50.0, widest=1e9, batch_us=1.0,
-        most_calls=3, most_batches=2, reference_batches=2, control_pairs=2, long_control_pairs=2, null_exchanges=2,
-        most_null_us=math.inf,
+        bound_tolerances=(BoundTolerance(math.inf, 5.0, 5.0),), aa_tolerance=50.0, aa_tolerance_short_call=50.0,
+        max_interval_width=1e9, batch_work_us=1.0,
+        max_calls=3, max_batches=2, reference_batches=2, aa_pairs=2, aa_pairs_long_call=2, null_exchanges=2,
+        max_null_us=math.inf,
     )  # fmt: skip
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from autograder.contract import Verdict
-from autograder.judge.protocol.runner_client import Conversation
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.judge.timing import references
-from autograder.judge.timing.paired_timing import Stopwatch
+from autograder.judge.timing.paired_timing import PairedTimer
 from tests.autograder.grading_bench import GOOD, Bench
 
 
@@ -16,8 +16,8 @@ def anew(bench: Bench) -> None:
     bench.references.close()
 
 
-def kept(bench: Bench) -> list[Conversation]:
-    return [one.conversation for one in bench.references._kept.values()]
+def kept(bench: Bench) -> list[RunnerClient]:
+    return [one.runner for one in bench.references._kept.values()]
 
 
 def test_a_reference_serves_the_next_attempt_too(bench: Bench) -> None:
@@ -37,8 +37,8 @@ def test_a_reference_that_is_gone_is_replaced(bench: Bench) -> None:
 
 
 def test_a_reference_is_replaced_after_so_many_attempts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(references, "MOST_ATTEMPTS", 2)
-    seen: list[Conversation] = []
+    monkeypatch.setattr(references, "MAX_ATTEMPTS", 2)
+    seen: list[RunnerClient] = []
     for _ in range(3):
         assert bench.grade(GOOD).verdict is Verdict.passed
         seen += kept(bench)
@@ -55,7 +55,7 @@ def test_a_reference_does_not_outlive_a_failure_of_ours(bench: Bench, monkeypatc
         raise OSError("the judge's own")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Stopwatch, "case", failing)
+        patched.setattr(PairedTimer, "case", failing)
         assert bench.grade(GOOD).verdict is Verdict.grader_error
     assert kept(bench) == []
     assert not first.alive()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder import packets
+from autograder import wire_format
 from autograder.compile_checks.messages import Ended, Reading, Readings
 from autograder.errors import ContractError
 from autograder.protocol import MAX_PACKET, RUNNER_SAYS, Raised, Returned
@@ -24,29 +24,29 @@ ANYTHING = st.recursive(
 
 def test_what_is_written_is_read_again() -> None:
     said = Readings((Reading(readable=True, registers=40),))
-    assert packets.decode(packets.encode(said), Returned, Readings) == said
+    assert wire_format.decode(wire_format.encode(said), Returned, Readings) == said
 
 
 @pytest.mark.parametrize("kind", [[], {}, ["Returned"], None, 1, True, "Load", "returned", ""])
 def test_a_packet_of_no_kind_that_belongs_is_refused(kind: object) -> None:
     with pytest.raises(ContractError, match="no kind that belongs"):
-        packets.decode(json.dumps({"is": kind, "nonce": 1}).encode(), Returned, Raised)
+        wire_format.decode(json.dumps({"is": kind, "nonce": 1}).encode(), Returned, Raised)
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"1", b"null", b'"Returned"', b"{", b"\xff", b"[" * 50_000])
 def test_what_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(ContractError):
-        packets.decode(text, *KINDS)
+        wire_format.decode(text, *KINDS)
 
 
 @given(kind=ANYTHING | st.sampled_from([kind.__name__ for kind in KINDS]), rest=st.dictionaries(st.text(), ANYTHING))
 def test_nothing_else_comes_of_a_hostile_packet(kind: object, rest: dict[str, object]) -> None:
     with contextlib.suppress(ContractError):
-        packets.decode(json.dumps({**rest, "is": kind}).encode(), *KINDS)
+        wire_format.decode(json.dumps({**rest, "is": kind}).encode(), *KINDS)
 
 
 def test_a_long_packet_is_neither_sent_nor_read() -> None:
     with pytest.raises(ContractError, match="bytes"):
-        packets.encode(Raised(0, "load", "E", "x" * MAX_PACKET))
+        wire_format.encode(Raised(0, "load", "E", "x" * MAX_PACKET))
     with pytest.raises(ContractError, match="too long"):
-        packets.decode(b" " * (MAX_PACKET + 1), Raised)
+        wire_format.decode(b" " * (MAX_PACKET + 1), Raised)
