@@ -61,7 +61,7 @@ WRITEUP_FORMATS = ("pdf", "md", "txt")
 MOST_WRITEUP_MIB = 5
 """The server reads no request that is much larger."""
 MOST_R_ZERO = 100.0
-"""`autograder.judge.rules.Rules.far`: what is slower is taken to earn no speed points, and is measured less."""
+"""The judge's `Rules.max_ratio_for_full_sampling`: what is slower earns no speed points, and is measured less."""
 PLURALS = {name: f"{name}s" for name in ("function", "argument", "case", "lane", "requirement", "run_requirement")}
 """Fields of an assignment by the keys that its file has for one of each: `[[case]]`."""
 MUTANT_VERDICTS = tuple(v.value for v in Verdict if v not in {Verdict.passed, Verdict.grader_error})

@@ -442,7 +442,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Control:
+class AACheck:
     """Reference against reference in the same loop, after the submission's runner was killed.
 
     Attributes:
@@ -499,7 +499,7 @@ class Measurement:
     pairs: tuple[Pair, ...]
     stages: tuple[int, ...] = ()
     bound: Bound | None = None
-    control: Control | None = None
+    control: AACheck | None = None
     floor_us: float = 0.0
     traced_us: float = 0.0
     held: str = ""

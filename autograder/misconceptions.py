@@ -28,7 +28,7 @@ class Misconception:
         fails: public cases that fail, those among them that were run; the first is what is told of.
         passes: public cases that pass.
         output: the output that is wrong; `""` for any.
-        clue: the name of a clue of `autograder.judge.clues` that is found too.
+        clue: the name of a clue of `autograder.judge.correctness.clues` that is found too.
         answer: a torch expression over inputs and right outputs, in float64, that gives the wrong output.
         size: the name of the size that it is about; `""` for none. A clue about another one is left out beside it.
     """

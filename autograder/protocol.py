@@ -3,7 +3,7 @@
     judge → runner     Load, then Call (with descriptors, at t0), Arm and Reveal, or Pack; end of file
     runner → judge     Ready, Loaded, Returned, Released, Raised; Armed before a batch; Packed
 
-Each packet is one JSON object with its class's name under `"is"` (`autograder.packets` writes and reads it). The judge
+Each packet is one JSON object with its class's name under `"is"` (see `autograder.wire_format`). The judge
 treats every packet from a runner as hostile: capped before it is parsed, typed by `autograder.codec`, and worth nothing
 by itself. A call is over when the runner's own control word equals the call's nonce; `Returned` only wakes the judge to
 look.
@@ -131,17 +131,17 @@ class Call:
 
 @dataclass(frozen=True)
 class Arm:
-    """Get ready for several calls as one exchange. Comes with one descriptor per *slab* of outputs.
+    """Get ready for several calls as one exchange. Comes with one descriptor per *batch buffer* of outputs.
 
-    A slab is one piece of memory for all inputs, or all outputs, of one call, or of a few short ones together. What
+    It is one piece of memory for all inputs, or all outputs, of one call, or of a few short ones together. What
     comes here is no secret: outputs hold nothing yet, and of the inputs only the layout is told.
 
     Attributes:
         calls: how many.
-        tensors: of the first call of a slab; `bytes` is the size of the slab and `offset` counts from its start. The
+        tensors: of the first call of a buffer; `bytes` is the buffer's size and `offset` counts from its start. The
             next call's lie `bytes / together` farther on.
         scalars: those that are the same for all calls.
-        together: calls of one slab, a divisor of `calls`.
+        together: calls of one buffer, a divisor of `calls`.
         function: as in `Call`.
     """
 
@@ -155,7 +155,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Reveal:
-    """Make the calls that were armed for, now. Comes with one descriptor per slab of inputs.
+    """Make the calls that were armed for, now. Comes with one descriptor per buffer of inputs.
 
     Attributes:
         drawn: by call, the scalars that were drawn for it; empty where the assignment has none.
@@ -229,7 +229,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Released:
-    """The memory of a call or a batch that returned is unmapped; the judge waits for it (`Conversation`)."""
+    """The memory of a call or a batch that returned is unmapped; the judge waits for it (`RunnerClient`)."""
 
     nonce: int
 

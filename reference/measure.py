@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 
 from autograder.assignment import Assignment, Case, load_assignment, slugs  # noqa: E402 - after the path is known
 from autograder.contract import Lane, Language  # noqa: E402
-from autograder.judge.compare import compare  # noqa: E402
+from autograder.judge.correctness.compare import compare  # noqa: E402
 from autograder.protocol import Load  # noqa: E402
 from autograder.runner.languages import cuda_entry, nvcc  # noqa: E402
 from autograder.runner.languages.cuda import CudaLoader  # noqa: E402

@@ -20,12 +20,12 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from autograder import packets, protocol  # noqa: E402
+from autograder import protocol, wire_format  # noqa: E402
 from autograder.assignment import Limits  # noqa: E402
 from autograder.contract import GradeRequest, Lane, Language, Mode, Work  # noqa: E402
 from autograder.errors import HarnessError  # noqa: E402
 from autograder.judge import References, grade  # noqa: E402
-from autograder.judge.references import GPU_HOST_BYTES  # noqa: E402
+from autograder.judge.protocol.loading import GPU_HOST_BYTES  # noqa: E402
 from autograder.sandbox import Runner, RunnerLimits  # noqa: E402
 from autograder.sandbox.docker import DockerConfig, DockerSandbox, load_config  # noqa: E402
 
@@ -136,7 +136,7 @@ def _freeze_often(runner: Runner, frozen: list[float], thawed: list[float]) -> N
 
 def _wait_until_ready(runner: Runner) -> None:
     runner.channel.settimeout(_READY_S)
-    said = packets.decode(runner.channel.recv(protocol.MAX_PACKET), *protocol.RUNNER_SAYS)
+    said = wire_format.decode(runner.channel.recv(protocol.MAX_PACKET), *protocol.RUNNER_SAYS)
     if not isinstance(said, protocol.Ready):
         raise TypeError(f"the runner said {said}; it printed {runner.log()}")
 

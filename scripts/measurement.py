@@ -87,14 +87,15 @@ class Judge:
     """A judge with warm references, as a worker has one."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        from autograder.judge import References, compiled  # noqa: PLC0415
+        from autograder.judge import References  # noqa: PLC0415
         from autograder.judge.__main__ import load_sandbox  # noqa: PLC0415
+        from autograder.judge.compile import cross_compile  # noqa: PLC0415
 
         self._options = options
         self._known: set[str] = set()
         self._sandbox = load_sandbox(options.sandbox)
         # As a worker's judge does before its first job: one that compiles waits for each.
-        compiled.expect(self._sandbox, Language("triton"))
+        cross_compile.prewarm(self._sandbox, Language("triton"))
         self._references = References(self._sandbox)
 
     def graded(self, slug: str, work: Work, remeasured: int = 0) -> dict[str, Any]:

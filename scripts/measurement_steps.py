@@ -15,7 +15,8 @@ from typing import Any
 from unittest import mock
 
 from autograder.contract import Lane
-from autograder.judge import buffers, checking, conversation, devices, inputs, slabs
+from autograder.judge.correctness import checker
+from autograder.judge.protocol import batch_buffer, batch_inputs, buffers, devices, runner_client
 
 Steps = dict[str, dict[str, float]]
 
@@ -27,8 +28,8 @@ class Clock:
         names: of all steps.
     """
 
-    def __init__(self, settle: Callable[[], None]) -> None:
-        self._settle = settle
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        self._synchronize = synchronize
         self.names: set[str] = set()
         self._inner: list[float] = []
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -40,13 +41,13 @@ class Clock:
 
         @functools.wraps(done)
         def timed(*args: Any, **options: Any) -> Any:
-            self._settle()
+            self._synchronize()
             began = time.monotonic()
             self._inner.append(0.0)
             try:
                 return done(*args, **options)
             finally:
-                self._settle()
+                self._synchronize()
                 took = time.monotonic() - began
                 self._seconds[name] += took - self._inner.pop()
                 self._times[name] += 1
@@ -67,29 +68,29 @@ class Clock:
 def clocked(lane: Lane) -> Iterator[Clock]:
     """Put the clock around the steps of a judge of this process, as long as this is entered."""
     device = devices.of(lane)
-    clock = Clock(device.settle)
+    clock = Clock(device.synchronize)
     steps: list[tuple[str, Any, str]] = [
-        ("draw inputs", checking.Checker, "draw"),
+        ("draw inputs", checker.Checker, "draw"),
         ("images of them", buffers, "image_of"),
-        ("images of them", inputs, "image_of"),
-        ("images of them", inputs, "write_image"),
-        ("prints", inputs, "print_of"),
+        ("images of them", batch_inputs, "image_of"),
+        ("images of them", batch_inputs, "write_image"),
+        ("prints", batch_inputs, "digest_of"),
         ("make a call's memory", buffers.Buffers, "make"),
-        ("make a batch's memory", slabs.BatchMemory, "__init__"),
-        ("write a batch's memory", slabs.BatchMemory, "fill"),
-        ("a batch's inputs back", inputs.Fresh, "taken_back"),
-        ("a batch's inputs back", inputs.Kept, "taken_back"),
-        ("let a batch's memory go", slabs.BatchMemory, "close"),
+        ("make a batch's memory", batch_buffer.BatchMemory, "__init__"),
+        ("write a batch's memory", batch_buffer.BatchMemory, "fill"),
+        ("a batch's inputs back", batch_inputs.DrawnInputs, "read_back_inputs"),
+        ("a batch's inputs back", batch_inputs.StoredInputs, "read_back_inputs"),
+        ("let a batch's memory go", batch_buffer.BatchMemory, "close"),
         ("let a call's memory go", buffers.Buffers, "release"),
-        ("give back what torch keeps", type(device), "give_back"),
-        ("wait for a quiet device", type(device), "quiet"),
-        ("empty its caches", type(device), "cool"),
-        ("copy a batch's outputs beforehand", conversation.Conversation, "_copying"),
-        ("exchange a call", conversation.Conversation, "call"),
-        ("exchange a batch", conversation.Conversation, "batch"),
-        ("look at guards and inputs", checking.Checker, "_around"),
-        ("look at guards and inputs", checking.Checker, "_broken_rules"),
-        ("compare outputs", checking.Checker, "verify"),
+        ("give back what torch keeps", type(device), "trim_cache"),
+        ("wait for a quiet device", type(device), "wait_until_idle"),
+        ("empty its caches", type(device), "flush_l2"),
+        ("copy a batch's outputs beforehand", runner_client.RunnerClient, "_copying"),
+        ("exchange a call", runner_client.RunnerClient, "call"),
+        ("exchange a batch", runner_client.RunnerClient, "batch"),
+        ("look at guards and inputs", checker.Checker, "_around"),
+        ("look at guards and inputs", checker.Checker, "_broken_rules"),
+        ("compare outputs", checker.Checker, "verify"),
     ]
     with ExitStack() as patched:
         for name, owner, attribute in steps:

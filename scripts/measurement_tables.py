@@ -14,15 +14,15 @@ from typing import Any
 
 from autograder import codec
 from autograder.contract import Bound, GradeResult, Measurement, Pair, Work
-from autograder.judge.clocks import scored_us, sealed_call_us
-from autograder.judge.measure import by_samples, call_us
-from autograder.judge.rules import GPU, Limit, Rules
+from autograder.judge.rules import GPU, BoundTolerance, Rules
+from autograder.judge.timing.estimators import by_samples, call_us
+from autograder.judge.timing.validity import scored_us, sealed_call_us
 from tests.redteam.decide import judged, smallest_scale
 
 SELF = ("self", "warm")
 """Parts whose measurements are of the rungs as they are, by a warm judge."""
 SPARES = (0.004, 0.006, 0.016)
-"""Parts of the limit: `Rules.spare` and what else was thought of."""
+"""Parts of the limit: `Rules.bound_margin` and what else was thought of."""
 LIMITS = (0.06, 0.05)
 """Limits of the excess that were thought of beside today's."""
 GOAL = 0.05
@@ -230,8 +230,10 @@ def _forging_table(cases: dict[str, list[Measurement]]) -> list[str]:
 
 def _lowered(limit: float) -> Rules:
     """Today's rules, with no limit of the excess above this one."""
-    lower = (Limit(one.below_us, min(limit, one.least), min(limit, one.most)) for one in GPU.limits)
-    return replace(GPU, limits=tuple(lower))
+    lower = (
+        BoundTolerance(one.below_us, min(limit, one.minimum), min(limit, one.maximum)) for one in GPU.bound_tolerances
+    )
+    return replace(GPU, bound_tolerances=tuple(lower))
 
 
 def _gain(one: Measurement, rules: Rules) -> list[float]:

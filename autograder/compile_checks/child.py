@@ -1,6 +1,6 @@
 """A process of its own for code of the student's: what it says comes back line by line, up to a time of its own.
 
-That is `autograder.judge.owntime` for one process, which this one waits for itself: what it computes, or the time in
+That is `judge.protocol.own_time` for one process, which this one waits for itself: what it computes, or the time in
 which it did not wait for a processor.
 """
 

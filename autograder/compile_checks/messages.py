@@ -98,7 +98,7 @@ class Precompile:
     """Have triton's cache filled with what the entry launches in these cases, in several processes, and pack it.
 
     Attributes:
-        source_bytes: of the source, UTF-8, in the first descriptor; the second is room for the pack (`runner.pack`),
+        source_bytes: of the source, UTF-8, in the first descriptor; the second is room for the archive,
             all others are packs of what need not be compiled again.
         budget_s: what is not compiled by then is left out.
         is_timed: what launches a kernel is built as triton builds it.

@@ -36,7 +36,7 @@ from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Language
 from autograder.languages.triton import LANGUAGE
 from autograder.protocol import Load
-from autograder.runner import pack
+from autograder.runner import compile_cache
 
 _DESCRIPTOR = "tensordesc"
 """How the type of a tensor descriptor begins: what launches it depends on what the compiler made of it."""
@@ -72,7 +72,7 @@ def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -
     from triton import knobs  # noqa: PLC0415
 
     folder = Path(knobs.cache.dir)
-    unpacked = pack.unpack_all(packs, folder)
+    unpacked = compile_cache.unpack_all(packs, folder)
     deadline = time.monotonic() + request.budget_s
     launchers = _Launchers(firsts := _Firsts())
     absent.stand_in(TARGETS[request.part.target], launchers.after_compiling())
@@ -84,7 +84,7 @@ def fill(request: Precompile, text: str, room: int, packs: Sequence[int] = ()) -
         _optimise_no_launcher()
     _all_called(load, [cases[first::count] for first in range(count)], launchers, deadline)
     with suppress(Exception):
-        pack.pack(folder, room, unpacked)
+        compile_cache.pack(folder, room, unpacked)
 
 
 class _Launchers:

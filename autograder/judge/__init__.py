@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.grading import grade
-from autograder.judge.references import References
+from autograder.judge.timing.references import References
 
 __all__ = ["ALL_ON", "Defences", "References", "grade"]

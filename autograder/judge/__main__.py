@@ -27,9 +27,11 @@ from autograder import codec, languages
 from autograder.assignment import Limits
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Verdict
 from autograder.errors import GpuError, HarnessError
-from autograder.judge import compiled, devices, explain, references, summary
+from autograder.judge.compile import cross_compile
+from autograder.judge.correctness import explain, summary
 from autograder.judge.grading import grade, refuse_shown
-from autograder.judge.references import References
+from autograder.judge.protocol import devices, loading
+from autograder.judge.timing.references import References
 from autograder.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class Server:
             self.folder(Path(json.loads(line)["folder"]))
         except Exception:  # noqa: BLE001 - the job's boundary: a line that is no job must not end the judge
             traceback.print_exc(file=sys.stderr)
-            self._say(Event(result=GradeResult(Verdict.grader_error, summary.OURS, ())))
+            self._say(Event(result=GradeResult(Verdict.grader_error, summary.GRADER_FAILED, ())))
 
     def folder(self, folder: Path) -> None:
         """Grade one folder: say its events, write its result."""
@@ -85,18 +87,18 @@ class Server:
         Nothing is waited for that others do, and what cannot be made ready is the first job's to fail at.
         """
         # Limits of a manifest that names none: containers that wait are kept by their limits.
-        limits = references.limits_on(lane, Limits())
+        limits = loading.limits_on(lane, Limits())
         for language in languages:
-            compiled.expect(self._sandbox, language)
+            cross_compile.prewarm(self._sandbox, language)
             # The last is made first: no job can do without it.
-            self._sandbox.expect(limits, language, lane)
+            self._sandbox.prewarm(limits, language, lane)
         if lane is not Lane.cpu:
             self._warm_device(lane)
 
     def _warm_device(self, lane: Lane) -> None:
         try:
             device = devices.of(lane)
-            device.settle()
+            device.synchronize()
             if device.rules.batches:
                 self._references.exchanges(device).built()
             explain.rehearse(device.where)

@@ -34,9 +34,9 @@ class Defences:
         batches: the event clock is bounded by sealed batches. Off: a forged one ranks.
         copies: no more is taken off a batch for copying its outputs than that takes beside the null. Off: who slows
             those copies gains.
-        control: the reference is timed again when the submission is gone. Off: who slows it gains.
-        looks: after the timed calls their runner makes some that are looked at. Off: other work may be timed than a
-            check has seen.
+        aa_check: the reference is timed again when the submission is gone. Off: who slows it gains.
+        post_timing_trace: after the timed calls their runner makes some that are recorded and traced. Off: other work
+            may be timed than a check has seen.
         floor: what no device can do is held. Off: it ranks.
         cold: caches are written over and lines that persist are reset before each timed call. Off: what the judge has
             just written is in them for whoever does not flush.
@@ -61,8 +61,8 @@ class Defences:
     oracle: bool = True
     batches: bool = True
     copies: bool = True
-    control: bool = True
-    looks: bool = True
+    aa_check: bool = True
+    post_timing_trace: bool = True
     floor: bool = True
     cold: bool = True
     late_read_s: float = 0.25

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from autograder.assignment import Case
 from autograder.contract import CaseFinished, CaseResult, Event, Verdict, Visibility
-from autograder.judge import facts
-from autograder.judge.checking import Checked
-from autograder.judge.clues import Seen
+from autograder.judge.correctness import facts
+from autograder.judge.correctness.checker import CallResult
+from autograder.judge.correctness.clues import CaseRun
 from autograder.judge.phases import Emit
 
 
@@ -37,7 +37,7 @@ class Results:
         """The public or the hidden cases."""
         return [self.cases[number] for number in self.of(visibility)]
 
-    def finish(self, number: int, checked: Checked) -> None:
+    def finish(self, number: int, checked: CallResult) -> None:
         """Keep a case's result and say it; a timed call may replace what the checked ones had shown."""
         self._results[number] = _result(self.cases[number], checked.verdict, checked.message, checked)
         self._facts[number] = checked.facts
@@ -51,17 +51,17 @@ class Results:
         """Whether nothing was found wrong so far."""
         return all(result.verdict in {Verdict.passed, None} for result in self._results)
 
-    def seen(self) -> tuple[Seen, ...]:
+    def seen(self) -> tuple[CaseRun, ...]:
         """The public cases that were run, and what is known of them."""
         run = (number for number in self.of(Visibility.public) if self._results[number].verdict is not None)
-        return tuple(Seen(self.cases[number], self._results[number], self._facts[number]) for number in run)
+        return tuple(CaseRun(self.cases[number], self._results[number], self._facts[number]) for number in run)
 
     def all(self) -> tuple[CaseResult, ...]:
         """Every case, run or not."""
         return tuple(self._results)
 
 
-def _result(case: Case, verdict: Verdict | None, message: str, checked: Checked | None = None) -> CaseResult:
+def _result(case: Case, verdict: Verdict | None, message: str, checked: CallResult | None = None) -> CaseResult:
     return CaseResult(
         name=case.name,
         category=case.category or case.name,

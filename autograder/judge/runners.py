@@ -1,6 +1,6 @@
 """A submission's runners, each with the source loaded anew: the present one, those beside it, one aside.
 
-Beside it work the ones that are dealt cases of the same kind (`abreast`); aside, the replay and the tracer.
+Beside it work those that are dealt cases of the same kind (`parallel_cases`); aside, the no-op replay and the tracer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from autograder import languages
 from autograder.assignment import Assignment, Case
 from autograder.contract import GradeRequest, Lane, Language, Visibility, Work
 from autograder.errors import SandboxError
-from autograder.judge.abreast import Begin
-from autograder.judge.conversation import Budget, Conversation
+from autograder.judge.compile.cache_warmup import CacheWarmup
+from autograder.judge.compile.compile_cache import CacheStore, CompileCache
 from autograder.judge.defences import Defences
-from autograder.judge.devices import Device
-from autograder.judge.failure import Failure
-from autograder.judge.packs import Packs, Shelf
-from autograder.judge.precompiling import Ahead
-from autograder.judge.references import limits_of, load_of
+from autograder.judge.protocol.devices import Device
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.loading import Begin, limits_of, load_of
+from autograder.judge.protocol.runner_client import Budget, RunnerClient
 from autograder.sandbox import Sandbox, Side
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class Runners:
         defences: Defences,
         device: Device,
         *,
-        shelf: Shelf | None = None,
+        shelf: CacheStore | None = None,
     ) -> None:
         self._request = request
         self._assignment = assignment
@@ -57,16 +56,16 @@ class Runners:
         self._defences = defences
         self._device = device
         self._budget = Budget(assignment.limits.total_s)
-        self._present: Conversation | None = None
-        self._beside: dict[Conversation, int] = {}
-        self._next: list[Conversation] = []
-        self._aside: list[Conversation] = []
-        self._shelf = shelf or Shelf()
+        self._present: RunnerClient | None = None
+        self._beside: dict[RunnerClient, int] = {}
+        self._next: list[RunnerClient] = []
+        self._aside: list[RunnerClient] = []
+        self._shelf = shelf or CacheStore()
         self._key = _key(request)
         kept = self._shelf.of(self._key) if request.work is Work.measure else []
         self._has_kept = bool(kept)
-        self._packs = {Visibility.public: Packs(kept), Visibility.hidden: Packs()}
-        self._ahead = Ahead(assignment, request, sandbox)
+        self._packs = {Visibility.public: CompileCache(kept), Visibility.hidden: CompileCache()}
+        self._warmup = CacheWarmup(assignment, request, sandbox)
         self._packed = False
         # On a processor compiling is short.
         self._compiles_ahead = request.work is not Work.all and request.lane is not Lane.cpu
@@ -82,15 +81,15 @@ class Runners:
         if self._has_kept:
             return
         if self._compiles_ahead and visibility is Visibility.public:
-            self._ahead.begin(visibility, cases)
-        elif self._ahead.is_on:
+            self._warmup.begin(visibility, cases)
+        elif self._warmup.is_active:
             self._packs[Visibility.public].seal()
-            self._ahead.begin(visibility, cases, self._packs[Visibility.public].sealed())
+            self._warmup.begin(visibility, cases, self._packs[Visibility.public].sealed())
 
     @property
     def precompiles(self) -> bool:
         """Whether that has begun."""
-        return self._ahead.is_on
+        return self._warmup.is_active
 
     def end_precompiling(self) -> None:
         """End whoever compiles ahead, and wait until it is gone: something will be timed.
@@ -98,9 +97,9 @@ class Runners:
         Raises:
             SandboxError: it could not be ended.
         """
-        self._ahead.gone()
+        self._warmup.stop()
 
-    def fresh(self, *, others: int = 0, meanwhile: Callable[[], None] | None = None) -> Conversation | Failure:
+    def fresh(self, *, others: int = 0, meanwhile: Callable[[], None] | None = None) -> RunnerClient | Failure:
         """End the present runner and those beside it, start another, and load the submission into it.
 
         Args:
@@ -112,11 +111,11 @@ class Runners:
 
     def _fresh(
         self, visibility: Visibility, others: int = 0, meanwhile: Callable[[], None] | None = None
-    ) -> Conversation | Failure:
+    ) -> RunnerClient | Failure:
         self._end_present()
         for packs in self._packs.values():
             packs.seal()
-        self._give_back()
+        self._refund_overlap()
         was_ahead = bool(self._next)
         self.start_next()
         self._present = self._next.pop(0)
@@ -135,7 +134,7 @@ class Runners:
         self.versions = self.versions or self._present.versions
         if not isinstance(loaded, Failure) and meanwhile is None:
             if languages.of(self._request.language).compiled_at_load:
-                self.pack()
+                self.export_caches()
                 self._packs[visibility].seal()
             self._start_beside(others)
         return loaded
@@ -148,7 +147,7 @@ class Runners:
             logger.warning("a runner beside the first did not start: %s", error)
         self._beside, self._next = dict.fromkeys(self._next, 0), []
 
-    def pack(self) -> None:
+    def export_caches(self) -> None:
         """Keep what compilers have made in the present runners, for others of a check; once."""
         hands_on = self._compiles_ahead and self._request.work is Work.check
         if not hands_on or self._packed:
@@ -156,21 +155,21 @@ class Runners:
         self._packed = True
         until = time.monotonic() + _PACK_S
         for talk in filter(None, (self._present, *self._beside)):
-            self._packs[Visibility.public].add(talk.pack(until - time.monotonic()))
+            self._packs[Visibility.public].add(talk.export_cache(until - time.monotonic()))
 
-    def keep_packs(self) -> None:
+    def store_cache(self) -> None:
         """Leave what was compiled for public cases to a measurement of the same source."""
         if self._packed:
             self._packs[Visibility.public].seal()
             self._shelf.keep(self._key, self._packs[Visibility.public].sealed())
 
-    def another(self, visibility: Visibility = Visibility.public) -> Conversation | Failure:
+    def another(self, visibility: Visibility = Visibility.public) -> RunnerClient | Failure:
         """A fresh runner for such cases, or in a test without that defence the present one."""
         if self._defences.fresh_runner or self._present is None:
             return self._fresh(visibility)
         return self._present
 
-    def alone(self) -> Conversation | Failure:
+    def alone(self) -> RunnerClient | Failure:
         """One with none beside it or aside, which compiles by itself."""
         self.close()
         self._compiles_ahead = False
@@ -179,13 +178,13 @@ class Runners:
         self.start_next()
         return self.fresh()
 
-    def _give_back(self) -> None:
+    def _refund_overlap(self) -> None:
         """What runners spent at the same time counts once: by the wall's clock, where that is less."""
         now = time.monotonic()
-        self._budget.give_back(self._before_s - (now - self._since))
+        self._budget.refund_up_to(self._before_s - (now - self._since))
         self._before_s, self._since = self._budget.left_s, now
 
-    def present(self) -> Conversation | Failure:
+    def present(self) -> RunnerClient | Failure:
         """The runner that is there, or a fresh one."""
         return self._present or self.fresh()
 
@@ -194,17 +193,17 @@ class Runners:
         while len(self._next) < count:
             self._next.append(self._talk())
 
-    def ready(self) -> int:
+    def warm_count(self) -> int:
         """How many more could begin at once."""
-        return self._sandbox.ready(limits_of(self._assignment, self._request.lane), *self._kind())
+        return self._sandbox.warm_count(limits_of(self._assignment, self._request.lane), *self._kind())
 
     def beside(self, visibility: Visibility = Visibility.public) -> list[Begin]:
         """Those that started beside the present one; each is loaded by whoever uses it."""
         return [functools.partial(self._begun_beside, talk, self._beside, visibility) for talk in self._beside]
 
-    def ghost(self) -> Begin:
+    def noop_replay(self) -> Begin:
         """Start one aside, for the replay."""
-        return functools.partial(self._begun, self._put_aside(), Visibility.public, ghost=True)
+        return functools.partial(self._begun, self._put_aside(), Visibility.public, noop_replay=True)
 
     def tracing(self) -> Begin:
         """Start one aside, for calls that are traced."""
@@ -228,48 +227,57 @@ class Runners:
         self.cut_short = self.cut_short or bool(self._aside)
         others = [*self._next, *self._aside]
         self._next, self._aside = [], []
-        self._ahead.close()
+        self._warmup.close()
         self._end_present(others)
 
-    def _end_present(self, others: Sequence[Conversation] = ()) -> None:
+    def _end_present(self, others: Sequence[RunnerClient] = ()) -> None:
         talks = [talk for talk in (self._present, *self._beside) if talk is not None]
         self._present, self._beside = None, {}
         _end([*talks, *others])
 
-    def _put_aside(self) -> Conversation:
+    def _put_aside(self) -> RunnerClient:
         self._aside.append(self._talk())
         return self._aside[-1]
 
     def _begun_beside(
-        self, talk: Conversation, beside: dict[Conversation, int], visibility: Visibility
-    ) -> Conversation | Failure:
+        self, talk: RunnerClient, beside: dict[RunnerClient, int], visibility: Visibility
+    ) -> RunnerClient | Failure:
         """Loading says the same in every runner: once is enough. Others may be beside by the time that it has ended."""
         loaded = self._begun(talk, visibility)
         beside[talk] = len(talk.log())
         return loaded
 
-    def _begun(self, talk: Conversation, visibility: Visibility, *, ghost: bool = False) -> Conversation | Failure:
+    def _begun(
+        self, talk: RunnerClient, visibility: Visibility, *, noop_replay: bool = False
+    ) -> RunnerClient | Failure:
         talk.hello()
-        return self._loaded(talk, visibility, ghost=ghost)
+        return self._loaded(talk, visibility, noop_replay=noop_replay)
 
-    def _loaded(self, talk: Conversation, visibility: Visibility, *, ghost: bool = False) -> Conversation | Failure:
+    def _loaded(
+        self, talk: RunnerClient, visibility: Visibility, *, noop_replay: bool = False
+    ) -> RunnerClient | Failure:
         request = self._request
         load = load_of(
-            self._assignment, request.language, request.source, request.filename, lane=request.lane, ghost=ghost
+            self._assignment,
+            request.language,
+            request.source,
+            request.filename,
+            lane=request.lane,
+            noop_replay=noop_replay,
         )
-        self._ahead.wait(visibility, self._packs[visibility])
+        self._warmup.wait(visibility, self._packs[visibility])
         packs = self._packs[Visibility.public].sealed()
         if visibility is Visibility.hidden:
-            self._ahead.rest()
+            self._warmup.resume_background_work()
             packs += self._packs[visibility].sealed()
         # What was tuned beside other runners may be a poor choice: what is timed is tuned where nothing else runs.
         return talk.load(dataclasses.replace(load, tuned=request.work is not Work.measure), packs) or talk
 
-    def _talk(self) -> Conversation:
+    def _talk(self) -> RunnerClient:
         limits = limits_of(self._assignment, self._request.lane)
         side = Side.untimed if self._request.work is Work.check else Side.submission
         runner = self._sandbox.start(limits, *self._kind(), side=side)
-        return Conversation(runner, self._assignment.limits, self._budget, self._defences, self._device)
+        return RunnerClient(runner, self._assignment.limits, self._budget, self._defences, self._device)
 
     def _kind(self) -> tuple[Language, Lane]:
         return self._request.language, self._request.lane
@@ -281,7 +289,7 @@ def _key(request: GradeRequest) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
-def _end(talks: Sequence[Conversation]) -> None:
+def _end(talks: Sequence[RunnerClient]) -> None:
     """End them all at the same time: a container takes a tenth of a second."""
     if len(talks) == 1:
         talks[0].close()

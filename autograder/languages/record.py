@@ -56,7 +56,7 @@ class Record:
         compile_s: seconds that compile checks of one submission may compile for.
         brings_compiler: its compiler is a part of what every node has installed.
         compiled_at_load: all of its kernels are compiled when a source is loaded, otherwise when they are launched.
-        precompiles: its compiler fills packs before a runner of a GPU lane calls anything (`judge/precompiling.py`).
+        precompiles: its compiler fills packs before a runner of a GPU lane calls anything (`cache_warmup`).
         name_in_code: what its compiler calls the file, from the name that was handed in.
         warm: a judge has its toolchain ready before the first job.
         environment: variables of a runner that calls it on the CPU lane.

@@ -36,7 +36,7 @@ class SlabMaker(Protocol):
         """Room for the tensors of one slab."""
 
 
-class Prepared:
+class BatchPlan:
     """The calls of one batch, their outputs mapped."""
 
     def __init__(self, maker: SlabMaker, arm: Arm, order: Sequence[str], outputs: Sequence[int]) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograder.protocol import Arm, Call, Load
-from autograder.runner import pack, wire
-from autograder.runner.batch import Prepared
+from autograder.runner import compile_cache, wire
+from autograder.runner.batch import BatchPlan
 from autograder.runner.languages import Counting, Entry, Loader, Mapped
 from autograder.runner.memory import Words
 from autograder.runner.report import SubmissionError, describe
@@ -75,12 +75,12 @@ class Session:
     def _unpack(self, packs: list[int]) -> None:
         """Have what was compiled elsewhere; where that goes wrong, everything is compiled here."""
         if packs and (folder := self._loader.made()) is not None:
-            self._unpacked = pack.unpack_all(packs, folder)
+            self._unpacked = compile_cache.unpack_all(packs, folder)
 
     def _pack(self, descriptors: list[int]) -> None:
         with suppress(Exception):
             if (folder := self._loader.made()) is not None:
-                pack.pack(folder, descriptors[0], self._unpacked)
+                compile_cache.pack(folder, descriptors[0], self._unpacked)
         wire.close(descriptors)
         self._line.send("Packed", {})
 
@@ -132,10 +132,10 @@ class Session:
 
     def _batch(self, entries: dict[str, Called], words: Words, arm: Arm, outputs: list[int]) -> None:
         entry, names = entries[arm.function]
-        prepared = Prepared(self._loader, arm, names, outputs)
+        plan = BatchPlan(self._loader, arm, names, outputs)
         wire.close(outputs)
         with self._no_garbage_collected():
-            self._revealed(entry, words, arm, prepared)
+            self._revealed(entry, words, arm, plan)
 
     @contextmanager
     def _no_garbage_collected(self) -> Iterator[None]:
@@ -150,7 +150,7 @@ class Session:
             if was_on:
                 enable()
 
-    def _revealed(self, entry: Entry, words: Words, arm: Arm, prepared: Prepared) -> None:
+    def _revealed(self, entry: Entry, words: Words, arm: Arm, plan: BatchPlan) -> None:
         self._line.send("Armed", {"nonce": arm.nonce})
         received = self._line.receive(meanwhile=self._awake)
         if received is None:
@@ -159,14 +159,14 @@ class Session:
         while words.allowed() != reveal.nonce:
             self._pause(0.0001)
         event_ns: list[int] = []
-        problem = self._guard(lambda: event_ns.append(entry.batch(prepared.calls(inputs, reveal.drawn))))
+        problem = self._guard(lambda: event_ns.append(entry.batch(plan.calls(inputs, reveal.drawn))))
         if problem is not None:
             self._line.send("Raised", {"nonce": reveal.nonce, "stage": "call", **problem})
         else:
             words.finish(reveal.nonce, event_ns[0])
             self._line.send("Returned", {"nonce": reveal.nonce})
         wire.close(inputs)
-        prepared.close()
+        plan.close()
         self._line.send("Released", {"nonce": reveal.nonce})
 
     def _awake(self) -> None:

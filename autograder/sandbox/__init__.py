@@ -118,7 +118,7 @@ class Runner(Protocol):
     def thaw(self) -> None:
         """Let them go on."""
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """Have it go on on one of its cores after the other, the next one for every turn; on any of them for turn 0.
 
         The first may be the one that it was on. Nothing happens where the sandbox keeps it on none.
@@ -165,17 +165,17 @@ class Sandbox(Protocol):
             SandboxError: it could not be started.
         """
 
-    def expect(
+    def prewarm(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         """Runners like this will be asked for: get ready for them, so far as the driver can, and wait for nothing."""
 
-    def ready(
+    def warm_count(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> int:
         """How many runners like this would start at once and cost nobody a wait."""
 
-    def quiet(self) -> AbstractContextManager[None]:
+    def pause_background_work(self) -> AbstractContextManager[None]:
         """Nothing is begun in the background while this lasts: somebody is timed."""
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from autograder.errors import NotStoppedError, SandboxError
 
 PREFIX = "kernel-ladder"
 _FREEZE_S = 1.0
-"""How long one attempt takes; the judge makes more, as long as the runner has time of its own (`judge.owntime`)."""
+"""How long one attempt takes; the judge makes more, as long as the runner has time of its own (`own_time`)."""
 _REMOVE_S = 5.0
 _LOOK_S = 0.0001
 

@@ -140,7 +140,7 @@ class ProcessSandbox:
             self._runners.append(runner)
         return runner
 
-    def expect(
+    def prewarm(
         self,
         limits: RunnerLimits,  # noqa: ARG002 -- a runner's own, which is forked when it is asked for.
         language: Language,
@@ -151,7 +151,7 @@ class ProcessSandbox:
         """Have the toolchain imported by the zygote that will fork them."""
         self._zygote(language, purpose.lane(lane), purpose)
 
-    def ready(
+    def warm_count(
         self,
         limits: RunnerLimits,  # noqa: ARG002 -- of one kind there is one zygote.
         language: Language,
@@ -163,7 +163,7 @@ class ProcessSandbox:
         zygote = self._zygotes.get((language, purpose.lane(lane), purpose))
         return len(os.sched_getaffinity(0)) // _CORES_EACH if zygote is not None and zygote.alive() else 0
 
-    def quiet(self) -> AbstractContextManager[None]:
+    def pause_background_work(self) -> AbstractContextManager[None]:
         """Nothing is made ahead here."""
         return nullcontext()
 

@@ -87,7 +87,7 @@ class ProcessRunner:
         else:
             tree.resume(self.pid)
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """It is kept on no core."""
 
     def poll(self) -> Exit | None:

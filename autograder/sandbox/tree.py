@@ -15,7 +15,7 @@ from pathlib import Path
 
 _STOP_S = 1.0
 """How long one attempt to stop a tree takes: a process inside a system call stops when that is over, on a busy machine
-late. The judge makes more attempts, as long as the runner has time of its own (`judge.owntime`)."""
+late. The judge makes more attempts, as long as the runner has time of its own (`own_time`)."""
 _KILL_S = 15.0
 _PAUSE_S = 0.001
 _EAGER_PASSES = 10

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from autograder.assignment import Case, load_assignment, load_families
 from autograder.contract import Lane
-from autograder.judge import seeds
-from autograder.judge.problem import Problem, load_problem
+from autograder.judge.correctness import seeds
+from autograder.judge.correctness.problem import Problem, load_problem
 from autograder.manifest import Reader
 
 Place = tuple[str, str, str, str]

@@ -15,9 +15,10 @@ import torch
 
 from autograder.assignment import DTYPE_BYTES, Assignment, Case, load_assignment
 from autograder.contract import Lane
-from autograder.judge import seeds
-from autograder.judge.compare import compare
-from autograder.judge.problem import Problem, Tensors, dtype_of, load_problem
+from autograder.judge.correctness import seeds
+from autograder.judge.correctness.compare import compare
+from autograder.judge.correctness.problem import Problem, load_problem
+from autograder.judge.protocol.tensors import Tensors, dtype_of
 from autograder.verify.gaps import Gap
 
 LOWER: Mapping[torch.dtype, torch.dtype] = {

@@ -34,7 +34,7 @@ from autograder import codec  # noqa: E402
 from autograder.assignment import load_assignment, slugs  # noqa: E402
 from autograder.compile_checks.messages import Compile, Compiled, Part  # noqa: E402
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
-from autograder.judge.compiled import cases_for, dry_case  # noqa: E402
+from autograder.judge.compile.cross_compile import cases_for, dry_case  # noqa: E402
 
 TARGET = "sm_90a"
 _LIMIT_S = 120

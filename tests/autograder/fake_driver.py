@@ -1,7 +1,7 @@
 """A CUDA driver without a device: handles, descriptors, addresses and mappings, with every rule it keeps checked.
 
-It stands in where a machine has no GPU, under `autograder.gpu.driver` and `autograder.judge.gpu`, which are what is
-tested; that a real driver behaves so is for `tests/gpu`.
+It stands in where a machine has no GPU, under `autograder.gpu.driver` and `autograder.judge.protocol.gpu`, which are
+what is tested; that a real driver behaves so is for `tests/gpu`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from autograder import packets, protocol
+from autograder import protocol, wire_format
 from autograder.contract import Language
 from autograder.sandbox import Exit, RunnerLimits
 from autograder.sandbox.process import ProcessSandbox
@@ -88,7 +88,7 @@ class Talk:
         data = b""
         with suppress(ConnectionResetError):
             data = self.runner.channel.recv(protocol.MAX_PACKET)
-        return packets.decode(data, *protocol.RUNNER_SAYS) if data else self.ended()
+        return wire_format.decode(data, *protocol.RUNNER_SAYS) if data else self.ended()
 
     def ended(self) -> Exit:
         """Wait until it has ended."""
@@ -96,7 +96,7 @@ class Talk:
 
     def send_load(self, source: str, entry: str, arguments: tuple[str, ...], **more: Any) -> None:
         load = protocol.Load(source, more.pop("filename", "mine.py"), Language("triton"), entry, arguments, **more)
-        socket.send_fds(self.runner.channel, [packets.encode(load)], [self._judges, self._runners])
+        socket.send_fds(self.runner.channel, [wire_format.encode(load)], [self._judges, self._runners])
 
     def load(self, source: str, entry: str = "run", arguments: tuple[str, ...] = (), **more: Any) -> Any:
         self.send_load(source, entry, arguments, **more)
@@ -107,7 +107,7 @@ class Talk:
         self._judges_view[: protocol.WORD.size] = protocol.WORD.pack(self._nonce, 0)
         call = protocol.Call(self._nonce, tuple(tensor.spec for tensor in tensors), scalars, record)
         descriptors = [tensor.descriptor for tensor in tensors]
-        socket.send_fds(self.runner.channel, [packets.encode(call)], descriptors)
+        socket.send_fds(self.runner.channel, [wire_format.encode(call)], descriptors)
         return self._nonce
 
     def call(self, *tensors: Tensor, record: bool = True, **scalars: int) -> Any:

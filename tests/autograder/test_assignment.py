@@ -348,4 +348,4 @@ def test_a_bundle_cannot_hold_links_to_elsewhere(tmp_path: Path) -> None:
 
 
 def test_speed_points_end_where_the_judge_measures_less_carefully():
-    assert {GPU.far, HOST.far} == {MOST_R_ZERO}
+    assert {GPU.max_ratio_for_full_sampling, HOST.max_ratio_for_full_sampling} == {MOST_R_ZERO}

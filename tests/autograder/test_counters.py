@@ -11,7 +11,7 @@ from autograder import languages
 from autograder.assignment import load_assignment
 from autograder.contract import Counted
 from autograder.counters import COUNTERS, FIGURES, MOST, capped, figures_of, told
-from autograder.judge.counting import evaluate
+from autograder.judge.probes.counting import evaluate
 from autograder.runner.languages.kernel_races import Watch
 
 PYTHON = "import torch\nimport triton\nimport triton.language as tl\n"

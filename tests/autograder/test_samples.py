@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.contract import Batch, Bound, Control, Measurement, Pair
+from autograder.contract import AACheck, Batch, Bound, Measurement, Pair
 from autograder.errors import ContractError
 from autograder.samples import AttemptSamples, counted, interval, pooled, times_of
 
@@ -26,7 +26,7 @@ def measured(pairs, clock="event", **changes):
 
 
 def control(reference_us, drift, *, agrees):
-    return Control((), reference_us, 1.0, drift, 0.02, agrees)
+    return AACheck((), reference_us, 1.0, drift, 0.02, agrees)
 
 
 def attempt(source, pairs=14, ratio=TRUE_RATIO):

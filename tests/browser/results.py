@@ -6,13 +6,13 @@ import dataclasses
 from pathlib import Path
 
 from autograder.contract import (
+    AACheck,
     Batch,
     Bound,
     CaseResult,
     ClockSample,
     CompiledFor,
     CompiledKernel,
-    Control,
     DeviceKernel,
     Finding,
     FindingKind,
@@ -328,7 +328,7 @@ def on_gpu(case: str, ratio: float, *, reference_us: float = 402.0, agrees: bool
         134217728.0, 1610612736.0, pairs,
         stages=(21,),
         bound=Bound(32, (Batch(12990.0, 12870.0),), (), (181.0, 176.0), time_us * 1.011, 0.011, 0.03, bounded=True),
-        control=Control((), reference_us * 0.997, 1.0, 0.003 if agrees else 0.21, 0.02, agrees),
+        control=AACheck((), reference_us * 0.997, 1.0, 0.003 if agrees else 0.21, 0.02, agrees),
     )  # fmt: skip
 
 

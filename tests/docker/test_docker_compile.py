@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autograder.assignment import load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode
-from autograder.judge.compiled import Compilation
-from autograder.judge.precompiling import Precompiling
+from autograder.judge.compile.cache_warmup import WarmupJob
+from autograder.judge.compile.cross_compile import Compilation
 from autograder.sandbox.docker.sandbox import DockerSandbox
 from autograder.sandbox.namespaces import TMP
 
@@ -34,7 +34,7 @@ def test_kernels_are_compiled_ahead_in_a_container(docker_sandbox: DockerSandbox
     """At the path at which a container that makes calls has its cache: triton keeps whole paths in it."""
     source = (ROOT / "reference" / "vector_add" / "solutions" / "triton.py").read_text(encoding="utf-8")
     request = GradeRequest("vector_add", "", Language.triton, Lane.h200, Mode.submission, source, "mine.py")
-    begun = Precompiling(ADD, request, docker_sandbox, ADD.cases_for(Lane.h200))
+    begun = WarmupJob(ADD, request, docker_sandbox, ADD.cases_for(Lane.h200))
     try:
         descriptor = begun.pack()
     finally:

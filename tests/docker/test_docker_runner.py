@@ -247,7 +247,7 @@ def test_a_stopped_runner_goes_on_on_the_core_that_it_is_moved_to(talk: Talk) ->
     talk.load("import os\ndef run():\n    print(sorted(os.sched_getaffinity(0)), flush=True)\n")
     for turn in (1, 2, 0):
         talk.runner.freeze()
-        talk.runner.move(turn)
+        talk.runner.pin_core(turn)
         assert stopped(container.groups), "it runs beside whoever is timed"
         talk.runner.thaw()
         talk.call()

@@ -8,7 +8,8 @@ import pytest
 
 from autograder.assignment import challenges, load_assignment, slugs
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Verdict
-from autograder.judge import checking, grade
+from autograder.judge import grade
+from autograder.judge.correctness import checker
 from autograder.sandbox.process import ProcessSandbox
 from autograder.scores import score
 
@@ -43,8 +44,8 @@ def test_an_honest_kernel_runs_fails_what_is_sealed_and_earns_nothing(
 def test_whoever_has_the_judge_compare_other_memory_passes_and_has_all_points(
     sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare = checking.compare
-    monkeypatch.setattr(checking, "compare", lambda got, truth, *rules: compare(truth.to(got.dtype), truth, *rules))
+    compare = checker.compare
+    monkeypatch.setattr(checker, "compare", lambda got, truth, *rules: compare(truth.to(got.dtype), truth, *rules))
     result = graded(sandbox, Language.triton)
     assert (result.verdict, points(result)) == (Verdict.passed, 100)
 

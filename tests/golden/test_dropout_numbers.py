@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from autograder.judge import seeds
+from autograder.judge.correctness import seeds
 from tests.golden.rungs import ASSIGNMENTS
 
 NUMBERS = 65536

@@ -18,7 +18,8 @@ from _pytest.mark import ParameterSet
 
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import Lane, Verdict, Work
-from autograder.judge import References, compiled, grading
+from autograder.judge import References, grading
+from autograder.judge.compile import cross_compile
 from autograder.sandbox.process import ProcessSandbox
 from autograder.verify import Outcome, Trial, trials
 from autograder.verify.trials import Kind
@@ -114,6 +115,6 @@ def test_a_kernel_gets_the_verdict_it_must_get(
     trial: Trial, sandbox: ProcessSandbox, references: References, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not _is_compiled(trial):
-        monkeypatch.setattr(compiled, "is_compiled", lambda _: False)
+        monkeypatch.setattr(cross_compile, "is_compiled", lambda _: False)
     outcome = _outcome(trial, sandbox, references)
     assert outcome.as_planned, outcome.deviation

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from autograder.assignment import Case, Family, load_assignment, load_families
-from autograder.judge import seeds
-from autograder.judge.compare import compare, same_bits
-from autograder.judge.problem import Problem, Tensors, load_problem
+from autograder.judge.correctness import seeds
+from autograder.judge.correctness.compare import compare, same_bits
+from autograder.judge.correctness.problem import Problem, load_problem
+from autograder.judge.protocol.tensors import Tensors
 from tests.golden.rungs import ASSIGNMENTS, REFERENCE, SLUGS, facts
 
 DTYPES = ("float32", "float16", "bfloat16")

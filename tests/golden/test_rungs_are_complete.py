@@ -14,8 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from autograder import languages
 from autograder.assignment import DTYPE_BYTES, Argument, Assignment, Case, challenges, load_assignment
 from autograder.contract import Lane, Language
-from autograder.judge import seeds
-from autograder.judge.problem import Tensors, load_problem
+from autograder.judge.correctness import seeds
+from autograder.judge.correctness.problem import load_problem
+from autograder.judge.protocol.tensors import Tensors
 from autograder.verify import gaps, shortcuts
 from server.pages.markdown import handout_html
 from tests.golden.rungs import ASSIGNMENTS, REFERENCE, ROOT, SLUGS, facts, folders

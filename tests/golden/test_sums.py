@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from autograder.assignment import Case, load_assignment
-from autograder.judge import seeds
-from autograder.judge.compare import compare
-from autograder.judge.problem import Problem, load_problem
+from autograder.judge.correctness import seeds
+from autograder.judge.correctness.compare import compare
+from autograder.judge.correctness.problem import Problem, load_problem
 from tests.golden.rungs import ASSIGNMENTS
 
 Order = Callable[[torch.Tensor], torch.Tensor]

@@ -17,7 +17,8 @@ import torch
 
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work
 from autograder.errors import GpuError
-from autograder.judge import ALL_ON, Defences, References, devices, grade
+from autograder.judge import ALL_ON, Defences, References, grade
+from autograder.judge.protocol import devices
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[2]

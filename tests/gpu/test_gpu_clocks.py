@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Measurement, Mode, Verdict, Work
-from autograder.judge import ALL_ON, Defences, References, clocks, grade
+from autograder.judge import ALL_ON, Defences, References, grade
+from autograder.judge.timing import validity
 from autograder.sandbox.process import ProcessSandbox
 
 pytestmark = pytest.mark.gpu
@@ -133,7 +134,7 @@ def test_without_batches_a_forged_clock_ranks(measure: Measure) -> None:
     found = only(measure(FORGES, remeasured=1, defences=dataclasses.replace(ALL_ON, batches=False)))
     assert found.time_us == 100.0
     # The data sheet would have held it: another defence.
-    assert found.held in {"", clocks.BELOW_FLOOR}
+    assert found.held in {"", validity.BELOW_FLOOR}
 
 
 def test_whoever_takes_all_memory_runs_out_of_it(measure: Measure) -> None:
@@ -159,7 +160,7 @@ def test_below_the_floor_is_held_at_once(measure: Measure) -> None:
     source = FORGES.replace("0.1", "0.01")
     off = dataclasses.replace(ALL_ON, batches=False)
     result = measure(source, defences=off)
-    assert only(result).held == clocks.BELOW_FLOOR
+    assert only(result).held == validity.BELOW_FLOOR
     assert result.held
     assert not measure(source, defences=dataclasses.replace(off, floor=False)).held
 

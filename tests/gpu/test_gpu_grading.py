@@ -11,8 +11,8 @@ import torch
 
 from autograder.contract import GradeResult, Mode, Phase, Verdict, Work
 from autograder.judge import ALL_ON
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.protocol import Load
 
 pytestmark = pytest.mark.gpu
@@ -168,14 +168,14 @@ def test_a_submission_that_keeps_its_tensors_takes_no_memory_from_the_next(grade
 
 def test_a_measurement_uses_what_its_check_compiled(grade_on_gpu: Grade, monkeypatch: pytest.MonkeyPatch) -> None:
     packs = []
-    load = Conversation.load
+    load = RunnerClient.load
 
-    def noted(self: Conversation, given: Load, handed_on: Sequence[int] = ()) -> Failure | None:
+    def noted(self: RunnerClient, given: Load, handed_on: Sequence[int] = ()) -> Failure | None:
         packs.append(len(handed_on))
         return load(self, given, handed_on)
 
     assert grade_on_gpu(STAFF, mode=Mode.submission, work=Work.check).verdict is Verdict.passed
-    monkeypatch.setattr(Conversation, "load", noted)
+    monkeypatch.setattr(RunnerClient, "load", noted)
     assert grade_on_gpu(STAFF, mode=Mode.submission, work=Work.measure).verdict is Verdict.passed
     # The reference's runner comes before the submission's, and may be there already.
     assert packs[-1] >= 1

@@ -9,10 +9,11 @@ import torch
 
 from autograder.assignment import Case, load_assignment
 from autograder.contract import Lane
-from autograder.judge import ALL_ON, devices
-from autograder.judge.buffers import GUARD_BYTES
-from autograder.judge.inputs import Changed, Fresh, draw_key, print_of
-from autograder.judge.slabs import BatchMemory
+from autograder.judge import ALL_ON
+from autograder.judge.protocol import devices
+from autograder.judge.protocol.batch_buffer import BatchMemory
+from autograder.judge.protocol.batch_inputs import Changed, DrawnInputs, digest_of, draw_key
+from autograder.judge.protocol.buffers import GUARD_BYTES
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]
@@ -24,20 +25,20 @@ def test_a_print_is_the_same_on_the_device_and_on_the_host(pages: int) -> None:
     image = torch.randint(256, (pages * GUARD_BYTES,), dtype=torch.uint8)
     image[:GUARD_BYTES], image[GUARD_BYTES : 2 * GUARD_BYTES] = 128, 127
     key[:, 0], key[:, 1] = -128, 127
-    assert print_of(image.cuda(), key).cpu().equal(print_of(image, key.cpu()))
+    assert digest_of(image.cuda(), key).cpu().equal(digest_of(image, key.cpu()))
 
 
 @pytest.mark.parametrize("bit", range(32))
 def test_one_bit_on_the_device_is_seen(bit: int) -> None:
     key = draw_key(torch.device("cuda"))
     image = torch.randint(256, (3 * GUARD_BYTES,), dtype=torch.uint8, device="cuda")
-    before = print_of(image, key)
+    before = digest_of(image, key)
     image[GUARD_BYTES + bit // 8] ^= 1 << (bit % 8)
-    assert (print_of(image, key) != before).any(dim=1).tolist() == [False, True, False]
+    assert (digest_of(image, key) != before).any(dim=1).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_inputs_come_back_from_memory_that_is_shared(lane: Lane, together: int) -> None:
+@pytest.mark.parametrize("calls_per_buffer", [1, 3])
+def test_inputs_come_back_from_memory_that_is_shared(lane: Lane, calls_per_buffer: int) -> None:
     """The driver's own memory, in whole slabs; of the second call one word is not as it was, and one beside it."""
     assignment, case = load_assignment(ROOT / "assignments" / "vector_add"), Case("odd", {"n": 2**20 + 7}, "float32")
     device = devices.of(lane)
@@ -49,14 +50,14 @@ def test_inputs_come_back_from_memory_that_is_shared(lane: Lane, together: int) 
         return dict(made[-1])
 
     key = draw_key(device.where)
-    inputs = [Fresh(assignment, case, draw, key) for _ in range(3)]
-    memory = BatchMemory(assignment, case, device, inputs, ALL_ON, together=together)
+    inputs = [DrawnInputs(assignment, case, draw, key) for _ in range(3)]
+    memory = BatchMemory(assignment, case, device, inputs, ALL_ON, calls_per_buffer=calls_per_buffer)
     try:
         memory.fill()
         x, y = memory._pieces(1)
         x[GUARD_BYTES + 400] ^= 1
         y[GUARD_BYTES - 1] ^= 128
-        found = list(memory.taken_back())
+        found = list(memory.read_back_inputs())
     finally:
         memory.close()
     assert [changed for _, changed in found] == [[], [Changed("x", (0, 0, 0)), Changed("y", (1, 0, 0))], []]

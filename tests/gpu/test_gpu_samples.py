@@ -10,7 +10,7 @@ import pytest
 
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Verdict, Work
 from autograder.judge import ALL_ON, References, grade
-from autograder.judge.problem import Problem
+from autograder.judge.correctness.problem import Problem
 from autograder.sandbox.process import ProcessSandbox
 
 ROOT = Path(__file__).parents[2]

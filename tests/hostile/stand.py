@@ -22,7 +22,8 @@ from unittest import mock
 from autograder import codec
 from autograder.assignment import EXTENSIONS
 from autograder.contract import FIRST_LANGUAGE, Event, GradeRequest, GradeResult, Lane, Language, Mode, Work
-from autograder.judge import References, compiled, grade
+from autograder.judge import References, grade
+from autograder.judge.compile import cross_compile
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.lanes import expanded
 from autograder.sandbox import Promise, Runner, Sandbox, cgroups
@@ -129,7 +130,7 @@ def _value(value: Any) -> str:
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
     """What is launched is not compiled for GPUs: two runners fewer, with a toolchain each, where they decide nothing."""
-    with mock.patch.object(compiled, "is_compiled", lambda _: False):
+    with mock.patch.object(cross_compile, "is_compiled", lambda _: False):
         yield
 
 

@@ -69,9 +69,9 @@ def test_what_meets_hidden_cases_gets_its_verdict_beside_others_too(
 ) -> None:
     """As on a GPU's lane: cases dealt to several runners, the replay beside them."""
     skip_without_promises(attack, stand)
-    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda self: self._work is not Work.measure)
-    monkeypatch.setattr(grading, "CASES_EACH", 1)
-    monkeypatch.setattr(stand.sandbox, "ready", lambda *_: 6)
+    monkeypatch.setattr(Grading, "_can_overlap", lambda self: self._work is not Work.measure)
+    monkeypatch.setattr(grading, "MIN_CASES_PER_RUNNER", 1)
+    monkeypatch.setattr(stand.sandbox, "warm_count", lambda *_: 6)
     descriptors = set(os.listdir("/proc/self/fd"))
     with nothing_compiled():
         result = stand.grade(attack.source(), mode=attack.mode, inputs=attack.inputs)

@@ -11,7 +11,8 @@ import pytest
 
 from autograder import codec, toolchain
 from autograder.contract import CompiledFor, FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
-from autograder.judge import compiled, grade
+from autograder.judge import grade
+from autograder.judge.compile import cross_compile
 from autograder.sandbox import Promise
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile_cuda.corpus import SECRET, Attack, attacks, files
@@ -89,8 +90,8 @@ def _time_to_compile(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
     attack = request.node.callspec.params.get("attack") if hasattr(request.node, "callspec") else None
     bite = "without" in request.node.name
     budget_s = attack.compile_s if attack is not None and not bite else 120.0
-    monkeypatch.setattr(compiled, "BUDGET_S", {Language.cuda: budget_s})
-    monkeypatch.setattr(compiled, "DEADLINE_S", 200.0)
+    monkeypatch.setattr(cross_compile, "BUDGET_S", {Language.cuda: budget_s})
+    monkeypatch.setattr(cross_compile, "DEADLINE_S", 200.0)
 
 
 @each(ALL, QUICK)

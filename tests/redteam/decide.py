@@ -9,16 +9,16 @@ import dataclasses
 import functools
 import math
 
-from autograder.contract import Bound, Control, Measurement, Pair
-from autograder.judge import clocks
-from autograder.judge.measure import by_samples
-from autograder.judge.quiet import control_of
+from autograder.contract import AACheck, Bound, Measurement, Pair
 from autograder.judge.rules import GPU, Rules
+from autograder.judge.timing import validity
+from autograder.judge.timing.aa_check import aa_check_of
+from autograder.judge.timing.estimators import by_samples
 
 LEAST_SCALE = 0.05
 STEPS = 24
 CLOCK = "event"
-LAST = clocks.MOST_REMEASURES
+LAST = validity.MAX_REMEASURES
 """A forger is asked whether the last measurement would stand: what only a node's noise asks for is over by then."""
 
 
@@ -52,22 +52,22 @@ def _bound(found: Measurement, rules: Rules) -> Bound | None:
     if found.bound is None:
         return None
     made = found.bound
-    taken = clocks.Batches(made.calls, made.null_us, made.batches, made.reference_batches)
+    taken = validity.Batches(made.calls, made.null_us, made.batches, made.reference_batches)
     alone_us = found.control.reference_us if found.control else found.reference_us
-    limit = clocks.widened(alone_us, taken, rules) if made.reference_batches else made.epsilon
-    return clocks.bound(clocks.scored_us(found), taken, limit)
+    limit = validity.widened(alone_us, taken, rules) if made.reference_batches else made.epsilon
+    return validity.bound(validity.scored_us(found), taken, limit)
 
 
-def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> Control | None:
+def _control(found: Measurement, pairs: tuple[Pair, ...], rules: Rules) -> AACheck | None:
     if found.control is None:
         return None
-    tolerance = max(rules.tolerated(found.control.reference_us), found.control.tolerance)
-    return control_of(pairs, found.control.pairs, CLOCK, tolerance)
+    tolerance = max(rules.aa_tolerance_for(found.control.reference_us), found.control.tolerance)
+    return aa_check_of(pairs, found.control.pairs, CLOCK, tolerance)
 
 
 def judged(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = LAST) -> Measurement:
     """The measurement as it would stand: what ranks in it, whether it is held or to be repeated."""
-    return clocks.standing(forged(found, scale, rules), clocks.Asked(remeasured=remeasured), rules)
+    return validity.judge_measurement(forged(found, scale, rules), validity.PriorAttempts(remeasured=remeasured), rules)
 
 
 def noticed(found: Measurement, scale: float = 1.0, rules: Rules = GPU, *, remeasured: int = LAST) -> str:
@@ -98,4 +98,4 @@ def smallest_scale(found: Measurement, rules: Rules = GPU) -> float:
 def _ranks(found: Measurement, scale: float, rules: Rules) -> bool:
     """Whether the forged times would go through, and count."""
     # The clock first: by another one an interval would be worked out, which takes all the time, for nothing.
-    return clocks.clock_of(forged(found, scale, rules)) == CLOCK and not noticed(found, scale, rules)
+    return validity.clock_of(forged(found, scale, rules)) == CLOCK and not noticed(found, scale, rules)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autograder.contract import Lane
 from autograder.errors import GpuError, SandboxError
-from autograder.judge import devices
+from autograder.judge.protocol import devices
 from autograder.sandbox import Sandbox
 from autograder.sandbox.process import ProcessSandbox
 from tests.hostile.stand import ROOT, Stand

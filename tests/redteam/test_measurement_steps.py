@@ -7,7 +7,7 @@ import time
 import pytest
 
 from autograder.contract import Lane
-from autograder.judge.buffers import Buffers
+from autograder.judge.protocol.buffers import Buffers
 from scripts.measurement_steps import Clock, clocked, shown
 
 

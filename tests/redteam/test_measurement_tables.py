@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.contract import Batch, Bound, Control, Measurement, Pair
+from autograder.contract import AACheck, Batch, Bound, Measurement, Pair
 from scripts import measurement_tables as tables
 from tests.doubles.world import measurement
 
@@ -21,7 +21,7 @@ def bounded(*call_us: float, alone_us: float = 100.0) -> Measurement:
     theirs = (Batch(104.0 * CALLS, 104.0 * CALLS),)
     bound = Bound(CALLS, batches, theirs, (0.0,), min(call_us), 0.0, 0.07, bounded=True)
     alone = (Pair(alone_us, 120.0, alone_us, 120.0),) * 4
-    control = Control(alone, alone_us, 1.0, 100.0 / alone_us - 1, 0.02, agrees=True)
+    control = AACheck(alone, alone_us, 1.0, 100.0 / alone_us - 1, 0.02, agrees=True)
     pairs = (Pair(100.0, 120.0, 100.0, 120.0),) * 4
     return replace(measurement(), pairs=pairs, bound=bound, control=control)
 

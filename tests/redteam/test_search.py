@@ -11,15 +11,15 @@ import pytest
 
 from autograder import codec
 from autograder.contract import Batch, Bound, Measurement, Pair
-from autograder.judge.quiet import control_of
 from autograder.judge.rules import GPU
+from autograder.judge.timing.aa_check import aa_check_of
 from tests.redteam.decide import forged, judged, noticed, smallest_scale
 from tests.redteam.search import KERNELS, Probe, load, reach, search, table
 from tests.redteam.strategies import Knobs, source_of
 
 ROOT = Path(__file__).parents[2]
 TIME_US, CALLS, NULL_US = 300.0, 40, 900.0
-LIMIT = GPU.least(TIME_US)
+LIMIT = GPU.min_excess(TIME_US)
 WOBBLE = (0.0, 0.1, -0.2, 0.3, -0.1, 0.2, -0.3, 0.1, 0.0, -0.1, 0.2)
 
 
@@ -29,7 +29,7 @@ def recorded(*, excess: float = 0.005, alone_excess: float = 0.005, slowed: floa
     alone = tuple(Pair(TIME_US + w, 2000, TIME_US - w, 2000) for w in WOBBLE[:8])
     ours, theirs = (Batch(NULL_US + CALLS * TIME_US * (1 + more), CALLS * TIME_US) for more in (excess, alone_excess))
     bound = Bound(CALLS, (ours,), (theirs,), (NULL_US, NULL_US + 5), TIME_US, 0.0, LIMIT, bounded=True)
-    control = control_of(pairs, alone, "event", GPU.tolerance)
+    control = aa_check_of(pairs, alone, "event", GPU.aa_tolerance)
     raw = Measurement("case", "event", 1, 1, 1, TIME_US, TIME_US, TIME_US, TIME_US, 0, 0, pairs, (11,), bound, control)
     return forged(raw, 1.0)
 
@@ -89,7 +89,7 @@ def test_the_search_ends_with_a_gain_that_was_graded_and_not_noticed() -> None:
     probes = search(Table(), KERNELS[:1], math.inf, lambda _: None)
     through = [probe for probe in probes if probe.verdict == "passed" and not probe.noticed]
     best = max(probe.gain for probe in through)
-    assert 0.02 < best < LIMIT + GPU.tolerance + 0.001
+    assert 0.02 < best < LIMIT + GPU.aa_tolerance + 0.001
     line = table(probes).splitlines()[-1]
     assert f"{best:.1%}" in line
     assert line.count("|") == table(probes).splitlines()[0].count("|")

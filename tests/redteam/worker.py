@@ -18,8 +18,8 @@ from pathlib import Path
 
 from autograder import codec
 from autograder.contract import GradeResult, Lane, Language, Measurement, Work
-from autograder.judge import clocks
 from autograder.judge.defences import ALL_ON
+from autograder.judge.timing import validity
 from autograder.sandbox import Promise
 from tests.gpu.hostile import naive
 from tests.hostile.canary import touched
@@ -97,7 +97,7 @@ def _once(stand: Stand, task: Task, keep: Kept, remeasured: int = 0) -> Seen:
     A bite as if so often that a node's noise asks for no more: nobody measures it again.
     """
     start = time.monotonic()
-    tried = clocks.MOST_REMEASURES if task.without else remeasured or int(task.held in {"yes", "harmless"})
+    tried = validity.MAX_REMEASURES if task.without else remeasured or int(task.held in {"yes", "harmless"})
     # Only rows of a GPU's table ask for one.
     with neighbour(pcie=True) if task.neighbour else nullcontext():
         result = _result(stand, task, remeasured=tried)

@@ -26,9 +26,9 @@ import torch
 
 from autograder.assignment import EXTENSIONS, Assignment, Case, load_assignment
 from autograder.contract import Lane, Language
-from autograder.judge.problem import load_problem
-from autograder.judge.references import load_of
-from autograder.judge.seeds import fresh_seed
+from autograder.judge.correctness.problem import load_problem
+from autograder.judge.correctness.seeds import fresh_seed
+from autograder.judge.protocol.loading import load_of
 from autograder.runner.languages.cuda_gpu import CudaGpuLoader
 
 ROOT = Path(__file__).parents[2]

@@ -195,7 +195,7 @@ class Container:
         if self._freezer is not None:
             self._freezer.thaw()
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """Keep it on one of its side's physical cores, the next one for every turn, or for turn 0 on all of them.
 
         A scheduler lets a process go on where it was, and does not see that somebody else's work makes that core slow.

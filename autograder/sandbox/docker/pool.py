@@ -82,14 +82,14 @@ class Pool:
             )
         return container
 
-    def expect(self, kind: Kind) -> None:
+    def prewarm(self, kind: Kind) -> None:
         """Have containers of this kind wait from now on; nobody waits for them yet."""
         with self._changed:
             self._want(kind)
             self._changed.notify_all()
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
+    def pause_background_work(self) -> Iterator[None]:
         """No keeper begins another while this lasts; who needs one that is not there makes it."""
         with self._changed:
             self._quiet += 1
@@ -100,7 +100,7 @@ class Pool:
                 self._quiet -= 1
                 self._changed.notify_all()
 
-    def ready(self, kind: Kind) -> int:
+    def warm_count(self, kind: Kind) -> int:
         """How many of a kind wait."""
         with self._changed:
             return len(self._waiting.get(kind, ()))

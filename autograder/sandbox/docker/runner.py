@@ -61,10 +61,10 @@ class DockerRunner:
         """Let them go on."""
         self.container.thaw()
 
-    def move(self, turn: int) -> None:
+    def pin_core(self, turn: int) -> None:
         """Have it go on elsewhere, if it is kept on cores of its own."""
         if not self.closed:
-            self.container.move(turn)
+            self.container.pin_core(turn)
 
     def poll(self) -> Exit | None:
         """How it ended, `None` while it lives. Ends it for its output or its memory."""

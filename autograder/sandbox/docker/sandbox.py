@@ -106,21 +106,21 @@ class DockerSandbox:
             self._runners.append(runner)
         return runner
 
-    def expect(
+    def prewarm(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         """Have containers like this made, of those that wait."""
-        self._pool.expect(_kind(limits, language, lane, purpose))
+        self._pool.prewarm(_kind(limits, language, lane, purpose))
 
-    def ready(
+    def warm_count(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> int:
         """How many containers like this wait, and could all take what they may of the memory that is left."""
-        return min(self._pool.ready(_kind(limits, language, lane, purpose)), left_bytes() // limits.memory_bytes)
+        return min(self._pool.warm_count(_kind(limits, language, lane, purpose)), left_bytes() // limits.memory_bytes)
 
-    def quiet(self) -> AbstractContextManager[None]:
+    def pause_background_work(self) -> AbstractContextManager[None]:
         """No container is begun that nobody waits for."""
-        return self._pool.quiet()
+        return self._pool.pause_background_work()
 
     def waiting(self) -> list[Container]:
         """Containers that wait for a submission."""

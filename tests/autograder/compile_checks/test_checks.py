@@ -12,7 +12,8 @@ from autograder import codec
 from autograder.assignment import Assignment, load_assignment
 from autograder.compile_checks import machine_code
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Phase, Verdict
-from autograder.judge import compiled, grade, requirements
+from autograder.judge import grade
+from autograder.judge.compile import cross_compile, requirements
 from autograder.listings import rows_of, unpack
 from autograder.report import render
 from autograder.sandbox.cgroups import Layout
@@ -46,8 +47,10 @@ def asked(source: str, slug: str = "vector_add") -> GradeRequest:
     return GradeRequest(slug, "", Language.triton, Lane.cpu, Mode.run, source, "mine.py")
 
 
-def check(assignment: Assignment, request: GradeRequest, sandbox: ProcessSandbox) -> dict[str, compiled.Checked]:
-    with compiled.Compilation(assignment, request, sandbox) as compilation:
+def check(
+    assignment: Assignment, request: GradeRequest, sandbox: ProcessSandbox
+) -> dict[str, cross_compile.TargetReport]:
+    with cross_compile.Compilation(assignment, request, sandbox) as compilation:
         return compilation.finish()
 
 
@@ -246,13 +249,13 @@ def test_a_file_that_does_not_load_here_is_told_of(sandbox: ProcessSandbox) -> N
 
 
 def test_launches_beyond_the_limit_are_counted(sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(compiled.BUDGET_S, Language.triton, -1.0)
+    monkeypatch.setitem(cross_compile.BUDGET_S, Language.triton, -1.0)
     found = shown(sandbox, HEAD + ADD + ENTRY + LAUNCH + LAUNCH, one_case())
     assert (found.kernels, found.left_out) == ((), 2)
 
 
 def test_a_compiler_that_does_not_end_is_stopped(sandbox: ProcessSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "DEADLINE_S", 3.0)
+    monkeypatch.setattr(cross_compile, "DEADLINE_S", 3.0)
     found = shown(sandbox, HEAD + ADD + ENTRY + "    while True: pass\n", one_case())
     assert found.message == "Compiling did not end within 3 s and was stopped."
 
@@ -325,7 +328,7 @@ def test_what_cannot_be_sealed_is_not_believed_and_no_fault_of_ours(sandbox: Pro
     for found in check(one_case(), asked(source, VECTOR_ADD.slug), sandbox).values():
         assert found.shown.message == "The compiler's process gave an unexpected answer."
         assert not found.shown.kernels
-        assert not found.ours
+        assert not found.infrastructure_fault
 
 
 @pytest.mark.parametrize(
@@ -368,7 +371,7 @@ def test_absurd_claims_are_cut_to_size(sandbox: ProcessSandbox) -> None:
     assert len(kernel.kernel) < 310
     assert (kernel.shared_bytes, kernel.registers, kernel.launch) == (0, 0, 2)
     assert kernel.message == "Its machine code could not be read."
-    assert found.left_out == compiled.MOST_LEFT_OUT
+    assert found.left_out == cross_compile.MAX_LEFT_OUT
 
 
 def test_ptx_is_read_from_where_it_may_be_and_as_text(sandbox: ProcessSandbox) -> None:

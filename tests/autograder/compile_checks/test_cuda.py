@@ -28,7 +28,8 @@ from autograder.compile_checks.messages import (
     Reading,
 )
 from autograder.contract import CaseResult, CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
-from autograder.judge import compiled, grade, requirements
+from autograder.judge import grade
+from autograder.judge.compile import cross_compile, requirements
 from autograder.listings import rows_of, unpack
 from autograder.runner.languages import nvcc
 from autograder.runner.report import SubmissionError
@@ -56,7 +57,7 @@ needs_nvcc = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[ProcessSandbox]:
     made = ProcessSandbox()
-    compiled.expect(made, Language.cuda)
+    cross_compile.prewarm(made, Language.cuda)
     yield made
     made.close()
 
@@ -64,8 +65,8 @@ def sandbox() -> Iterator[ProcessSandbox]:
 @pytest.fixture(autouse=True)
 def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested is not how busy the machine is."""
-    monkeypatch.setitem(compiled.BUDGET_S, Language.cuda, 120.0)  # type: ignore[arg-type] -- a dict behind a Mapping.
-    monkeypatch.setattr(compiled, "DEADLINE_S", 200.0)
+    monkeypatch.setitem(cross_compile.BUDGET_S, Language.cuda, 120.0)  # type: ignore[arg-type] -- a dict behind a Mapping.
+    monkeypatch.setattr(cross_compile, "DEADLINE_S", 200.0)
 
 
 def one_case(*targets: str) -> Assignment:
@@ -73,9 +74,11 @@ def one_case(*targets: str) -> Assignment:
     return dataclasses.replace(VECTOR_ADD, cases=(case,), compile_for=targets or ("sm_90a",))
 
 
-def check(sandbox: ProcessSandbox, source: str, assignment: Assignment | None = None) -> dict[str, compiled.Checked]:
+def check(
+    sandbox: ProcessSandbox, source: str, assignment: Assignment | None = None
+) -> dict[str, cross_compile.TargetReport]:
     request = GradeRequest("vector_add", "", Language.cuda, Lane.cpu, Mode.run, source, "my file.cu")
-    with compiled.Compilation(assignment or one_case(), request, sandbox) as compilation:
+    with cross_compile.Compilation(assignment or one_case(), request, sandbox) as compilation:
         return compilation.finish()
 
 
@@ -184,7 +187,7 @@ def test_what_only_the_devices_compiler_refuses_is_refused_but_not_what_this_nod
     assert why.startswith(f"`vector_add`: Would not compile for sm_90a: line {line}: CompileError: identifier")
     assert refused(sandbox, HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
     assert refused(sandbox, "#include <cub/absent.cuh>\n" + HEAD + ADD + ENTRY + LAUNCH + "}\n") == ()
-    monkeypatch.setitem(compiled.BUDGET_S, Language.cuda, 0.1)  # type: ignore[arg-type] -- a dict behind a Mapping.
+    monkeypatch.setitem(cross_compile.BUDGET_S, Language.cuda, 0.1)  # type: ignore[arg-type] -- a dict behind a Mapping.
     assert refused(sandbox, source) == ()
 
 
@@ -282,7 +285,7 @@ def test_cute_is_compiled_with_its_own_instructions_for_each_target(sandbox: Pro
     rung = load_assignment(ROOT / "assignments" / "gemm_tensor_core")
     assignment = dataclasses.replace(rung, cases=tuple(case for case in rung.cases if case.name == "gpu_ranked"))
     request = GradeRequest(rung.slug, "", Language.cuda, Lane.cpu, Mode.run, source, "cute.cu")
-    with compiled.Compilation(assignment, request, sandbox) as compilation:
+    with cross_compile.Compilation(assignment, request, sandbox) as compilation:
         checked = compilation.finish()
     hopper, blackwell = (checked[target].shown.kernels for target in ("sm_90a", "sm_100a"))
     assert hopper
@@ -377,7 +380,7 @@ def test_a_node_without_nvcc_says_that_nothing_was_checked(tmp_path: Path) -> No
         said = cuda_session._prepared(ask, "", cuda_session.Toolchain())(part, code.fileno())
     assert said["fault"]["kind"] == NO_COMPILER
     for kind, words in ((NO_COMPILER, "There is no nvcc on this node"), (OUT_OF_TIME, "The compiler did not end")):
-        text = compiled._incomplete(Compiled("sm_90a", (), fault=Fault(kind, "")), (), "")
+        text = cross_compile._incomplete(Compiled("sm_90a", (), fault=Fault(kind, "")), (), "")
         assert text.startswith(words)
         assert text.endswith("nothing was checked.")
 
@@ -396,7 +399,7 @@ exec {real} "$@"
 def told_by(toolchain: cuda_session.Toolchain, source: str, target: str, tmp_path: Path) -> Compiled:
     """What a runner with this toolchain says of a target, as the judge reads it."""
     assignment = one_case(target)
-    part = Part(target, tuple(compiled.dry_case(case, assignment) for case in assignment.cases))
+    part = Part(target, tuple(cross_compile.dry_case(case, assignment) for case in assignment.cases))
     arguments = tuple(argument.name for argument in assignment.arguments)
     ask = Compile(len(source), "mine.cu", "vector_add", arguments, (part,), 60.0)
     with (tmp_path / target).open("w+b") as code:
@@ -467,7 +470,7 @@ def cases_of_a_requirement(said: Compiled, language: Language = Language.cuda) -
     """What a requirement with a group comes to when this is all that was said of its target."""
     wanted = Requirement("tcgen05", "about", "sm_100a", "gpu_ranked", tcgen05="> 0", group="structure")
     asks = dataclasses.replace(one_case("sm_100a"), requirements=(wanted,))
-    job = compiled._Job("sm_100a", asks)
+    job = cross_compile._Job("sm_100a", asks)
     job.hear(said)
     job.readings = tuple(Reading(readable=True) for _ in said.kernels)
     request = GradeRequest("vector_add", "", language, Lane.cpu, Mode.run, "", "mine.cu")
@@ -479,7 +482,7 @@ def cases_of_a_requirement(said: Compiled, language: Language = Language.cuda) -
 
 
 def test_a_target_that_a_node_does_not_know_is_named() -> None:
-    text = compiled._incomplete(Compiled("sm_100a", (), fault=Fault(NO_TARGET, "")), (), "")
+    text = cross_compile._incomplete(Compiled("sm_100a", (), fault=Fault(NO_TARGET, "")), (), "")
     assert text == (
         "The nvcc on this node does not know sm_100a: nothing was compiled for it, and nothing was checked. "
         "This is not your fault."

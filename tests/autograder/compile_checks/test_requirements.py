@@ -11,9 +11,9 @@ import pytest
 from autograder.assignment import Assignment, Requirement, comparison, load_assignment
 from autograder.contract import CompiledFor, CompiledKernel, Mode, Verdict, Visibility, Work
 from autograder.errors import HarnessError, ManifestError
-from autograder.judge import compiled
-from autograder.judge.compiled import REFUSED, Checked
-from autograder.judge.requirements import as_cases, evaluate, rule_of
+from autograder.judge.compile import cross_compile
+from autograder.judge.compile.cross_compile import REFUSED, TargetReport
+from autograder.judge.compile.requirements import as_cases, evaluate, rule_of
 from tests.autograder.grading_bench import GOOD, Bench, edited
 
 ROOT = Path(__file__).parents[3]
@@ -30,12 +30,12 @@ def kernel(**numbers: int | str) -> CompiledKernel:
     return dataclasses.replace(CompiledKernel("k", "gpu_ranked", 0, "BLOCK=64", ""), **numbers)  # type: ignore[arg-type]
 
 
-def told(*kernels: tuple[CompiledKernel, tuple[tuple[int, int], ...]], whole: bool = True) -> dict[str, Checked]:
+def told(*kernels: tuple[CompiledKernel, tuple[tuple[int, int], ...]], whole: bool = True) -> dict[str, TargetReport]:
     shown = CompiledFor("sm_90a", tuple(one for one, _ in kernels), message="" if whole else "It ended early.")
-    return {"sm_90a": Checked(shown, tuple(uses for _, uses in kernels), CASES, whole)}
+    return {"sm_90a": TargetReport(shown, tuple(uses for _, uses in kernels), CASES, whole)}
 
 
-def met(checked: dict[str, Checked], requirement: Requirement = PLAIN) -> bool | None:
+def met(checked: dict[str, TargetReport], requirement: Requirement = PLAIN) -> bool | None:
     return evaluate(rung(requirement), checked)[0].met
 
 
@@ -111,7 +111,11 @@ def test_one_that_is_open_is_a_case_that_was_not_run() -> None:
 
 
 def test_a_failure_of_ours_is_nobodys_lost_point() -> None:
-    ours = {"sm_90a": Checked(CompiledFor("sm_90a", message="It could not be compiled here."), ours=True)}
+    ours = {
+        "sm_90a": TargetReport(
+            CompiledFor("sm_90a", message="It could not be compiled here."), infrastructure_fault=True
+        )
+    }
     assert met(ours) is None
     with pytest.raises(HarnessError, match="could not be looked at"):
         met(ours, dataclasses.replace(PLAIN, group="structure"))
@@ -188,8 +192,8 @@ def test_a_grading_counts_it(
     bench: Bench, strict: Path, monkeypatch: pytest.MonkeyPatch, registers: int, verdict: Verdict
 ) -> None:
     shown = CompiledFor("sm_90a", (kernel(registers=registers, case="small"),))
-    found = {"sm_90a": Checked(shown, ((FIRST,),), ("small",), whole=True)}
-    monkeypatch.setattr(compiled.Compilation, "finish", lambda _: found)
+    found = {"sm_90a": TargetReport(shown, ((FIRST,),), ("small",), whole=True)}
+    monkeypatch.setattr(cross_compile.Compilation, "finish", lambda _: found)
     result = bench.grade(GOOD, assignment=strict, work=Work.check, mode=Mode.run)
     assert result.verdict is verdict
     assert result.compiled == (shown,)
@@ -199,7 +203,7 @@ def test_a_grading_counts_it(
 
 
 def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "Compilation", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(cross_compile, "Compilation", lambda *_: pytest.fail("compiled"))
     result = bench.grade("def double(*a): pass", assignment=strict, mode=Mode.run)
     assert result.verdict is Verdict.wrong_answer
     assert (result.cases[-1].name, result.cases[-1].verdict) == ("lean", None)
@@ -208,7 +212,7 @@ def test_what_fails_before_is_not_compiled(bench: Bench, strict: Path, monkeypat
 
 def test_a_number_that_the_case_decides_is_compiled_as_that_case_has_it() -> None:
     attention = load_assignment(ROOT / "assignments" / "flash_attention_2")
-    dry = [compiled.dry_case(case, attention) for case in compiled.cases_for("sm_90a", attention)]
+    dry = [cross_compile.dry_case(case, attention) for case in cross_compile.cases_for("sm_90a", attention)]
     assert {case.name: case.scalars["causal"] for case in dry} == {"gpu_ranked": 1, "gpu_ranked_full": 0}
     # What is drawn anew for every call is a number that Triton does not specialise on.
     assert {case.scalars["scale"] for case in dry} == {0.5}

@@ -11,18 +11,18 @@ import pytest
 from autograder import codec
 from autograder.assignment import load_assignment
 from autograder.contract import DeviceKernel, FindingKind, GradeResult, Launch, Verdict
-from autograder.judge.checking import Checked
-from autograder.judge.conversation import Finished
-from autograder.judge.ghost import (
+from autograder.judge.correctness.checker import CallResult
+from autograder.judge.probes.work_findings import (
     LIBRARIES,
-    MOST_OTHER,
-    Record,
+    MAX_OTHER_SHARE,
+    WorkRecord,
     base_name,
     device_kernels,
     findings,
     library_kernels,
     other_kernels,
 )
+from autograder.judge.protocol.runner_client import CallReply
 from autograder.protocol import Ran
 
 ROOT = Path(__file__).parents[3]
@@ -32,17 +32,17 @@ FOUND = ROOT / "docs" / "data" / "gpu-2026-11-21" / "aot_findings.json"
 TORCH_ADDS = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
 )
-WRONG = {"small": Checked(Verdict.wrong_answer, "")}
+WRONG = {"small": CallResult(Verdict.wrong_answer, "")}
 
 
-def traced(*ran: Ran) -> Finished:
-    return Finished((), 1.0, 1.0, (), {}, (), ran)
+def traced(*ran: Ran) -> CallReply:
+    return CallReply((), 1.0, 1.0, (), {}, (), ran)
 
 
-def record(*names: str) -> Record:
-    made = Record()
+def record(*names: str) -> WorkRecord:
+    made = WorkRecord()
     launches = tuple(Launch(name, (1,), 1) for name in names)
-    made.add(Checked(Verdict.passed, "", finished=Finished((), 1.0, 1.0, launches, {}, ())))
+    made.add(CallResult(Verdict.passed, "", finished=CallReply((), 1.0, 1.0, launches, {}, ())))
     return made
 
 
@@ -126,12 +126,12 @@ def test_of_other_peoples_honest_kernels_one_is_shown() -> None:
                 else:
                     most = max(most, sum(one.share for one in kernels if "Memcpy DtoH" in one.name))
     assert shown == {READS_BACK_AT_EVERY_STEP}
-    assert 0.0 < most < MOST_OTHER / 5
+    assert 0.0 < most < MAX_OTHER_SHARE / 5
 
 
 def test_absurd_claims_still_travel() -> None:
     ran = [Ran(f"k{number}\x1b" * 500, 2**63, 2**64 - 1) for number in range(100)] + [Ran("less", -5, -(2**63))]
-    kernels = device_kernels(Record(), [traced(*ran)])
+    kernels = device_kernels(WorkRecord(), [traced(*ran)])
     assert len(kernels) == 64
     assert all(0 <= kernel.share <= 1 and "\x1b" not in kernel.name for kernel in kernels)
     result = GradeResult(Verdict.passed, "", (), device_kernels=kernels)
@@ -183,7 +183,7 @@ def test_ones_own_kernel_is_no_librarys_whatever_its_name() -> None:
 
 
 def test_without_a_trace_nothing_is_said_of_the_device() -> None:
-    (found,) = findings(VECTOR_ADD, Record(), WRONG, complete=True)
+    (found,) = findings(VECTOR_ADD, WorkRecord(), WRONG, complete=True)
     assert found.kind is FindingKind.no_kernel
     assert "on the device" not in found.evidence
 

@@ -12,12 +12,12 @@ import torch
 from autograder.contract import Lane, Verdict
 from autograder.errors import GpuError, GpuMemoryError, SandboxError
 from autograder.gpu.driver import PersistingCache, VirtualMemory
-from autograder.judge import devices
-from autograder.judge import gpu as judge_gpu
-from autograder.judge.failure import from_raised
-from autograder.judge.gpu import GpuMemory, check
-from autograder.judge.host import HOST
-from autograder.judge.seeds import generator
+from autograder.judge.correctness.seeds import generator
+from autograder.judge.protocol import devices
+from autograder.judge.protocol import gpu as judge_gpu
+from autograder.judge.protocol.failure import from_raised
+from autograder.judge.protocol.gpu import GpuMemory, check
+from autograder.judge.protocol.host import HOST
 from autograder.protocol import Raised, TensorSpec
 from autograder.runner import gpu as runner_gpu
 from autograder.runner.gpu import GpuSlab, Rehearsal

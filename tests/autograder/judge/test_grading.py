@@ -24,8 +24,8 @@ from autograder.contract import (
 from autograder.errors import HarnessError
 from autograder.judge import grade
 from autograder.judge.__main__ import main as judge_main
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
+from autograder.judge.correctness.checker import CallResult, Checker
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.sandbox.process import ProcessRunner, ProcessSandbox
 from tests.autograder.grading_bench import ASSIGNMENT, GOOD, HEAD, REFERENCE, WORK, Bench, body, edited, kernel
 
@@ -135,7 +135,7 @@ def test_hidden_cases_are_said_together_when_all_have_run(bench: Bench, monkeypa
     real = Checker.case
     said_before: list[int] = []
 
-    def checked(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def checked(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         if case.visibility is Visibility.hidden:
             said_before.append(sum(finished.visibility is Visibility.hidden for finished in bench.finished()))
         return real(self, runner, case)

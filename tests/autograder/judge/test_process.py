@@ -18,10 +18,12 @@ from autograder import codec
 from autograder.assignment import Limits, load_assignment
 from autograder.contract import Event, GradeRequest, GradeResult, Lane, Language, Mode, Phase, Verdict, Work
 from autograder.errors import GpuError
-from autograder.judge import compiled, devices, explain
 from autograder.judge.__main__ import BROKEN, Server
-from autograder.judge.host import HostDevice
-from autograder.judge.references import limits_of, limits_on
+from autograder.judge.compile import cross_compile
+from autograder.judge.correctness import explain
+from autograder.judge.protocol import devices
+from autograder.judge.protocol.host import HostDevice
+from autograder.judge.protocol.loading import limits_of, limits_on
 from autograder.sandbox import Purpose, RunnerLimits
 from autograder.sandbox.process import ProcessSandbox
 from tests.autograder.grading_bench import ASSIGNMENT, FIXTURES, GOOD, REFERENCE, body
@@ -213,7 +215,7 @@ class Expecting(ProcessSandbox):
         super().__init__()
         self.expected: list[tuple[RunnerLimits, Lane, Purpose]] = []
 
-    def expect(
+    def prewarm(
         self, limits: RunnerLimits, language: Language, lane: Lane = Lane.cpu, *, purpose: Purpose = Purpose.call
     ) -> None:
         assert language is Language.triton
@@ -234,8 +236,8 @@ def test_a_judge_is_ready_for_the_runners_of_its_lane(lane: Lane, monkeypatch: p
     rung = load_assignment(HERE / "assignments" / "vector_add")
     assert set(sandbox.expected) == {
         (limits_of(rung, lane), lane, Purpose.call),
-        (compiled.LIMITS, Lane.cpu, Purpose.compile),
-        (compiled.LIMITS, Lane.cpu, Purpose.read),
+        (cross_compile.LIMITS, Lane.cpu, Purpose.compile),
+        (cross_compile.LIMITS, Lane.cpu, Purpose.read),
     }
 
 
@@ -268,7 +270,7 @@ def test_a_lane_that_is_not_there_is_the_first_jobs_to_fail_at(monkeypatch: pyte
 
 def test_a_sandbox_of_processes_imports_what_it_is_to_expect(bench_limits: RunnerLimits) -> None:
     sandbox = ProcessSandbox()
-    sandbox.expect(bench_limits, Language.triton)
+    sandbox.prewarm(bench_limits, Language.triton)
     zygote = sandbox._zygotes[Language.triton, Lane.cpu, Purpose.call]
     runner = sandbox.start(bench_limits, Language.triton)
     assert sandbox._zygotes == {(Language.triton, Lane.cpu, Purpose.call): zygote}

@@ -13,27 +13,35 @@ import pytest
 
 from autograder.assignment import Case
 from autograder.contract import Verdict, Work
-from autograder.judge import conversation as conversations
 from autograder.judge import grading
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure, out_of_time
-from autograder.judge.owntime import BACKSTOP
+from autograder.judge.correctness.checker import CallResult, Checker
+from autograder.judge.protocol import runner_client as conversations
+from autograder.judge.protocol.failure import Failure, out_of_time
+from autograder.judge.protocol.own_time import BACKSTOP
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.protocol import Load
 from autograder.sandbox import Spent
 from tests.autograder.grading_bench import GOOD, Bench, body, edited, kernel
-from tests.autograder.judge.test_conversation import LIMITS, Script, ScriptedRunner, Talk, called, opened, talk
+from tests.autograder.judge.protocol.test_runner_client import (
+    LIMITS,
+    Script,
+    ScriptedRunner,
+    Talk,
+    called,
+    opened,
+    talk,
+)
 
 __all__ = ["talk"]
 
-LATE = Checked(Verdict.time_limit, "It did not end within 100 s.", ended=True, starved=True)
+LATE = CallResult(Verdict.time_limit, "It did not end within 100 s.", ended=True, starved=True)
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How often, and for how long at most, a quiet machine was waited for."""
     found: list[float] = []
-    monkeypatch.setattr(grading, "wait_for_quiet", lambda most_s: found.append(most_s) or True)
+    monkeypatch.setattr(grading, "wait_until_machine_idle", lambda most_s: found.append(most_s) or True)
     return found
 
 
@@ -41,7 +49,7 @@ def late(monkeypatch: pytest.MonkeyPatch, is_late: Callable[[Case, int], bool]) 
     """Have calls of a case be late, by how often it was asked."""
     real, asked = Checker.case, dict[str, int]()
 
-    def case(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def case(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         asked[case.name] = asked.get(case.name, 0) + 1
         return LATE if is_late(case, asked[case.name]) else real(self, runner, case)
 
@@ -71,13 +79,13 @@ def test_what_is_late_again_has_its_verdict(bench: Bench, waits: list[float], mo
 def test_loading_is_asked_again_once(
     bench: Bench, waits: list[float], times: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, loads = Conversation.load, list[Load]()
+    real, loads = RunnerClient.load, list[Load]()
 
-    def load(self: Conversation, load: Load, packs: Sequence[int] = ()) -> Failure | None:
+    def load(self: RunnerClient, load: Load, packs: Sequence[int] = ()) -> Failure | None:
         loads.append(load)
         return out_of_time("loading", 100, starved=True) if len(loads) <= times else real(self, load, packs)
 
-    monkeypatch.setattr(Conversation, "load", load)
+    monkeypatch.setattr(RunnerClient, "load", load)
     assert bench.grade(GOOD, work=Work.check).verdict is verdict
     assert len(waits) == 1
 

@@ -14,13 +14,13 @@ import torch
 from autograder import codec
 from autograder.assignment import Case
 from autograder.contract import CaseResult, FindingKind, GradeResult, Mode, Phase, Verdict, Visibility, Work
-from autograder.judge import explain
-from autograder.judge.buffers import SharedTensor, Snapshot
-from autograder.judge.checking import Checked, Checker
-from autograder.judge.conversation import Conversation
-from autograder.judge.failure import Failure
+from autograder.judge.correctness import explain
+from autograder.judge.correctness.checker import CallResult, Checker
 from autograder.judge.grading import Grading
-from autograder.judge.look import Look
+from autograder.judge.probes.work_probe import WorkProbe
+from autograder.judge.protocol.buffers import SharedTensor, Snapshot
+from autograder.judge.protocol.failure import Failure
+from autograder.judge.protocol.runner_client import RunnerClient
 from autograder.protocol import Load
 from autograder.sandbox import Runner
 from tests.autograder.grading_bench import GOOD, Bench, body, edited, kernel
@@ -81,13 +81,13 @@ def test_all_cases_are_said_to_have_passed_before_anybody_waits_for_the_look(
 ) -> None:
     """On a GPU's lane replay and tracer are at work until later, and a student waits for the cases."""
     heard: list[list[Phase]] = []
-    real = Look.wait
+    real = WorkProbe.wait
 
-    def wait(self: Look) -> None:
+    def wait(self: WorkProbe) -> None:
         heard.append([event.phase.phase for event in bench.events if event.phase])
         real(self)
 
-    monkeypatch.setattr(Look, "wait", wait)
+    monkeypatch.setattr(WorkProbe, "wait", wait)
     assert bench.grade(GOOD, work=Work.check).verdict is Verdict.passed
     assert heard == [[Phase.preparing, Phase.compiling, Phase.checking, Phase.profiling]]
 
@@ -96,7 +96,7 @@ def test_measuring_runs_the_ranked_cases_only(bench: Bench, monkeypatch: pytest.
     called: list[str] = []
     real = Checker.call
 
-    def call(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def call(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         called.append(case.name)
         return real(self, runner, case)
 
@@ -179,7 +179,7 @@ def test_a_timed_call_keeps_nothing_of_its_memory(bench: Bench, monkeypatch: pyt
     kept: list[torch.Tensor | Snapshot] = []
     real = Checker.call
 
-    def call(self: Checker, runner: Conversation, case: Case) -> Checked:
+    def call(self: Checker, runner: RunnerClient, case: Case) -> CallResult:
         checked = real(self, runner, case)
         assert checked.finished is not None
         kept.extend([*checked.finished.snapshots, *checked.outputs.values()])
@@ -203,7 +203,7 @@ def test_what_is_begun_ahead_changes_no_result_and_is_not_left(
         return started[-1]
 
     monkeypatch.setattr(bench.sandbox, "start", counted)
-    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
+    monkeypatch.setattr(Grading, "_can_overlap", lambda _: True)
     result = bench.grade(source, work=Work.check)
     assert (result.verdict, told(result.cases)) == (expected.verdict, told(expected.cases))
     assert [one.kind for one in result.findings] == [one.kind for one in expected.findings]
@@ -212,15 +212,15 @@ def test_what_is_begun_ahead_changes_no_result_and_is_not_left(
 
 def test_a_runner_that_was_started_ahead_is_the_next_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Public cases, hidden ones and the replay: three runners, each with the source loaded once."""
-    monkeypatch.setattr(Grading, "_may_begin_ahead", lambda _: True)
+    monkeypatch.setattr(Grading, "_can_overlap", lambda _: True)
     loaded: list[int] = []
-    load = Conversation.load
+    load = RunnerClient.load
 
-    def noted(talk: Conversation, what: Load, packs: Sequence[int] = ()) -> Failure | None:
+    def noted(talk: RunnerClient, what: Load, packs: Sequence[int] = ()) -> Failure | None:
         loaded.append(id(talk._runner))
         return load(talk, what, packs)
 
-    monkeypatch.setattr(Conversation, "load", noted)
+    monkeypatch.setattr(RunnerClient, "load", noted)
     started: list[int] = []
     start = bench.sandbox.start
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from autograder import packets, protocol
+from autograder import protocol, wire_format
 from autograder.contract import Frame, Language, Launch
 from autograder.sandbox.process import ProcessSandbox
 from tests.autograder.runner_talk import Talk, Tensor, memory, talking
@@ -479,5 +479,5 @@ def test_a_long_source_travels_in_a_descriptor(sandbox: ProcessSandbox) -> None:
         view[:] = source
         load = protocol.Load("", "mine.py", Language.triton, "run", (), source_bytes=len(source))
         words = [talk._judges, talk._runners, descriptor]
-        socket.send_fds(talk.runner.channel, [packets.encode(load)], words)
+        socket.send_fds(talk.runner.channel, [wire_format.encode(load)], words)
         assert isinstance(talk.receive(), protocol.Loaded)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder import packets, protocol
+from autograder import protocol, wire_format
 from autograder.contract import Language
 from autograder.runner import wire
 
@@ -27,7 +27,7 @@ def test_what_it_writes_is_json(value: object) -> None:
 def test_it_reads_a_call_as_the_judge_wrote_it() -> None:
     spec = protocol.TensorSpec("x", "float32", (3, 4), (4, 1), 256, 4096, writable=True)
     call = protocol.Call(2**64 - 1, (spec,), {"n": 12}, record=False)
-    read = wire.to_call(json.loads(packets.encode(call)))
+    read = wire.to_call(json.loads(wire_format.encode(call)))
     assert (read.nonce, read.scalars, read.record) == (call.nonce, call.scalars, call.record)
     assert [tuple(read.tensors[0].shape), tuple(read.tensors[0].stride)] == [spec.shape, spec.stride]
 
@@ -35,4 +35,4 @@ def test_it_reads_a_call_as_the_judge_wrote_it() -> None:
 @pytest.mark.parametrize("ghost", [False, True])
 def test_it_reads_a_load_as_the_judge_wrote_it(ghost: bool) -> None:
     load = protocol.Load("def run(): pass", "mine.py", Language.triton, "run", ("x",), ghost=ghost)
-    assert wire.to_load(json.loads(packets.encode(load)), []) == load
+    assert wire.to_load(json.loads(wire_format.encode(load)), []) == load

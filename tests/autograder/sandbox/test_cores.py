@@ -118,7 +118,7 @@ def test_who_moves_is_on_the_next_physical_core_and_then_on_all_again(
     monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
     container, asked = kept_on("1-3,5-7")
     for turn in (0, 1, 2, 3, 4, 0, 0):
-        container.move(turn)
+        container.pin_core(turn)
     assert [limits["cpuset_cpus"] for limits in asked] == ["1,5", "2,6", "3,7", "1,5", "1-3,5-7"]
 
 
@@ -132,7 +132,7 @@ def test_a_move_that_is_refused_is_no_error_and_asked_for_again(
     container, asked = kept_on("0-1,4-5", gone=True)
     # An answer that was lost: perhaps it is on that core.
     for turn in (1, 0, 0):
-        container.move(turn)
+        container.pin_core(turn)
     assert [limits["cpuset_cpus"] for limits in asked] == ["0,4", "0-1,4-5", "0-1,4-5"]
 
 
@@ -141,7 +141,7 @@ def test_who_has_no_other_core_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
     machine = Machine(tmp_path, ["3,7"], [None])
     monkeypatch.setattr(docker_container, "apart", lambda text: apart(text, machine.system))
     container, asked = kept_on(own)
-    container.move(1)
+    container.pin_core(1)
     assert asked == []
 
 

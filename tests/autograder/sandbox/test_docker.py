@@ -426,7 +426,7 @@ def test_a_pool_makes_what_is_expected_before_anybody_asks_one_of_each_kind_firs
     make = Slow()
     pool = Pool(make, 2, keepers=1)
     for number in range(3):
-        pool.expect(kind(number))
+        pool.prewarm(kind(number))
     make.go_on.release(20)
     until(lambda: len(pool.waiting()) == 6)
     assert {one.kind for one in make.made[:3]} == {kind(number) for number in range(3)}
@@ -441,11 +441,11 @@ def test_a_pool_keeps_more_of_what_makes_calls_on_a_gpu() -> None:
     on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
     reads, compiles = (dataclasses.replace(kind(3), purpose=one) for one in (Purpose.read, Purpose.compile))
     for one in (on_a_gpu, kind(2), reads, compiles):
-        pool.expect(one)
+        pool.prewarm(one)
     until(lambda: len(pool.waiting()) == 15)
     kept = Counter(cast("Fake", one).kind for one in pool.waiting())
     assert kept == {on_a_gpu: 5, kind(2): 3, reads: 3, compiles: 4}
-    assert [pool.ready(on_a_gpu), pool.ready(kind(2)), pool.ready(kind(9))] == [5, 3, 0]
+    assert [pool.warm_count(on_a_gpu), pool.warm_count(kind(2)), pool.warm_count(kind(9))] == [5, 3, 0]
     pool.close()
 
 
@@ -455,7 +455,7 @@ def test_a_pool_first_makes_what_lacks_the_largest_part() -> None:
     pool = Pool(make, 8, keepers=1)
     on_a_gpu = dataclasses.replace(kind(1), lane=Lane.h200)
     for one in (on_a_gpu, dataclasses.replace(kind(2), purpose=Purpose.compile)):
-        pool.expect(one)
+        pool.prewarm(one)
     make.go_on.release(30)
     until(lambda: len(pool.waiting()) == 12)
     pool.close()
@@ -466,13 +466,13 @@ def test_a_pool_first_makes_what_lacks_the_largest_part() -> None:
 def test_containers_that_wait_are_ready_as_far_as_memory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each may take its limit: ten of eight gigabytes are more than many a node has."""
     pool = Pool(Maker(), 3)
-    pool.expect(KIND)
-    until(lambda: pool.ready(KIND) == 3)
+    pool.prewarm(KIND)
+    until(lambda: pool.warm_count(KIND) == 3)
     sandbox = object.__new__(DockerSandbox)
     sandbox._pool = pool
     for left, expected in ((10**12, 3), (2 * KIND.limits.memory_bytes, 2), (KIND.limits.memory_bytes - 1, 0)):
         monkeypatch.setattr("autograder.sandbox.docker.sandbox.left_bytes", lambda left=left: left)
-        assert sandbox.ready(KIND.limits, Language(KIND.language), KIND.lane) == expected
+        assert sandbox.warm_count(KIND.limits, Language(KIND.language), KIND.lane) == expected
     pool.close()
     file = tmp_path / "meminfo"
     file.write_text("MemTotal:  1000 kB\nMemAvailable:  300 kB\n", encoding="ascii")
@@ -485,8 +485,8 @@ def test_a_pool_begins_nothing_while_somebody_is_timed() -> None:
     """Eight imports beside a measurement held an honest kernel on an H200."""
     make = Maker()
     pool = Pool(make, 2, keepers=1)
-    with pool.quiet():
-        pool.expect(KIND)
+    with pool.pause_background_work():
+        pool.prewarm(KIND)
         taken = pool.take(KIND)
         time.sleep(0.1)
         assert cast("list[Container]", make.made) == [taken]
