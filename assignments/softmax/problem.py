@@ -66,7 +66,7 @@ def _large(generator: torch.Generator, x: torch.Tensor) -> None:
 
 
 def _lowest(generator: torch.Generator, x: torch.Tensor) -> None:
-    """Values near the lowest of the type, with ties: only -inf is below them. Times log2(e) they stay finite."""
+    """Values near the lowest of the type, with ties: only -inf is below them."""
     most = torch.finfo(x.dtype).max
     lowest = -0.9 * most if most < 2.0**64 else -most / 4
     few, spread = x.tensor_split(2)

@@ -1,4 +1,4 @@
-# Powers of two of inputs that are scaled by log2(e) first: compilers contract the scaling with the subtraction.
+# Powers of two of differences that are scaled by log2(e), which compilers may contract with what is subtracted.
 import torch
 import triton
 import triton.language as tl
@@ -13,16 +13,18 @@ def softmax_kernel(x_ptr, out_ptr, cols, x_stride, out_stride, BLOCK: tl.constex
     total = 0.0
     for start in tl.range(0, cols, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        x = LOG2E * tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=-float("inf")).to(tl.float32)
         new = max(top, tl.max(x, axis=0))
         safe = 0.0 if new == -float("inf") else new
-        total = total * tl.exp2(top - safe) + tl.sum(tl.exp2(x - safe), axis=0)
+        total = total * tl.exp2((top - safe) * LOG2E) + tl.sum(tl.exp2((x - safe) * LOG2E), axis=0)
         top = new
     for start in tl.range(0, cols, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        x = LOG2E * tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=-float("inf")).to(tl.float32)
+        x = tl.load(x_ptr + row * x_stride + at, mask=at < cols, other=-float("inf")).to(tl.float32)
         tl.store(
-            out_ptr + row * out_stride + at, (tl.exp2(x - top) / total).to(out_ptr.dtype.element_ty), mask=at < cols
+            out_ptr + row * out_stride + at,
+            (tl.exp2((x - top) * LOG2E) / total).to(out_ptr.dtype.element_ty),
+            mask=at < cols,
         )
 
 
