@@ -213,6 +213,9 @@ class Grading:
         runner = refused or self._first_runner()
         self._log = self._runners.log()
         if isinstance(runner, Failure):
+            if refused and self._is_elsewhere():
+                self._begin_compiling()
+                self._finish_compiling()
             return self._report(failed=runner)
         checks, measures = self._work is not Work.measure, self._work is not Work.check
         if checks:
@@ -507,6 +510,10 @@ class Grading:
     def _is_compiled(self) -> bool:
         """Whether the rung wants to see what the source becomes elsewhere."""
         return bool(self._assignment.compile_for) and compiled.is_compiled(self._request.language)
+
+    def _is_elsewhere(self) -> bool:
+        """Whether it is refused for its lane only: what it becomes on a device is shown all the same."""
+        return bool(languages.of(self._request.language).refused(self._request.lane)) and self._is_compiled()
 
     def _finish_compiling(self) -> None:
         """Hold what came of it against the rung's requirements."""
