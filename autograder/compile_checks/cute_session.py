@@ -32,7 +32,6 @@ Fault = dict[str, Any]
 
 def warmed() -> Callable[[socket.socket], None]:
     """What serves a channel."""
-    cute_program.toolchain()
     hooks = cute_program.Hooks()
     hooks.install()
     return lambda channel: parts.serve(

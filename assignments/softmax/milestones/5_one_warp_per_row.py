@@ -5,7 +5,7 @@ The first pass finds the maximum, the second the sum, the third divides; shuffle
 """
 
 import cutlass
-import cutlass.cute as cute
+from cutlass import cute
 
 THREADS = 32
 

@@ -5,7 +5,7 @@ A warp's 32 threads touch neighbouring addresses, so nothing is moved twice; but
 """
 
 import cutlass
-import cutlass.cute as cute
+from cutlass import cute
 
 THREADS = 256
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -33,13 +32,11 @@ class CuteGpuLoader(GpuMemory):
 
     def warm(self) -> None:
         """Import everything; nothing here may touch the GPU."""
-        cutlass = cute_program.toolchain()
         torch.set_num_threads(1)
         load_driver()
         self._hooks.install()
-        self._versions = {
-            "torch": torch.__version__, "cutlass": cutlass.__version__, "cuda": str(torch.version.cuda),
-        }  # fmt: skip
+        version = self._hooks.dsl.version
+        self._versions = {"torch": torch.__version__, "cute dsl": version, "cuda": str(torch.version.cuda)}
 
     def begin(self) -> None:
         """Take a context, and make everything that a call needs."""
@@ -73,12 +70,11 @@ class CuteGpuLoader(GpuMemory):
 
 def _touch(hooks: cute_program.Hooks) -> Callable[[], object]:
     """A program that does next to nothing, compiled and called once."""
-    cute: Any = import_module("cutlass.cute")
 
     def touch(speck: Any) -> None:
         speck[0] = speck[0]
 
-    kernel = cute.kernel(preprocess=False)(touch)
+    kernel = hooks.dsl.kernel(preprocess=False)(touch)
 
     def entry(speck: Any) -> None:
         kernel(speck).launch(grid=[1, 1, 1], block=[1, 1, 1])
@@ -101,7 +97,6 @@ class Programs:
         self.last: Program | None = None
         self._compiler = compiler
         self._known: dict[tuple[Any, ...], Program] = {}
-        self._import: Callable[..., Any] = import_module("cutlass.cute.runtime").from_dlpack
 
     def call(self, arguments: list[Any]) -> None:
         """Queue it on the default stream, which is torch's current one.
@@ -119,7 +114,7 @@ class Programs:
             program = self._known[key] = self._compiled(layouts, fixed)
         self.last = program
         program.call(*(
-            self._import(value, assumed_align=layout.aligned) if isinstance(layout, Layout)
+            compiler.tensor(value, layout) if isinstance(layout, Layout)
             else compiler.number(place, value)
             for (place, value), layout in zip(given, layouts, strict=True)
         ))  # fmt: skip

@@ -1,6 +1,6 @@
 """What becomes of a submission in CuTe DSL: its entry is traced and compiled once for every layout of its tensors.
 
-The entry is called while it is traced, with tensors that have a type and a layout, and no values; what it launches is in
+The entry is called while it is traced, with tensors that have a type and a layout and no values; what it launches is in
 the program, which is then called as often as it takes. Sizes and strides are constants of a program.
 
 Written against nvidia-cutlass-dsl 4.8.1; `install` fails loudly if a name is gone.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,25 +32,51 @@ _DTYPES = {
     "int32": "Int32", "int16": "Int16", "int8": "Int8", "uint8": "Uint8", "bool": "Boolean",
     "float8_e4m3fn": "Float8E4M3FN", "float8_e5m2": "Float8E5M2",
 }  # fmt: skip
-_SHARED = re.compile(r"(%\d+) = llvm\.getelementptr %\d+\[0, 2\] : \(!llvm\.ptr\) -> [^\n]*\n\s*llvm\.store (%\w+), \1 : i64")
+_SHARED = re.compile(
+    r"(%\d+) = llvm\.getelementptr %\d+\[0, 2\] : \(!llvm\.ptr\) -> [^\n]*\n\s*llvm\.store (%\w+), \1 : i64"
+)
 """Where the host code of a program, as LLVM gets it, says how much dynamic shared memory a launch takes."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_LINKS = 16
 
 
-def toolchain() -> Any:
-    """The module `cutlass`. Its folder is put on the path here: pip does it for one of its distributions only.
+@dataclass(frozen=True)
+class Toolchain:
+    """The DSL's own functions, as they are before a submission can replace one.
+
+    Attributes:
+        refusals: exceptions by which it refuses a source.
+    """
+
+    version: str
+    types: Mapping[str, Callable[[Any], Any]]
+    jit: Callable[..., Any]
+    kernel: Callable[..., Any]
+    compile: Callable[..., Any]
+    fake: Callable[..., Any]
+    from_dlpack: Callable[..., Any]
+    refusals: tuple[type[BaseException], ...]
+
+
+def toolchain() -> Toolchain:
+    """Import the DSL. Its folder is put on the path here: pip does it for one of its distributions only.
 
     Raises:
         ModuleNotFoundError: it is not installed.
     """
     os.environ.update(_ENVIRONMENT)
     found = find_spec(PACKAGE)
-    for folder in (found.submodule_search_locations or ()) if found else ():
-        place = os.path.join(folder, "dsl_packages")
-        if place not in sys.path:
-            sys.path.append(place)
-    return import_module("cutlass")
+    folders = (found.submodule_search_locations or ()) if found else ()
+    sys.path += [place for folder in folders if (place := f"{folder}/dsl_packages") not in sys.path]
+    cutlass: Any = import_module("cutlass")
+    cute: Any = import_module("cutlass.cute")
+    runtime: Any = import_module("cutlass.cute.runtime")
+    refusal: type[BaseException] = import_module("cutlass.base_dsl.common").DSLBaseError
+    types = {dtype: getattr(cutlass, name) for dtype, name in _DTYPES.items()}
+    return Toolchain(
+        cutlass.__version__, types, cute.jit, cute.kernel, cute.compile, runtime.make_fake_tensor, runtime.from_dlpack,
+        (refusal,),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,16 +125,20 @@ class Hooks:
     """Around what launches a kernel.
 
     Attributes:
+        dsl: what is hooked into.
         ghosts: kernels are not launched.
         traced: of the trace that runs.
     """
+
+    dsl: Toolchain
 
     def __init__(self) -> None:
         self.ghosts = False
         self.traced = Traced()
 
     def install(self) -> None:
-        """Take the place of the DSL's own method; to be called before a submission is loaded."""
+        """Import the DSL, and take the place of its own method; to be called before a submission is loaded."""
+        self.dsl = toolchain()
         launcher: Any = import_module("cutlass.cutlass_dsl.cutlass").KernelLauncher
         options: Any = import_module("cutlass.base_dsl.dsl")._NameOptions  # noqa: SLF001 -- as `set_name_prefix` does.
         launch = launcher.launch
@@ -186,10 +216,7 @@ class Compiler:
         self._options = f"--generate-line-info {options}".rstrip()
         self.fixed = [place for place, word in enumerate(words) if word == "integer"]
         self.given = [place for place, word in enumerate(words) if word != "integer"]
-        self._cutlass: Any = import_module("cutlass")
-        self._cute: Any = import_module("cutlass.cute")
-        self._fake: Callable[..., Any] = import_module("cutlass.cute.runtime").make_fake_tensor
-        self._refusals: tuple[type[BaseException], ...] = (import_module("cutlass.base_dsl.common").DSLBaseError,)
+        self._dsl = hooks.dsl
 
     def program(self, given: Sequence[Layout | int | float], fixed: Sequence[int]) -> Program:
         """Trace the entry and compile what it launches.
@@ -209,10 +236,10 @@ class Compiler:
             self._entry(*(values[place] for place in range(len(values))))
 
         traced = self._hooks.traced = Traced()
-        jitted = self._cute.jit(preprocess=False)(program)
+        jitted = self._dsl.jit(preprocess=False)(program)
         try:
-            call = self._cute.compile(jitted, *map(self._argument, self.given, given), options=self._options)
-        except self._refusals as error:
+            call = self._dsl.compile(jitted, *map(self._argument, self.given, given), options=self._options)
+        except self._dsl.refusals as error:
             first = traced.launches[0].kernel if traced.launches else ""
             raise CompileError(traced.kernel or first, self._told(error)) from error
         shared = _shared_bytes(str(call.ir_module))
@@ -222,14 +249,18 @@ class Compiler:
         code, ptx = call.__cubin__, call.__ptx__
         return Program(call, tuple(traced.launches), code if isinstance(code, bytes) else b"", ptx or "")
 
+    def tensor(self, tensor: Any, layout: Layout) -> Any:
+        """A tensor as a program of its layout takes it."""
+        return self._dsl.from_dlpack(tensor, assumed_align=layout.aligned)
+
     def number(self, place: int, value: float) -> Any:
         """A number as a program takes it, by its place among the entry's arguments."""
-        return getattr(self._cutlass, _DTYPES[self._words[place].rpartition(" ")[2]])(value)
+        return self._dsl.types[self._words[place].rpartition(" ")[2]](value)
 
     def _argument(self, place: int, given: Layout | float) -> Any:
         if isinstance(given, Layout):
-            dtype = getattr(self._cutlass, _DTYPES[given.dtype])
-            return self._fake(dtype, given.shape, given.stride, assumed_align=given.aligned)
+            dtype = self._dsl.types[given.dtype]
+            return self._dsl.fake(dtype, given.shape, given.stride, assumed_align=given.aligned)
         return self.number(place, given)
 
     def _told(self, error: BaseException) -> SubmissionError:

@@ -10,7 +10,7 @@ Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 201
 import math
 
 import cutlass
-import cutlass.cute as cute
+from cutlass import cute
 from cutlass.memory import SmemAllocator
 
 LOG2_E = math.log2(math.e)

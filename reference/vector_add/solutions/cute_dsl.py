@@ -6,7 +6,7 @@ kernel is traced, so the width is a constant of it.
 """
 
 import cutlass
-import cutlass.cute as cute
+from cutlass import cute
 
 THREADS = 256
 

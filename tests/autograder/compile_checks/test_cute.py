@@ -110,9 +110,7 @@ def test_what_is_refused_is_told_in_the_students_own_line(sandbox: ProcessSandbo
 
 def test_host_code_that_fails_and_blocks_that_no_device_takes_are_told_apart(sandbox: ProcessSandbox) -> None:
     (made,) = shown(sandbox, kernel(threads=2048)).kernels
-    assert made.message == (
-        "Would not run for sm_90a: OutOfResources: the block has 2048 threads; there may be 1024."
-    )
+    assert made.message == "Would not run for sm_90a: OutOfResources: the block has 2048 threads; there may be 1024."
     host = shown(sandbox, kernel().replace("    _add(x", "    n.nothing\n    _add(x"))
     assert host.kernels == ()
     assert "The host code could not be followed without a device, in case `gpu_ranked`: line 14: " in host.message

@@ -22,7 +22,6 @@ import torch
 from autograder.protocol import Load
 from autograder.runner import source
 from autograder.runner.languages import cute_program
-cute_program.toolchain()
 from autograder.runner.languages.cute_gpu import Programs
 from autograder.runner.report import describe
 hooks = cute_program.Hooks()
