@@ -102,7 +102,7 @@ class Programs:
         """Queue it on the default stream, which is torch's current one.
 
         Raises:
-            SubmissionError: it cannot be compiled.
+            SubmissionError: it cannot be compiled, or the device does not take it.
         """
         compiler = self._compiler
         fixed = tuple(int(arguments[place]) for place in compiler.fixed)
@@ -113,11 +113,11 @@ class Programs:
         if program is None:
             program = self._known[key] = self._compiled(layouts, fixed)
         self.last = program
-        program.call(*(
-            compiler.tensor(value, layout) if isinstance(layout, Layout)
-            else compiler.number(place, value)
+        called_with = (
+            compiler.tensor(value, layout) if isinstance(layout, Layout) else compiler.number(place, value)
             for (place, value), layout in zip(given, layouts, strict=True)
-        ))  # fmt: skip
+        )
+        compiler.launch(program, called_with)
 
     def _compiled(self, layouts: list[Any], fixed: tuple[int, ...]) -> Program:
         try:

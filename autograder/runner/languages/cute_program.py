@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -24,6 +24,7 @@ PACKAGE = "nvidia_cutlass_dsl"
 VECTOR_BYTES = 16
 """The widest access of a thread: what is so aligned is said to be."""
 KIND = "CompilationError"
+LAUNCH_KIND = "LaunchError"
 
 # Nothing is kept between runners: a program is compiled in a tenth of a second.
 _ENVIRONMENT = {"CUTE_DSL_DISABLE_FILE_CACHING": "1", "CUTE_DSL_CACHE_DIR": "/tmp"}  # noqa: S108 -- it is not used.
@@ -36,6 +37,11 @@ _SHARED = re.compile(
     r"(%\d+) = llvm\.getelementptr %\d+\[0, 2\] : \(!llvm\.ptr\) -> [^\n]*\n\s*llvm\.store (%\w+), \1 : i64"
 )
 """Where the host code of a program, as LLVM gets it, says how much dynamic shared memory a launch takes."""
+_MEANT = {
+    "cudaErrorIllegalAddress": "an illegal memory access", "cudaErrorMisalignedAddress": "misaligned address",
+    "cudaErrorInvalidConfiguration": "no device takes this grid or block",
+}  # fmt: skip
+"""What the runtime's errors are, of which the DSL tells names only; a launch has those of kernels before it too."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_LINKS = 16
 
@@ -241,13 +247,24 @@ class Compiler:
             call = self._dsl.compile(jitted, *map(self._argument, self.given, given), options=self._options)
         except self._dsl.refusals as error:
             first = traced.launches[0].kernel if traced.launches else ""
-            raise CompileError(traced.kernel or first, self._told(error)) from error
+            raise CompileError(traced.kernel or first, self.told(error, KIND)) from error
         shared = _shared_bytes(str(call.ir_module))
         if len(shared) == len(traced.launches):
             pairs = zip(traced.launches, shared, strict=True)
             traced.launches = [replace(launch, shared_bytes=size) for launch, size in pairs]
         code, ptx = call.__cubin__, call.__ptx__
         return Program(call, tuple(traced.launches), code if isinstance(code, bytes) else b"", ptx or "")
+
+    def launch(self, program: Program, arguments: Iterable[Any]) -> None:
+        """Call a program.
+
+        Raises:
+            SubmissionError: the device does not take it.
+        """
+        try:
+            program.call(*arguments)
+        except self._dsl.refusals as error:
+            raise self.told(error, LAUNCH_KIND) from None
 
     def tensor(self, tensor: Any, layout: Layout) -> Any:
         """A tensor as a program of its layout takes it."""
@@ -263,10 +280,9 @@ class Compiler:
             return self._dsl.fake(dtype, given.shape, given.stride, assumed_align=given.aligned)
         return self.number(place, given)
 
-    def _told(self, error: BaseException) -> SubmissionError:
+    def told(self, error: BaseException, kind: str) -> SubmissionError:
         """What the DSL says, with the student's line where it says one."""
-        line, seen = 0, error
-        message = ""
+        line, seen, message = 0, error, ""
         for _ in range(_MOST_LINKS):
             line = _line_in(seen, self._filename) or line
             message = str(getattr(seen, "message", "")) or str(seen) or message
@@ -274,7 +290,9 @@ class Compiler:
             if not isinstance(following, BaseException):
                 break
             seen = following
-        return SubmissionError("call", KIND, _COLOURS.sub("", message).strip() or type(error).__name__, line)
+        said = _COLOURS.sub("", message).strip() or type(error).__name__
+        meant = next((words for name, words in _MEANT.items() if name in said), "")
+        return SubmissionError("call", kind, f"{meant}: {said}" if meant else said, line)
 
 
 def _line_in(error: BaseException, filename: str) -> int:

@@ -40,6 +40,19 @@ for text in json.load(sys.stdin):
         said.append(module.TRACED)
     except BaseException as error:
         said.append(describe(error, "kernel.py", ()))
+# No device is here to say it.
+import cuda.bindings.runtime
+from cutlass.base_dsl.runtime.cuda import create_cuda_runtime_error as error_of
+failing = []
+compiler = cute_program.Compiler(module.scale, load, hooks)
+for code in (700, 9):
+    def call():
+        raise error_of(code, cuda.bindings.runtime.cudaError_t)
+    try:
+        compiler.launch(cute_program.Program(call, ()), ())
+    except BaseException as error:
+        failing.append(describe(error, "kernel.py", ())["message"])
+said.append(failing)
 print(json.dumps(said))
 """
 KERNEL = """
@@ -80,6 +93,13 @@ def test_what_the_dsl_refuses_is_told_in_the_students_line(said: list[Any]) -> N
     assert said[1]["kind"] == "CompilationError"
     assert said[1]["frames"][-1]["line"] == 12
     assert "never launched" in said[1]["message"]
+
+
+def test_what_the_runtime_names_is_told_in_the_words_that_the_judge_knows(said: list[Any]) -> None:
+    assert said[2] == [
+        "an illegal memory access: cudaErrorIllegalAddress (error code: 700)",
+        "no device takes this grid or block: cudaErrorInvalidConfiguration (error code: 9)",
+    ]
 
 
 HOST_CODE = """
