@@ -42,6 +42,7 @@ _MEANT = {
     "cudaErrorInvalidConfiguration": "no device takes this grid or block",
 }  # fmt: skip
 """What the runtime's errors are, of which the DSL tells names only; a launch has those of kernels before it too."""
+_PLACE = re.compile(r'\("([^"\n]+)":(\d+):\d+\): ([^\n]+)')
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MOST_LINKS = 16
 
@@ -284,6 +285,11 @@ class Compiler:
         """What the DSL says, with the student's line where it says one."""
         line, seen, message = 0, error, ""
         for _ in range(_MOST_LINKS):
+            # A pass that fails tells places in its text only.
+            placed = _PLACE.search(str(getattr(seen, "raw_error", "")))
+            if placed is not None and placed[1] == self._filename:
+                line, message = int(placed[2]), placed[3]
+                break
             line = _line_in(seen, self._filename) or line
             message = str(getattr(seen, "message", "")) or str(seen) or message
             following = getattr(seen, "cause", None) or seen.__cause__

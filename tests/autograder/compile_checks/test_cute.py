@@ -33,6 +33,40 @@ def vector_add(x, y, out, n):
     _add(x, y, out, n).launch(grid=[cute.ceil_div(n, THREADS), 1, 1], block=[THREADS, 1, 1])
 """
 
+TENSOR_CORES = """
+import cutlass
+import cutlass.cute as cute
+from cutlass.cute.nvgpu import OperandMajorMode, warpgroup
+from cutlass.memory import SmemAllocator
+from cutlass.utils import LayoutEnum, hopper_helpers
+
+@cute.kernel
+def _product(mma: cute.TiledMma, left: cute.ComposedLayout, right: cute.ComposedLayout, out: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    memory = SmemAllocator()
+    a = memory.allocate_tensor(cutlass.Float16, left.outer, 128, left.inner)
+    b = memory.allocate_tensor(cutlass.Float16, right.outer, 128, right.inner)
+    mine = mma.get_slice(thread)
+    total = cute.make_rmem_tensor(mine.partition_shape_C((64, 64)), cutlass.Float32)
+    total.fill(0.0)
+    a_words = mma.make_fragment_A(mine.partition_A(a))
+    b_words = mma.make_fragment_B(mine.partition_B(b))
+    warpgroup.fence()
+    for k in cutlass.range_constexpr(cute.size(a_words, mode=[2])):
+        cute.gemm(mma, total, a_words[None, None, k, 0], b_words[None, None, k, 0], total)
+    warpgroup.commit_group()
+    warpgroup.wait_group(0)
+    out[thread] = total[0]
+
+def vector_add(x, y, out, n):
+    by_k = OperandMajorMode.K
+    half = cutlass.Float16
+    mma = hopper_helpers.make_trivial_tiled_mma(half, half, by_k, by_k, cutlass.Float32, (1, 1, 1), (64, 64))
+    left = hopper_helpers.make_smem_layout_a(LayoutEnum.ROW_MAJOR, (64, 64, 64), half, 1)
+    right = hopper_helpers.make_smem_layout_b(LayoutEnum.ORDER, (64, 64, 64), half, 1)
+    _product(mma, left, right, out).launch(grid=[1, 1, 1], block=[128, 1, 1])
+"""
+
 
 def kernel(total: str = "x[i] + y[i]", threads: int = 256) -> str:
     return KERNEL.replace("SUM", total).replace("THREADS", str(threads))
@@ -106,6 +140,13 @@ def test_what_is_refused_is_told_in_the_students_own_line(sandbox: ProcessSandbo
         assert words in made.message
         assert made.error.frames[-1].line == 11
         assert made.kernel == "_add"
+
+
+def test_tensor_cores_are_counted_and_a_failing_pass_has_a_line(sandbox: ProcessSandbox) -> None:
+    (made,) = shown(sandbox, TENSOR_CORES.replace("ORDER", "ROW_MAJOR")).kernels
+    assert (made.message, made.wgmma, made.config) == ("", 4, "block 128, 16384 B dynamic")
+    (made,) = shown(sandbox, TENSOR_CORES.replace("ORDER", "COL_MAJOR")).kernels
+    assert "Would not compile for sm_90a: line 18: CompilationError: failed to legalize operation" in made.message
 
 
 def test_host_code_that_fails_and_blocks_that_no_device_takes_are_told_apart(sandbox: ProcessSandbox) -> None:
