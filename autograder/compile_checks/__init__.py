@@ -20,5 +20,9 @@ of CUDA C++, where there is an nvcc:
     cuda_compiler   nvcc, held short; its errors with the student's line
     dry_library     the stand-in for CUDA's runtime, `dry_runtime.cpp`, on which host code is followed
 
+of CuTe DSL, where it is installed:
+
+    cute_session    the runner that compiles, as a GPU's runner does (`runner.languages.cute_program`)
+
 `docs/compile_checks.md` says what is shown, how far it can be believed, and what it does not tell.
 """

@@ -277,16 +277,10 @@ def _kernels(launches: Sequence[tuple[int, int, Launch]]) -> list[_Kernel]:
 
 def _config(launch: Launch) -> str:
     """`block 32×8, cluster 4, 65536 B dynamic`."""
-    words = [f"block {_shape(launch.block)}"]
-    words += [f"cluster {_shape(launch.cluster)}"] if any(launch.cluster) else []
+    words = [f"block {parts.shape_text(launch.block)}"]
+    words += [f"cluster {parts.shape_text(launch.cluster)}"] if any(launch.cluster) else []
     words += [f"{launch.shared_bytes} B dynamic"] if launch.shared_bytes else []
     return ", ".join(words)
-
-
-def _shape(sizes: tuple[int, ...]) -> str:
-    """Without the ones at its end."""
-    last = max((place for place, size in enumerate(sizes) if size != 1), default=0)
-    return "×".join(map(str, sizes[: last + 1]))
 
 
 def _name_of(plain: str) -> tuple[str, str]:

@@ -84,6 +84,12 @@ def ended(waited: int) -> dict[str, int | None]:
     return {"code": os.WEXITSTATUS(waited), "signal": None}
 
 
+def shape_text(sizes: tuple[int, ...]) -> str:
+    """`32×8`: the sizes of a block or a cluster, without the ones at its end."""
+    last = max((place for place, size in enumerate(sizes) if size != 1), default=0)
+    return "×".join(map(str, sizes[: last + 1]))
+
+
 @dataclass(frozen=True)
 class Course:
     """How the dry calls went: what `messages.Compiled` says beside its kernels."""

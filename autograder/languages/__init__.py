@@ -102,9 +102,9 @@ def imported(dotted: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def distributions() -> tuple[str, ...]:
+def distributions(among: Iterable[Record] = ALL) -> tuple[str, ...]:
     """What the languages' toolchains are installed as, for those who tell versions."""
-    return tuple(dict.fromkeys(name for record in ALL for name in _distributions(record.all_packages)))
+    return tuple(dict.fromkeys(name for record in among for name in _distributions(record.all_packages)))
 
 
 def _distributions(packages: Iterable[str]) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What languages need, for scripts that make images: `python -m autograder.languages packages|distributions|system`.
 
+Left out is what may be in no image.
+
 packages        what pip installs, with versions
 distributions   the same without versions
 system          packages of Debian's
@@ -12,10 +14,11 @@ from collections.abc import Mapping
 
 from autograder import languages
 
+_IN_IMAGES = [record for record in languages.ALL if record.in_images]
 ASKED: Mapping[str, tuple[str, ...]] = {
-    "packages": tuple(dict.fromkeys(package for record in languages.ALL for package in record.all_packages)),
-    "distributions": languages.distributions(),
-    "system": tuple(dict.fromkeys(package for record in languages.ALL for package in record.system)),
+    "packages": tuple(dict.fromkeys(package for record in _IN_IMAGES for package in record.all_packages)),
+    "distributions": languages.distributions(_IN_IMAGES),
+    "system": tuple(dict.fromkeys(package for record in _IN_IMAGES for package in record.system)),
 }
 
 

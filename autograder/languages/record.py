@@ -54,7 +54,7 @@ class Record:
         compiler: function without arguments that imports what compiles it for devices that are not there, and returns
             what serves a runner's channel; `""` where nothing compiles it.
         compile_s: seconds that compile checks of one submission may compile for.
-        brings_compiler: its compiler is a part of what every node has installed.
+        brings_compiler: its compiler is a part of what every node that grades it has installed.
         compiled_at_load: all of its kernels are compiled when a source is loaded, otherwise when they are launched.
         precompiles: its compiler fills packs before a runner of a GPU lane calls anything (`cache_warmup`).
         name_in_code: what its compiler calls the file, from the name that was handed in.
@@ -64,10 +64,12 @@ class Record:
         kept_environment: how the names of variables begin that a node leaves to its judge.
         packages: what has to be installed with Python, by distribution's name and version as pip reads it.
         extra: of this package, by which pip installs them: `harness`, or one of its own where a node may do without.
+        in_images: its packages may be in images that this project's scripts make.
         optional: packages that a source may use beside, by the extra that installs them: a node without them grades the
             language, and refuses by name what needs them.
         system: what has to be installed beside Python, as Debian names it.
         counted_by: what counts a call of it on the CPU lane (`autograder.counters`); `""` where nothing does.
+        calls_libraries: its entries can do an exercise by a library's call, and then staff are shown it.
         reaches: what in a source may reach what counts, or do work that is not counted; `""` where nothing is seen.
         imports: modules whose absence makes local grading of it impossible.
     """
@@ -92,6 +94,7 @@ class Record:
     precompiles: bool = False
     name_in_code: Callable[[str], str] = str
     counted_by: str = ""
+    calls_libraries: bool = True
     reaches: Callable[[str], str] = lambda _: ""
     warm: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -99,6 +102,7 @@ class Record:
     kept_environment: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     extra: str = HARNESS
+    in_images: bool = True
     optional: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     system: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()

@@ -251,7 +251,7 @@ def _submissions(language: Language, folder: Path) -> Iterator[Gap]:
     for verdict in (Verdict.wrong_answer, Verdict.compile_error, Verdict.runtime_error):
         if not any(verdict_in(name) is verdict for name in names):
             yield Gap("submissions", f"none in {language} gets {verdict}")
-    if not any(uses_a_library(name) for name in names):
+    if languages.of(language).calls_libraries and not any(uses_a_library(name) for name in names):
         what = "with a library call (passed_library_call) or on the host (passed_host_code)"
         yield Gap("submissions", f"none in {language} does the exercise {what}")
 

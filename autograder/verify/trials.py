@@ -88,8 +88,8 @@ class Outcome:
         return not self.deviation
 
 
-def plan(assignment_folder: Path, reference_folder: Path) -> tuple[Trial, ...]:
-    """Every kernel of the assignment: solutions, starters, milestones, submissions, mutants.
+def plan(assignment_folder: Path, reference_folder: Path, *, lane: Lane = Lane.cpu) -> tuple[Trial, ...]:
+    """Every kernel of the assignment that a lane runs: solutions, starters, milestones, submissions, mutants.
 
     Raises:
         ManifestError: a manifest cannot be read.
@@ -99,6 +99,7 @@ def plan(assignment_folder: Path, reference_folder: Path) -> tuple[Trial, ...]:
     return tuple(
         trial
         for language in assignment.languages
+        if languages.of(language).loader(lane)
         for trial in (
             *_files(slug, language, assignment_folder, reference_folder),
             *_mutants(assignment, language, assignment_folder, reference_folder),
@@ -113,10 +114,11 @@ def run(
     sandbox: Sandbox,
     references: References | None = None,
     *,
+    lane: Lane = Lane.cpu,
     work: Work = Work.all,
     public_only: bool = False,
 ) -> Outcome:
-    """Grade a trial as a submission on the CPU lane. Starters meet the public cases only: they are wrong at once.
+    """Grade a trial as a submission on a lane. Starters meet the public cases only: they are wrong at once.
 
     Args:
         work: `Work.check` leaves the times out, which say nothing about a verdict.
@@ -126,7 +128,7 @@ def run(
         slug=trial.slug,
         bundle="",
         language=trial.language,
-        lane=Lane.cpu,
+        lane=lane,
         mode=Mode.run if public_only or trial.kind is Kind.starter else Mode.submission,
         source=trial.source,
         filename=f"{trial.slug}.{EXTENSIONS[trial.language]}",

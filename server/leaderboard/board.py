@@ -22,6 +22,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, exists, select
 from sqlalchemy.orm import Session
 
+from autograder import languages as records
 from autograder.contract import Lane, Language
 from server.courses.courses import AssignmentDetail, spec_of
 from server.grading.ranking import EVERYTHING, Boards, Selection, best, crowds, ranks
@@ -194,9 +195,9 @@ def practice_language(
 
 
 def languages_of(details: Sequence[AssignmentDetail], lane: Lane) -> tuple[Language, ...]:
-    """The languages of these assignments' boards on a lane."""
+    """The languages of these assignments' boards on a lane: those that it runs."""
     offered = {language for detail in details if lane in detail.board_lanes for language in detail.spec.languages}
-    return tuple(language for language in Language if language in offered)
+    return tuple(language for language in Language if language in offered and records.of(language).loader(lane))
 
 
 def frozen_at(assignment: Assignment, now: datetime) -> datetime | None:

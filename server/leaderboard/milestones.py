@@ -98,7 +98,7 @@ def membership(session: Session, course: Course, now: datetime) -> Membership:
 def hand_in(
     session: Session, detail: AssignmentDetail, ours: Membership, lane: Lane, *, config: Config, now: datetime
 ) -> list[Source]:
-    """Hand in what the current version's folders have and this lane's board does not; those that were handed in.
+    """Hand in what the current version's folders have, the lane runs and its board has not; those that were handed in.
 
     Args:
         ours: `membership` of the course.
@@ -110,7 +110,8 @@ def hand_in(
         Milestone.version_id == detail.version.id, Milestone.lane == lane
     )
     there = {(name, language) for name, language in session.execute(query)}
-    missing = [item for item in _sources(detail, config) if (item.name, item.language) not in there]
+    runs = [item for item in _sources(detail, config) if languages.of(item.language).loader(lane)]
+    missing = [item for item in runs if (item.name, item.language) not in there]
     # A quota is for people.
     config = dataclasses.replace(config, submit_quota_per_minute=10_000)
     for source in missing:

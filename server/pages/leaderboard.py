@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from autograder import languages as records
 from autograder.contract import Lane, Language
 from server import db
 from server.errors import InvalidInputError, NotFoundError
@@ -118,6 +119,7 @@ def _tabs(found: Shown) -> Tabs:
     languages = [
         Tab(labels.LANGUAGES[language], language, language is chosen, here.get(language, 0))
         for language in found.detail.spec.languages
+        if records.of(language).loader(board.lane)
     ]
     if len(languages) > 1 and not is_practice(found.detail, board.lane):
         languages.insert(0, Tab("All", "", chosen is None))

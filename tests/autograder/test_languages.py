@@ -108,6 +108,9 @@ def test_scripts_are_told_what_to_install(what: str) -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
     assert said
     assert len(said) == len(set(said))
+    outside = languages.distributions(record for record in languages.ALL if not record.in_images)
+    assert outside
+    assert not set(outside) & {re.split(r"[^\w.-]", word, maxsplit=1)[0] for word in said}
 
 
 def test_nothing_else_is_told() -> None:
@@ -171,10 +174,13 @@ def test_the_judge_refuses_by_name_what_its_lane_does_not_run(tmp_path: Path) ->
 
 def test_the_server_refuses_it_before_it_is_taken() -> None:
     detail = SimpleNamespace(title="X", lanes=tuple(Lane), spec=SimpleNamespace(languages=tuple(Language)))
-    with pytest.raises(InvalidInputError, match="Gluon does not run on the lane cpu"):
-        submissions._check_choice(detail, Lane.cpu, Language("gluon"))
-    submissions._check_choice(detail, Lane.h200, Language("gluon"))
-    for language in (language for language in Language if language != "gluon"):
+    refused = [record for record in languages.ALL if not record.cpu_loader]
+    assert refused
+    for record in refused:
+        with pytest.raises(InvalidInputError, match=f"{record.title} does not run on the lane cpu.*GPU lane"):
+            submissions._check_choice(detail, Lane.cpu, Language(record.id))
+        submissions._check_choice(detail, Lane.h200, Language(record.id))
+    for language in (language for language in Language if languages.of(language) not in refused):
         submissions._check_choice(detail, Lane.cpu, language)
 
 

@@ -7,6 +7,7 @@ import math
 import time
 from contextlib import contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, event, inspect, select, update
 from sqlalchemy.orm import undefer
 
+from autograder import languages
 from autograder.assignment import Case, Cost, LanePolicy, Tolerance
 from autograder.contract import Lane, Language, Mode, Review
 from server.courses import courses
@@ -599,3 +601,11 @@ def counted(database):
     event.listen(database.engine, "before_cursor_execute", note)
     yield statements
     event.remove(database.engine, "before_cursor_execute", note)
+
+
+def test_a_board_has_the_languages_that_its_lane_runs() -> None:
+    detail = SimpleNamespace(board_lanes=tuple(Lane), spec=SimpleNamespace(languages=tuple(Language)))
+    elsewhere = {language for language in Language if not languages.of(language).cpu_loader}
+    assert elsewhere
+    assert set(leaderboard.languages_of([detail], Lane.h200)) == set(Language)
+    assert set(leaderboard.languages_of([detail], Lane.cpu)) == set(Language) - elsewhere

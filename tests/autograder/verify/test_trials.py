@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from autograder import languages
+from autograder.assignment import load_assignment
 from autograder.contract import (
     CaseResult,
     Finding,
     FindingKind,
     GradeResult,
+    Lane,
     Language,
     Verdict,
     Visibility,
@@ -91,6 +93,15 @@ def test_the_plan_has_every_kernel_of_the_folders(
     assert kinds.count(Kind.submission) == len(files)
     assert all(trial.verdict is Verdict.passed for trial in plan if trial.kind in {Kind.solution, Kind.milestone})
     assert [trial.name for trial in plan if trial.shown] == [shown]
+
+
+def test_kernels_are_planned_for_the_lanes_that_run_them() -> None:
+    folders = ROOT / "assignments" / "softmax", ROOT / "reference" / "softmax"
+    for lane in (Lane.cpu, Lane.h200):
+        planned = {trial.language for trial in trials.plan(*folders, lane=lane)}
+        offered = load_assignment(folders[0]).languages
+        assert planned == {language for language in offered if languages.of(language).loader(lane)}
+        assert len(planned) == len(offered) - (lane is Lane.cpu)
 
 
 def test_a_mutant_is_the_staff_kernel_with_one_edit() -> None:
