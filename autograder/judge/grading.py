@@ -218,6 +218,9 @@ class Grading:
         checks, measures = self._work is not Work.measure, self._work is not Work.check
         runner = self._begin()
         if isinstance(runner, Failure):
+            if self._is_elsewhere():
+                self._begin_compiling()
+                self._finish_compiling()
             return self._report(failed=runner)
         if checks:
             self._check(runner)
@@ -238,56 +241,6 @@ class Grading:
             self._prepare()
         runner = refused or self._first_runner()
         self._log = self._runners.log()
-<<<<<<< HEAD
-=======
-        if isinstance(runner, Failure):
-            if refused and self._is_elsewhere():
-                self._begin_compiling()
-                self._finish_compiling()
-            return self._report(failed=runner)
-        checks, measures = self._work is not Work.measure, self._work is not Work.check
-        if checks:
-            self._check(runner)
-        measurements = self._measure() if measures and self._goes_on() else ()
-        findings = self._findings_of(measurements)
-        if checks and self._results.none_failed():
-            if self._goes_on() or self._is_compiled():
-                # Nothing is to be said of the cases any more: a student need not wait for whoever looks at the kernel.
-                self._phases.enter(Phase.profiling)
-            # What compiles speaks to the student, by its kernels' names: it must not feel what hidden cases leave, nor
-            # be told by one that was beside them and looked.
-            self._look.wait()
-            self._runners.keep_packs()
-            self._runners.close()
-            self._begin_compiling()
-        if checks and self._goes_on():
-            findings = together(self._look.findings(), findings)
-        self._finish_compiling()
-        return self._report(measurements=measurements, findings=findings)
-
-    def _first_runner(self) -> Conversation | Failure:
-        """Where kernels are compiled ahead, all that are dealt cases take their context while the first one waits."""
-        if self._measuring is not None:
-            return self._first_timed_runner()
-        if self._may_begin_ahead() and languages.of(self._request.language).compiled_at_load:
-            self._begin_compiling()
-        if self._may_begin_ahead():
-            self._runners.precompile(Visibility.public, self._results.cases_of(Visibility.public))
-        if not self._runners.precompiles:
-            return self._loaded(self._runners.fresh(others=self._others(Visibility.public)))
-        runner = self._runners.fresh(others=self._others(Visibility.public), meanwhile=self._begin_those_that_wait)
-        # It was not the only one that loads and has memory of the device.
-        return self._loaded(runner, shared=True)
-
-    def _loaded(self, runner: Conversation | Failure, *, shared: bool = False) -> Conversation | Failure:
-        """The runner; or another, alone, if it was not loaded for what others may have taken.
-
-        Args:
-            shared: others are there, and may have what it lacks.
-        """
-        if isinstance(runner, Failure) and (runner.starved or (shared and runner.verdict in SHARED)):
-            return self._alone(quiet=runner.starved)
->>>>>>> 1ae3a3039c1705d5bb7f8a1d5789f65b06356587
         return runner
 
     @property
