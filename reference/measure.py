@@ -155,7 +155,7 @@ def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., o
     signatures = tuple(dict.fromkeys(itertools.chain(*(assignment.signatures(one) for one in Lane))))
     ask = Load(source, path.name, Language.cuda, assignment.entry, arguments, signatures=signatures)
     if lane is Lane.cpu:
-        emulated = emulator().load(ask)
+        emulated = emulator().load(ask)[assignment.entry]
         return lambda *values: emulated.call(list(values), record=False)
     major, minor = torch.cuda.get_device_capability()
     folder = Path(tempfile.mkdtemp())
