@@ -131,19 +131,21 @@ def _keep_kernel(
 
 
 @triton.jit
-def _rank_kernel(keys_ptr, index_ptr, values_ptr, indices_ptr, k, BLOCK: tl.constexpr):
+def _rank_kernel(keys_ptr, index_ptr, values_ptr, indices_ptr, k, BLOCK: tl.constexpr, PART: tl.constexpr):
     """Of k keys that stand in the order of their indices, each goes to where as many come before it."""
     row = tl.program_id(axis=0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     index = tl.load(index_ptr + row * k + at, mask=at < k, other=-1)
     x = tl.load(keys_ptr + row * k + at, mask=index >= 0, other=0.0)
     number = tl.where(index >= 0, _number(x), ABSENT)
-    # The same once more, along the other axis.
-    others = tl.load(index_ptr + row * k + at[None, :], mask=at[None, :] < k, other=-1)
-    them = tl.load(keys_ptr + row * k + at[None, :], mask=others >= 0, other=0.0)
-    theirs = tl.where(others >= 0, _number(them), ABSENT)
-    first = (theirs < number[:, None]) | ((theirs == number[:, None]) & (at[None, :] < at[:, None]))
-    place = tl.sum(first.to(tl.int32), axis=1)
+    place = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, k, PART):
+        them = start + tl.arange(0, PART)
+        is_key = tl.load(index_ptr + row * k + them, mask=them < k, other=-1) >= 0
+        theirs = _number(tl.load(keys_ptr + row * k + them, mask=is_key, other=0.0))
+        theirs = tl.where(is_key, theirs, ABSENT)[None, :]
+        first = (theirs < number[:, None]) | ((theirs == number[:, None]) & (them[None, :] < at[:, None]))
+        place += tl.sum(first.to(tl.int32), axis=1)
     tl.store(values_ptr + row * k + place, x, mask=index >= 0)
     tl.store(indices_ptr + row * k + place, index, mask=index >= 0)
 
@@ -171,7 +173,7 @@ def _select(
             kept, index, lengths, to_kept, to_index, left, k, IS_FIRST=kept is keys, TILE=tile, num_warps=warps
         )
         kept, index, left = to_kept, to_index, tiles * k
-    _rank_kernel[(rows,)](kept, index, values, indices, k, BLOCK=triton.next_power_of_2(k))
+    _rank_kernel[(rows,)](kept, index, values, indices, k, BLOCK=triton.next_power_of_2(k), PART=32)
 
 
 def _sort(
