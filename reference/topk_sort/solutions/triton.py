@@ -30,15 +30,12 @@ def _number(x):
 
 
 @triton.jit
-def _digit(x, SHIFT: tl.constexpr):
-    """Four bits of a key's number; the sign's bit is turned, so that the lowest numbers have digit 0."""
-    digit = (_number(x) >> SHIFT) & (DIGITS - 1)
-    if SHIFT == 28:
-        digit = digit ^ (DIGITS // 2)
-    return digit
+def _digit(x, shift):
+    """Four bits of a key's number; the sign's bit is turned, so that the lowest numbers have the lowest digits."""
+    return ((_number(x) ^ FIRST) >> shift) & (DIGITS - 1)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["k"])
 def _fill_kernel(lengths_ptr, values_ptr, indices_ptr, k, BLOCK: tl.constexpr):
     """What a row has no keys for."""
     row = tl.program_id(axis=1).to(tl.int64)
@@ -49,17 +46,17 @@ def _fill_kernel(lengths_ptr, values_ptr, indices_ptr, k, BLOCK: tl.constexpr):
     tl.store(indices_ptr + row * k + place, tl.full((BLOCK,), -1, tl.int32), mask=mask)
 
 
-@triton.jit
-def _count_kernel(keys_ptr, lengths_ptr, counts_ptr, n, SHIFT: tl.constexpr, TILE: tl.constexpr):
+@triton.jit(do_not_specialize=["n", "shift"])
+def _count_kernel(keys_ptr, lengths_ptr, counts_ptr, n, shift, TILE: tl.constexpr):
     tile, row, tiles = tl.program_id(axis=0), tl.program_id(axis=1).to(tl.int64), tl.num_programs(axis=0)
     at = tile * TILE + tl.arange(0, TILE)
     mask = at < tl.load(lengths_ptr + row)
-    digit = _digit(tl.load(keys_ptr + row * n + at, mask=mask, other=0.0), SHIFT)
+    digit = _digit(tl.load(keys_ptr + row * n + at, mask=mask, other=0.0), shift)
     counts = tl.histogram(digit, DIGITS, mask=mask)
     tl.store(counts_ptr + (row * DIGITS + tl.arange(0, DIGITS)) * tiles + tile, counts)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tiles"])
 def _scan_kernel(counts_ptr, totals_ptr, tiles, PART: tl.constexpr, BLOCK: tl.constexpr):
     """Of PART digits: how many keys of the digit there are in the tiles before each tile, and in the row."""
     row = tl.program_id(axis=1).to(tl.int64)
@@ -74,10 +71,10 @@ def _scan_kernel(counts_ptr, totals_ptr, tiles, PART: tl.constexpr, BLOCK: tl.co
     tl.store(totals_ptr + row * DIGITS + digit, before)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "to_n", "shift"])
 def _move_kernel(
-    keys_ptr, index_ptr, lengths_ptr, counts_ptr, totals_ptr, to_keys_ptr, to_index_ptr, n, to_n,
-    SHIFT: tl.constexpr, IS_FIRST: tl.constexpr, TILE: tl.constexpr,
+    keys_ptr, index_ptr, lengths_ptr, counts_ptr, totals_ptr, to_keys_ptr, to_index_ptr, n, to_n, shift,
+    IS_FIRST: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
     tile, row, tiles = tl.program_id(axis=0), tl.program_id(axis=1).to(tl.int64), tl.num_programs(axis=0)
     at = tile * TILE + tl.arange(0, TILE)
@@ -90,7 +87,7 @@ def _move_kernel(
     totals = tl.load(totals_ptr + row * DIGITS + digits)
     smaller = tl.cumsum(totals, axis=0) - totals
     start = smaller + tl.load(counts_ptr + (row * DIGITS + digits) * tiles + tile)
-    mine = (_digit(x, SHIFT)[:, None] == digits[None, :]) & mask[:, None]
+    mine = (_digit(x, shift)[:, None] == digits[None, :]) & mask[:, None]
     # The first key of a digit in this tile goes to `start`, the second behind it.
     rank = tl.cumsum(mine.to(tl.int32), axis=0) - 1
     place = tl.sum(tl.where(mine, start[None, :] + rank, 0), axis=1)
@@ -191,10 +188,10 @@ def _sort(
     for number, shift in enumerate(range(lowest, 32, 4)):
         last = shift == 28
         to_x, to_index = (values, indices) if last else (of_keys[number % 2], of_index[number % 2])
-        _count_kernel[(tiles, rows)](x, lengths, counts, n, SHIFT=shift, TILE=tile, num_warps=warps)
+        _count_kernel[(tiles, rows)](x, lengths, counts, n, shift, TILE=tile, num_warps=warps)
         _scan_kernel[(16 // part, rows)](counts, totals, tiles, PART=part, BLOCK=block)
         _move_kernel[(tiles, rows)](
-            x, index, lengths, counts, totals, to_x, to_index, n, k if last else n,
-            SHIFT=shift, IS_FIRST=number == 0, TILE=tile, num_warps=warps,
+            x, index, lengths, counts, totals, to_x, to_index, n, k if last else n, shift,
+            IS_FIRST=number == 0, TILE=tile, num_warps=warps,
         )  # fmt: skip
         x, index = to_x, to_index
