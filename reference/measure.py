@@ -14,6 +14,7 @@ processor time, one thread, the least of 7 calls.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -166,11 +167,18 @@ def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., o
 
 
 @functools.cache
-def emulator() -> CudaLoader:
-    """CUDA C++ for the CPU, ready to load files."""
+def warm_emulator() -> CudaLoader:
+    """CUDA C++ for the CPU, compiled once."""
     os.environ.setdefault("TMPDIR", tempfile.mkdtemp())
     made = CudaLoader()
     made.warm()
+    return made
+
+
+def emulator() -> CudaLoader:
+    """One that is ready to load a file, in a folder of its own: a library of the same path would not be loaded anew."""
+    made = copy.copy(warm_emulator())
+    os.environ["TMPDIR"] = tempfile.mkdtemp()
     made.begin()
     return made
 
