@@ -54,7 +54,7 @@ __global__ void fill_kernel(const int32_t* lengths, T* values, int32_t* indices,
 constexpr int PER_STEP = 8;
 constexpr int STEP = THREADS * PER_STEP;
 constexpr int LIST = 2 * STEP;
-constexpr int SELECTED = LIST - STEP;  // the largest k: after a selection there is room for a step
+constexpr int SELECTED = 1024;  // the largest k for which keys are selected; behind k there is room for a step
 
 struct List {
   uint32_t numbers[LIST];
