@@ -14,6 +14,7 @@ processor time, one thread, the least of 7 calls.
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import functools
 import importlib.util
@@ -155,7 +156,7 @@ def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., o
     signatures = tuple(dict.fromkeys(itertools.chain(*(assignment.signatures(one) for one in Lane))))
     ask = Load(source, path.name, Language.cuda, assignment.entry, arguments, signatures=signatures)
     if lane is Lane.cpu:
-        emulated = emulator().load(ask)
+        emulated = emulator().load(ask)[assignment.entry]
         return lambda *values: emulated.call(list(values), record=False)
     major, minor = torch.cuda.get_device_capability()
     folder = Path(tempfile.mkdtemp())
@@ -166,11 +167,18 @@ def binary_of(path: Path, assignment: Assignment, lane: Lane) -> Callable[..., o
 
 
 @functools.cache
-def emulator() -> CudaLoader:
-    """CUDA C++ for the CPU, ready to load files."""
+def warm_emulator() -> CudaLoader:
+    """CUDA C++ for the CPU, compiled once."""
     os.environ.setdefault("TMPDIR", tempfile.mkdtemp())
     made = CudaLoader()
     made.warm()
+    return made
+
+
+def emulator() -> CudaLoader:
+    """One that is ready to load a file, in a folder of its own: a library of the same path would not be loaded anew."""
+    made = copy.copy(warm_emulator())
+    os.environ["TMPDIR"] = tempfile.mkdtemp()
     made.begin()
     return made
 
