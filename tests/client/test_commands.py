@@ -176,8 +176,10 @@ def test_get_brings_nothing_of_the_staff(alice: str, ladder: Ladder) -> None:
 def test_milestones_that_are_closed_are_told_and_not_fetched(alice: str, ladder: Ladder) -> None:
     shown = ladder("milestones", "vector_add").output
     assert "Runs of elements" in shown
-    assert "0 of 5 sources are open" in shown
-    assert {item["source"] for item in json.loads(ladder("milestones", "vector_add", "--json").output)} == {""}
+    sources = [item["source"] for item in json.loads(ladder("milestones", "vector_add", "--json").output)]
+    assert sources
+    assert set(sources) == {""}
+    assert f"0 of {len(sources)} sources are open" in shown
     ladder("get", "vector_add")
     assert not Path("vector_add/milestones").exists()
 
