@@ -10,7 +10,8 @@ import pytest
 
 from autograder.assignment import Assignment, load_assignment
 from autograder.contract import CompiledFor, GradeRequest, Lane, Language, Mode, Verdict
-from autograder.judge import compiled, grade
+from autograder.judge import grade
+from autograder.judge.compile.cross_compile import Compilation, TargetReport
 from autograder.listings import Listings, rows_of
 from autograder.sandbox.process import ProcessSandbox
 
@@ -84,8 +85,8 @@ def asked(source: str, slug: str = "vector_add") -> GradeRequest:
     return GradeRequest(slug, "", LANGUAGE, Lane.cpu, Mode.run, source, "mine.py")
 
 
-def checked(sandbox: ProcessSandbox, source: str, assignment: Assignment) -> dict[str, compiled.Checked]:
-    with compiled.Compilation(assignment, asked(source, assignment.slug), sandbox) as compilation:
+def checked(sandbox: ProcessSandbox, source: str, assignment: Assignment) -> dict[str, TargetReport]:
+    with Compilation(assignment, asked(source, assignment.slug), sandbox) as compilation:
         return compilation.finish()
 
 
