@@ -32,11 +32,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from autograder import languages
-from autograder.compile_checks.targets import LANES, TARGETS
+from autograder.compile_checks.targets import TARGETS
 from autograder.contract import Lane, Language, Verdict, Visibility
 from autograder.counters import COUNTED_BY, FIGURES
 from autograder.errors import ContractError
-from autograder.lanes import expanded
+from autograder.lanes import expanded, of_target
 from autograder.manifest import Reader
 
 EXTENSIONS: Mapping[Language, str] = {language: languages.of(language).extension for language in Language}
@@ -868,7 +868,7 @@ def _check_counted(requirement: Requirement, where: str, assignment: Assignment,
 def _check_requirement(requirement: Requirement, where: str, assignment: Assignment, reader: Reader) -> None:
     if requirement.target not in assignment.compile_for:
         raise reader.error(f"{where}.target", f"{requirement.target!r} is not in `compile_for`")
-    public = {case.name for lane in LANES[requirement.target] for case in assignment.cases_for(lane)}
+    public = {case.name for lane in of_target(requirement.target) for case in assignment.cases_for(lane)}
     if requirement.case not in public:
         problem = f"{requirement.case!r} is no public case of a lane of {requirement.target}"
         raise reader.error(f"{where}.case", problem, reader.nearest(requirement.case, sorted(public)))

@@ -77,7 +77,7 @@ TITLES: Mapping[Lane, str] = {lane: DEVICES[lane].title if lane in DEVICES else 
 
 
 def of_target(target: str) -> tuple[Lane, ...]:
-    """The lanes whose devices are compiled for as `target`."""
+    """The lanes whose devices are compiled for as `target`: whose cases its kernels are compiled from."""
     return tuple(lane for lane, device in DEVICES.items() if device.target == target)
 
 

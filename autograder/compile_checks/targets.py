@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from autograder.contract import Lane
-from autograder.lanes import of_target
-
 
 @dataclass(frozen=True)
 class Target:
@@ -72,5 +69,3 @@ TARGETS: Mapping[str, Target] = {
         Target("sm_100a", 100, (10, 0), "NVIDIA B200", 148, 126 * 2**20, 180 * 10**9),
     )
 }
-LANES: Mapping[str, tuple[Lane, ...]] = {target: of_target(target) for target in TARGETS}
-"""The lanes of each target: whose cases its kernels are compiled from."""

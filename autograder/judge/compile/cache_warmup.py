@@ -20,7 +20,6 @@ from contextlib import ExitStack
 from autograder import languages
 from autograder.assignment import Assignment, Case
 from autograder.compile_checks.messages import Part, Precompile, Precompiled
-from autograder.compile_checks.targets import LANES
 from autograder.contract import GradeRequest, Lane, Visibility, Work
 from autograder.errors import ContractError, SandboxError
 from autograder.judge.compile import cross_compile
@@ -38,6 +37,7 @@ from autograder.judge.protocol import memfd
 from autograder.judge.protocol.loading import limits_of
 from autograder.judge.protocol.own_time import Wait
 from autograder.judge.protocol.runner_client import PACK_BYTES
+from autograder.lanes import DEVICES
 from autograder.sandbox import Purpose, Runner, Sandbox, Side
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ _RESERVED = 1
 
 def _target_of(lane: Lane) -> str:
     """What its device is called as a target of compilers; "" where there is none."""
-    return next((target for target, lanes in LANES.items() if lane in lanes), "")
+    return DEVICES[lane].target if lane in DEVICES else ""
 
 
 def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:

@@ -38,7 +38,6 @@ from autograder.compile_checks.messages import (
     Readings,
     RefusedCall,
 )
-from autograder.compile_checks.targets import LANES
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
 from autograder.errors import SandboxError
 from autograder.judge.compile.compiler_client import (
@@ -56,6 +55,7 @@ from autograder.judge.protocol import memfd
 from autograder.judge.protocol.buffers import layout_of
 from autograder.judge.protocol.failure import clean, from_exit, from_raised
 from autograder.judge.protocol.own_time import Wait
+from autograder.lanes import of_target
 from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 from autograder.protocol import Raised
 from autograder.sandbox import Exit, Purpose, Runner, Sandbox, Side
@@ -253,7 +253,8 @@ class Compilation:
 
 def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:
     """Those that are compiled from: what a requirement names, the ranked ones, or the first of each type of element."""
-    lane = next((lane for lane in LANES[target] if assignment.policy(lane)), LANES[target][0])
+    lanes = of_target(target)
+    lane = next((lane for lane in lanes if assignment.policy(lane)), lanes[0])
     cases = assignment.cases_for(lane)
     named = {requirement.case for requirement in assignment.requirements if requirement.target == target}
     chosen = [case for case in cases if case.ranked or case.name in named]

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autograder.assignment import Assignment
-from autograder.compile_checks.targets import LANES
 from autograder.contract import CaseResult, Lane, Verdict, Visibility
 from autograder.judge.compile.cross_compile import TargetReport
+from autograder.lanes import of_target
 
 _WHY = "It runs here on the CPU, but it would not run on a GPU of this assignment."
 
@@ -44,5 +44,5 @@ def as_cases(assignment: Assignment, checked: Mapping[str, TargetReport]) -> tup
 
 def _is_for_all_lanes(assignment: Assignment) -> bool:
     """Whether the rung is compiled for every device that it is graded on."""
-    covered = {lane for target in assignment.compile_for for lane in LANES[target]}
+    covered = {lane for target in assignment.compile_for for lane in of_target(target)}
     return all(lane in covered for lane in Lane if lane is not Lane.cpu and assignment.policy(lane))
