@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from autograder import languages
 from autograder.profiles import Profile
+from autograder.sanitizer import Sanitized
 
 CONTRACT_VERSION = 5
 """Raised whenever a message changes shape; both sides refuse another version than their own."""
@@ -83,11 +84,25 @@ class Review(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much is graded: a `run` meets the public cases and counts for nothing, a `profile` looks at one of them."""
+    """How much is graded: a `run` meets the public cases and counts for nothing.
+
+    `profile` and `sanitize` look at one public case with a tool, and grade nothing.
+    """
 
     run = "run"
     submission = "submission"
     profile = "profile"
+    sanitize = "sanitize"
+
+    @property
+    def noun(self) -> str:
+        """What was handed in, in the middle of a sentence."""
+        return {Mode.run: "practice run", Mode.sanitize: "sanitizer run"}.get(self, self.value)
+
+    @property
+    def inspects(self) -> bool:
+        """Whether one call is looked at with a tool."""
+        return self in {Mode.profile, Mode.sanitize}
 
 
 class Work(StrEnum):
@@ -99,6 +114,8 @@ class Work(StrEnum):
     """Ranked cases only, every timed call checked as always; for what a `check` attempt found to pass."""
     profile = "profile"
     """One public case under a device's counters; nothing of it counts."""
+    sanitize = "sanitize"
+    """One public case under a tool that checks every access to memory; nothing of it counts."""
 
 
 class Language(StrEnum):
@@ -209,7 +226,7 @@ class GradeRequest:
         work: all of it, or one of its two halves.
         best_us: best verified time so far by ranked case; who is far below it is measured again.
         remeasured: how many attempts at this submission asked to be measured again.
-        case: the public case to profile; `""` for the ranked one with the most work.
+        case: the public case to profile or to sanitize; `""` leaves the choice to the judge.
     """
 
     slug: str
@@ -708,6 +725,7 @@ class GradeResult:
             verdict stands, the samples are kept and pooled.
         exclusive_s: how long nobody else could use the GPU: from the first timed call to the last, checks included.
         profile: of a `profile` attempt; `None` where the case could not be called.
+        sanitized: the same of a `sanitize` attempt.
     """
 
     verdict: Verdict
@@ -733,6 +751,7 @@ class GradeResult:
     told_case: str = ""
     section: str = ""
     profile: Profile | None = None
+    sanitized: Sanitized | None = None
     version: int = CONTRACT_VERSION
 
     def for_student(self) -> GradeResult:

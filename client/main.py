@@ -19,6 +19,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "profile:profile",
         "Profile one call of FILE, or of what was handed in as SUBMISSION (its receipt number).",
     ),
+    "sanitize": (
+        "sanitize:sanitize",
+        "Look for wrong accesses, races and barriers in one call of FILE, or of SUBMISSION (its receipt number).",
+    ),
     "cancel": ("grading:cancel", "Cancel SUBMISSION, a receipt number, while it is in the queue."),
     "status": (
         "assignments:status",

@@ -197,6 +197,24 @@ def show_profile(out: Console, profile: Json) -> None:
         out.print(Text(clean(f"no {what.replace('_', ' ')}: {why}"), style="yellow"))
 
 
+def show_sanitized(out: Console, found: Json) -> None:
+    """What the sanitizer found, by line, and what it did not look at to the end."""
+    out.print(Text(clean(f"case {found['case']} ({found['size']}), {found['tool'] or 'no sanitizer'}")))
+    for one in found["findings"]:
+        lines = " and ".join(str(line) for line in sorted({one["line"], one["other_line"]} - {0})) or "not known"
+        times = f", {one['count']:,} times" if one["count"] > 1 else ""
+        first = f"; first {one['thread']}" if one["thread"] else ""
+        out.print(
+            Text(clean(f"line {lines}: {one['what']} in {one['kernel'][:MAX_KERNEL]}{times}{first}"), style="red")
+        )
+    if found["left_out"]:
+        out.print(Text(f"and {found['left_out']:,} more", style="red"))
+    if found["clean"]:
+        out.print(Text(clean(f"found nothing: {', '.join(found['clean'])}")))
+    for what, why in found["missing"].items():
+        out.print(Text(clean(f"no {what}: {why}"), style="yellow"))
+
+
 def show_changes(out: Console, found: Json) -> None:
     """A profile held against another: what differs most in sentences, then both side by side."""
     titles = {one["key"]: clean(one["title"]) for one in found["offered"]}

@@ -1,6 +1,6 @@
-"""Profile programs on a GPU lane by the judge as a process: a table of what it took and showed, and the raw results.
+"""Profile or sanitize programs on a GPU lane by the judge as a process: what it took and showed, and the raw results.
 
-python scripts/gpu_profiles.py --lane h200 --out DIR SLUG:FILE …
+python scripts/gpu_profiles.py --lane h200 --out DIR [--sanitize] SLUG:FILE …
 """
 
 from __future__ import annotations
@@ -46,14 +46,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lane", type=Lane, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--case", default="")
+    parser.add_argument("--sanitize", action="store_true", help="run the sanitizer, not the profiler")
     return parser.parse_args()
 
 
 def _profiled(slug: str, path: Path, options: argparse.Namespace) -> bool:
     language = Language(next(one.id for one in ALL if path.suffix in one.endings))
     source = path.read_text(encoding="utf-8")
+    mode = Mode.sanitize if options.sanitize else Mode.profile
     request = GradeRequest(
-        slug, "", language, options.lane, Mode.profile, source, path.name, Work.profile, case=options.case
+        slug, "", language, options.lane, mode, source, path.name, Work(mode.value), case=options.case
     )
     folder = Path(tempfile.mkdtemp(prefix="gpu-profile-"))
     (folder / "request.json").write_text(codec.dumps(request), encoding="utf-8")
@@ -80,6 +82,9 @@ def _profiled(slug: str, path: Path, options: argparse.Namespace) -> bool:
     report = folder / "artefacts" / REPORT
     if report.is_file():
         shutil.copy(report, options.out / f"{name}.ncu-rep")
+    if options.sanitize:
+        shutil.rmtree(folder)
+        return _show_sanitized(name, result, seconds, done.stderr)
     _show(name, result, seconds, done.stderr)
     if report.is_file():
         _beside_the_tool(report)
@@ -108,6 +113,21 @@ def _show(name: str, result: GradeResult, seconds: float, stderr: str) -> None:
         print(f"    stalls {stalls}; lines {[(one.line, one.samples) for one in kernel.lines[:6]]}")
         print(f"    mix {dict(sorted(kernel.mix.items(), key=lambda one: -one[1])[:6])}")
         print(f"    hints {[(one.rule, one.estimate_percent) for one in kernel.hints[:4]]}")
+
+
+def _show_sanitized(name: str, result: GradeResult, seconds: float, stderr: str) -> bool:
+    found = result.sanitized
+    print(f"{name}: {result.verdict} in {seconds:.1f} s. {result.explanation[:300]}")
+    if found is None:
+        print(f"  nothing was sanitized; {result.error} {stderr[-2000:]}")
+        return False
+    print(f"  {found.case} ({found.size}), {found.tool}, {found.seconds:.1f} s; clean: {', '.join(found.clean) or '-'}")
+    for one in found.findings[:8]:
+        print(f"  {one.check}: line {one.line} {one.other_line or ''} {one.what} in {one.kernel[:40]} x{one.count}; "
+              f"{one.thread} {one.detail[:120]}")  # fmt: skip
+    for what, why in found.missing.items():
+        print(f"  missing {what}: {why[:300]}")
+    return True
 
 
 def _beside_the_tool(report: Path) -> None:

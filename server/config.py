@@ -209,7 +209,7 @@ class Config:
         10.0
     )
     profiles_per_day: Annotated[
-        int, Setting(Part.limits, "[profiles](profiling.md) of one student and course in 24 hours")
+        int, Setting(Part.limits, "[profiles and sanitizer runs](profiling.md) of one student and course in 24 hours")
     ] = 20
     run_quota_per_minute: Annotated[int, Setting(Part.limits, "practice runs of one student in a minute")] = 20
     submit_quota_per_minute: Annotated[int, Setting(Part.limits, "submissions of one student in a minute")] = 10

@@ -62,9 +62,10 @@ def compose(config: NodeConfig, stopping: Stopping) -> Node:
         secrets_of_node=config.secrets,
         accepted=config.sandbox.accepted,
     )
-    why_not = no_profiles(config, lanes)
-    works = tuple(work for work in config.works if work is not Work.profile or not why_not)
-    known = facts(config, gpu) | ({"profiles": why_not or "yes"} if lanes != (Lane.cpu,) else {})
+    why_not = {Work.profile: no_profiles(config, lanes), Work.sanitize: no_sanitizer(config, lanes)}
+    works = tuple(work for work in config.works if not why_not.get(work))
+    said = {"profiles": why_not[Work.profile] or "yes", "sanitizer": why_not[Work.sanitize] or "yes"}
+    known = facts(config, gpu) | (said if lanes != (Lane.cpu,) else {})
     return Node(Serves(lanes, works, known), gpu, device, judge, jobs, life)
 
 
@@ -75,6 +76,13 @@ def no_profiles(config: NodeConfig, lanes: tuple[Lane, ...]) -> str:
     if config.foreign:
         return ""
     return able.why_not(able.find_tool())
+
+
+def no_sanitizer(config: NodeConfig, lanes: tuple[Lane, ...]) -> str:
+    """Why this node sanitizes nothing, in a sentence for students; `""` where it does."""
+    if lanes == (Lane.cpu,):
+        return "There is no GPU on this node."
+    return "" if config.foreign else able.why_no_sanitizer(able.find_sanitizer())
 
 
 def judge_command(config: NodeConfig, lanes: tuple[Lane, ...]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ from autograder.judge.correctness.problem import load_problem
 from autograder.judge.defences import ALL_ON, Defences
 from autograder.judge.environment import environment
 from autograder.judge.phases import Emit, Phases
-from autograder.judge.probes import counting, profiling, work_findings
+from autograder.judge.probes import counting, profiling, sanitizing, work_findings
 from autograder.judge.probes.post_timing_trace import KernelTrace
 from autograder.judge.probes.work_probe import WorkProbe
 from autograder.judge.protocol import devices
@@ -119,6 +119,8 @@ def grade(
     try:
         if request.work is Work.profile:
             return profiling.profile(request, assignment_folder, sandbox, phases, keep)
+        if request.work is Work.sanitize:
+            return sanitizing.sanitize(request, assignment_folder, sandbox, phases)
         with Grading(
             request, (assignment_folder, reference_folder), sandbox, phases,
             references=warm, defences=defences, keep=keep,

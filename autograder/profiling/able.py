@@ -1,4 +1,4 @@
-"""Whether this machine lets an ordinary user read a GPU's counters; asked before anybody is told that it can.
+"""Whether this machine has the tools that look at a call; asked before anybody is told that it can.
 
 The driver refuses counters to whoever has no CAP_SYS_ADMIN, unless its owner allows them to all users
 (`NVreg_RestrictProfilingToAdminUsers=0`). Submissions never get that capability, so such a machine makes no profiles.
@@ -15,6 +15,20 @@ PARAMETERS = Path("/proc/driver/nvidia/params")
 PLACES = ("/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin")
 _PACKAGES = Path("/opt/nvidia/nsight-compute")
 _RESTRICTED = re.compile(r"^RmProfilingAdminOnly:\s*(\d+)", re.MULTILINE)
+
+
+def find_sanitizer(places: Sequence[str] = PLACES) -> str:
+    """The path of Compute Sanitizer's command line; `""` where it is not installed."""
+    return next((path for place in places if (path := shutil.which("compute-sanitizer", path=place))), "")
+
+
+def why_no_sanitizer(tool: str) -> str:
+    """Why nothing is sanitized here, in a sentence for students; `""` where it is.
+
+    Args:
+        tool: as `find_sanitizer` says.
+    """
+    return "" if tool else "Compute Sanitizer (compute-sanitizer) is not installed on this node."
 
 
 def find_tool(places: Sequence[str] = PLACES, packages: Path = _PACKAGES) -> str:

@@ -1,7 +1,7 @@
-"""What judge and profiling runner say to each other. Standard library only.
+"""What the judge and a runner that looks at one call with a tool say to each other. Standard library only.
 
-judge → runner     Ask, with the source, one descriptor per input, and one of fixed size for each of `FILES`
-runner → judge     Profiled, or Raised where the submission's call did not return
+judge → runner     Ask, with the source, one descriptor per input, and one of fixed size for each of its files
+runner → judge     Answer, or Raised where the submission's call did not return
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from autograder.contract import Lane, Language
 from autograder.profiles import MAX_REPORT_BYTES
 from autograder.protocol import TensorSpec
+from autograder.sanitizer import Check
 
 FILES: Mapping[str, int] = {
     "trace": 2**20,
@@ -20,16 +21,19 @@ FILES: Mapping[str, int] = {
     "source": 8 * 2**20,
     "report": MAX_REPORT_BYTES,
 }
-"""What comes back, with the most bytes taken of each: the traced call, three pages as CSV, the tool's report."""
+"""What comes back of a profile, with the most bytes taken: the traced call, three pages as CSV, the tool's report."""
+LOGS: Mapping[str, int] = {check.value: 2**20 for check in Check}
+"""What comes back of a sanitizer run, with the most bytes taken of each."""
 BUDGET_S = 55.0
 """For everything after the runner has started."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Profile one call of this source.
+    """Profile or sanitize one call of this source.
 
     Attributes:
+        sanitize: run the sanitizer's checks, each in a process of its own, instead of tracer and profiler.
         source_bytes: of UTF-8 in the first descriptor.
         tensors: of the call, in the entry's order; there is a descriptor for each that is not writable.
         budget_s: when it has to be done.
@@ -45,15 +49,21 @@ class Ask:
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
     budget_s: float
+    sanitize: bool = False
+
+    @property
+    def files(self) -> Mapping[str, int]:
+        """What comes back, with the most bytes taken of each."""
+        return LOGS if self.sanitize else FILES
 
 
 @dataclass(frozen=True)
-class Profiled:
+class Answer:
     """What was found.
 
     Attributes:
-        sizes: bytes in each of `FILES`, in their order; 0 where there is nothing.
-        problems: why something is not there: `trace`, `counters`, or one of `FILES`.
+        sizes: bytes in each of the files, in their order; 0 where there is nothing.
+        problems: why something is not there: `trace`, `counters`, or one of the files.
         tool: with its version; `""` where there is none.
     """
 

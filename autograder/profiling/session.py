@@ -1,7 +1,8 @@
-"""The runner that profiles, shut in like any other: trace a call, pick the kernels that hold the time, run the tool.
+"""The runner that looks at one call with a tool, shut in like any other.
 
-All three are processes of the submission's own user, without a capability. What they leave is a claim, and is shown to
-nobody but who handed the source in, and staff.
+To profile, it traces a call, picks the kernels that hold the time, and has them counted. To sanitize, it has a call
+made once for each of the sanitizer's checks. All of them are processes of the submission's own user, without a
+capability. What they leave is a claim, and is shown to nobody but who handed the source in, and staff.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,12 @@ from typing import Any
 from autograder import codec, toolchain
 from autograder.errors import ContractError
 from autograder.profiles import LEAST_SHARE, MOST_KERNELS
-from autograder.profiling import able, ncu, target
-from autograder.profiling.asking import FILES, Ask, Ran, Traced
+from autograder.profiling import able, compute_sanitizer, ncu, target
+from autograder.profiling.asking import Ask, Ran, Traced
 from autograder.profiling.target import FAILED
 from autograder.runner import wire
 from autograder.runner.languages import Loader
+from autograder.sanitizer import Check
 
 _BOOTSTRAP = (
     "import sys, importlib.util as find; place = sys.argv.pop(1); "
@@ -54,7 +56,8 @@ def serve(channel: socket.socket, loader: Loader) -> None:
     fields, descriptors = received
     fields.pop("is")
     ask = codec.from_json(Ask, fields)
-    name, said = _Profiling(ask, loader, Path(os.environ["TMPDIR"]) / "job", descriptors).run()
+    looking = _Sanitizing if ask.sanitize else _Profiling
+    name, said = looking(ask, loader, Path(os.environ["TMPDIR"]) / "job", descriptors).run()
     line.send(name, said)
     line.receive()
 
@@ -66,14 +69,14 @@ def picked(kernels: Sequence[Ran]) -> list[Ran]:
     return [one for place, one in enumerate(ordered) if not place or one.ns >= LEAST_SHARE * total][:MOST_KERNELS]
 
 
-class _Profiling:
+class _Looking:
     def __init__(self, ask: Ask, loader: Loader, folder: Path, descriptors: Sequence[int]) -> None:
         self._ask = ask
         self._loader = loader
         self._folder = folder
         inputs = [spec for spec in ask.tensors if not spec.writable]
         self._source, self._inputs = descriptors[0], dict(zip(inputs, descriptors[1:], strict=False))
-        self._files = dict(zip(FILES, descriptors[1 + len(inputs) :], strict=True))
+        self._files = dict(zip(ask.files, descriptors[1 + len(inputs) :], strict=True))
         self._end = time.monotonic() + ask.budget_s
         self._problems: dict[str, str] = {}
         self._sizes: dict[str, int] = {}
@@ -82,14 +85,14 @@ class _Profiling:
     def run(self) -> tuple[str, dict[str, Any]]:
         """The name of the answer and its fields."""
         self._lay_out()
-        status, said = self._forked()
-        if status == FAILED and (raised := self._raised()) is not None:
+        if (raised := self._look()) is not None:
             return "Raised", raised
-        kernels = self._traced(status, said)
-        if kernels:
-            self._count(kernels)
-        sizes = [self._sizes.get(name, 0) for name in FILES]
-        return "Profiled", {"sizes": sizes, "problems": self._problems, "tool": self._tool}
+        sizes = [self._sizes.get(name, 0) for name in self._ask.files]
+        return "Answer", {"sizes": sizes, "problems": self._problems, "tool": self._tool}
+
+    def _look(self) -> dict[str, Any] | None:
+        """Fill the files; what the submission's call raised, where there is nothing else to say."""
+        raise NotImplementedError
 
     def _lay_out(self) -> None:
         self._folder.mkdir()
@@ -99,6 +102,51 @@ class _Profiling:
             with (self._folder / spec.name).open("wb") as file:
                 for begin in range(0, spec.bytes, _CHUNK):
                     file.write(os.pread(descriptor, min(_CHUNK, spec.bytes - begin), begin))
+
+    def _started(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+        """Exit status and output of a program that is ended when there is no time left; -1 then."""
+        left_s = self._end - time.monotonic()
+        if left_s < _LEAST_S:
+            return -1, "no time was left"
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self._folder,
+            start_new_session=True, env=environment,
+        )  # fmt: skip
+        try:
+            said, _ = process.communicate(timeout=left_s)
+            return process.returncode, said.decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            return -1, f"it did not end within {self._ask.budget_s:.0f} s"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _raised(self) -> dict[str, Any] | None:
+        with suppress(OSError, ValueError):
+            said = json.loads((self._folder / "error.json").read_text(encoding="utf-8"))
+            return said if isinstance(said, dict) else None
+        return None
+
+    def _keep(self, name: str, path: Path) -> None:
+        """Put a file where the judge finds it, whole or not at all."""
+        size = path.stat().st_size
+        most = self._ask.files[name]
+        if size > most:
+            self._problems[name] = f"It has {size / 2**20:.1f} MiB; at most {most / 2**20:.0f} MiB are kept."
+            return
+        os.pwrite(self._files[name], path.read_bytes(), 0)
+        self._sizes[name] = size
+
+
+class _Profiling(_Looking):
+    def _look(self) -> dict[str, Any] | None:
+        status, said = self._forked()
+        if status == FAILED and (raised := self._raised()) is not None:
+            return raised
+        kernels = self._traced(status, said)
+        if kernels:
+            self._count(kernels)
+        return None
 
     def _forked(self) -> tuple[int, str]:
         """Have the call traced in a process of its own; exit status and output as of `_started`."""
@@ -128,30 +176,6 @@ class _Profiling:
             return -1, f"it did not end within {self._ask.budget_s:.0f} s"
         return os.waitstatus_to_exitcode(how), log.read_text(encoding="utf-8", errors="replace")
 
-    def _started(self, command: Sequence[str]) -> tuple[int, str]:
-        """Exit status and output of a program that is ended when there is no time left; -1 then."""
-        left_s = self._end - time.monotonic()
-        if left_s < _LEAST_S:
-            return -1, "no time was left"
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self._folder,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            said, _ = process.communicate(timeout=left_s)
-            return process.returncode, said.decode(errors="replace")
-        except subprocess.TimeoutExpired:
-            return -1, f"it did not end within {self._ask.budget_s:.0f} s"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-    def _raised(self) -> dict[str, Any] | None:
-        with suppress(OSError, ValueError):
-            said = json.loads((self._folder / "error.json").read_text(encoding="utf-8"))
-            return said if isinstance(said, dict) else None
-        return None
-
     def _traced(self, status: int, said: str) -> list[Ran]:
         try:
             if status:
@@ -170,10 +194,10 @@ class _Profiling:
         if not tool:
             self._problems["counters"] = able.why_not(tool)
             return
-        self._tool = _version(self._started([tool, "--version"])[1])
+        self._tool = _version("Nsight Compute", self._started([tool, "--version"])[1])
         report = self._folder / "counted"
         wanted = [one.name for one in kernels]
-        status, said = self._started(ncu.command(tool, wanted, str(report), _program(self._folder)))
+        status, said = self._started(ncu.command(tool, wanted, str(report), _program("profile", self._folder)))
         made = report.with_suffix(".ncu-rep")
         if status or not made.is_file():
             self._problems["counters"] = ncu.why(said) or f"The profiler gave nothing: {_end_of(said)}"
@@ -188,23 +212,40 @@ class _Profiling:
             self._keep(page, self._folder / page)
         self._keep("report", made)
 
-    def _keep(self, name: str, path: Path) -> None:
-        """Put a file where the judge finds it, whole or not at all."""
-        size = path.stat().st_size
-        if size > FILES[name]:
-            self._problems[name] = f"It has {size / 2**20:.1f} MiB; at most {FILES[name] / 2**20:.0f} MiB are kept."
-            return
-        os.pwrite(self._files[name], path.read_bytes(), 0)
-        self._sizes[name] = size
+
+class _Sanitizing(_Looking):
+    def _look(self) -> dict[str, Any] | None:
+        tool = able.find_sanitizer()
+        if not tool:
+            self._problems = dict.fromkeys(self._ask.files, able.why_no_sanitizer(tool))
+            return None
+        self._tool = _version("Compute Sanitizer", self._started([tool, "--version"])[1])
+        found = False
+        for check in Check:
+            log = self._folder / check.value
+            command = compute_sanitizer.command(tool, check, str(log), _program("sanitize", self._folder))
+            status, said = self._started(command, {**os.environ, **compute_sanitizer.ENVIRONMENT})
+            if not log.is_file():
+                self._problems[check.value] = f"The sanitizer gave nothing: {_end_of(said)}"
+                continue
+            text = log.read_text(encoding="utf-8", errors="replace")
+            one = compute_sanitizer.read(check, text, "")
+            found = found or bool(one.findings)
+            if not one.findings and not one.ended:
+                self._problems[check.value] = f"It did not come to its end: {_end_of(one.said or said)}"
+            self._keep(check.value, log)
+            if status and not found and (raised := self._raised()) is not None:
+                return raised
+        return None
 
 
-def _program(folder: Path) -> list[str]:
-    return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE), "profile", str(folder)]
+def _program(how: str, folder: Path) -> list[str]:
+    return [sys.executable, "-I", "-B", "-c", _BOOTSTRAP, str(toolchain.PACKAGE), how, str(folder)]
 
 
-def _version(said: str) -> str:
+def _version(tool: str, said: str) -> str:
     found = [line for line in said.splitlines() if line.startswith("Version")]
-    return f"Nsight Compute {found[0].split()[1]}" if found else "Nsight Compute"
+    return f"{tool} {found[0].split()[1]}" if found else tool
 
 
 def _end_of(said: str) -> str:

@@ -1,7 +1,8 @@
-"""The program that is traced, and that the tool runs: one call of the submission, after two that compile and tune.
+"""The program that is traced, and that a tool runs: one call of the submission, after two that compile and tune.
 
     call("trace", …)                               list what the call ran, in FOLDER/trace
-    python -m autograder.runner profile FOLDER     mark the call for the tool that started this
+    python -m autograder.runner profile FOLDER     mark the call for the profiler that started this
+    python -m autograder.runner sanitize FOLDER    make the call alone, for the sanitizer that started this
 
 FOLDER has `job.json`, `source` and a file for each input. A call that does not return leaves `error.json`.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,38 +32,37 @@ _REHEARSALS = 2
 FAILED = 3
 """Exit status where the submission did not do what it should; 4 where nothing could be traced."""
 NO_TRACE = 4
+_ALIGNED = 256
+"""Bytes by which the driver aligns an allocation."""
+Look = Callable[[Any, list[Any]], None]
+"""Calls a loaded entry with its arguments."""
 
 
-def main(folder: Path) -> int:
-    """Import the toolchain, and make the call for the tool that started this; the exit status."""
+def main(how: str, folder: Path) -> int:
+    """Import the toolchain, and make the call for the tool that started this; the exit status.
+
+    Args:
+        how: `profile` or `sanitize`.
+    """
     ask = codec.loads(Ask, (folder / "job.json").read_bytes())
     loader = languages.get(ask.language, ask.lane)
     loader.warm()
-    return call("count", folder, loader)
+    return call(how, folder, loader)
 
 
 def call(how: str, folder: Path, loader: languages.Loader) -> int:
     """Make the call with a warm loader; the exit status."""
     ask = codec.loads(Ask, (folder / "job.json").read_bytes())
     loader.begin()
-    # Before the submission is loaded: it may patch what these are made of.
-    tracer = Tracer()
-    mark = _marks() if how == "count" else None
-    wait = _wait()
+    # Before the submission is loaded: it may patch what this is made of.
+    look = _LOOKS[how](folder)
     where = "cpu" if ask.lane is Lane.cpu else "cuda"
-    values: dict[str, Any] = {spec.name: _tensor(spec, folder, where) for spec in ask.tensors} | ask.scalars
+    values: dict[str, Any] = {spec.name: tensor_of(spec, folder, where, exact=ask.sanitize) for spec in ask.tensors}
+    values |= ask.scalars
     arguments = [values[name] for name in ask.arguments]
     try:
         entry = loader.load(_load(ask, folder))[ask.entry]
-        for _ in range(_REHEARSALS):
-            entry.batch(iter([arguments]))
-        if mark is None:
-            times = _Times()
-            tracer.traced(lambda: entry.batch(_twice(arguments, tracer, times, wait)), [])
-            said = traced(*tracer.listed(), times, tracer.readable)
-            (folder / "trace").write_text(json.dumps(said), encoding="utf-8")
-            return 0
-        mark(lambda: entry.batch(iter([arguments])))
+        look(entry, arguments)
     except TracerError as error:
         print(error, file=sys.stderr)  # noqa: T201 -- the runner's log.
         return NO_TRACE
@@ -81,41 +81,82 @@ def _load(ask: Ask, folder: Path) -> Load:
     )  # fmt: skip
 
 
-def _tensor(spec: TensorSpec, folder: Path, where: str) -> Any:
-    """An input as the judge drew it, or an output of zeros, on the device, with its case's strides and offset."""
+def tensor_of(spec: TensorSpec, folder: Path, where: str, *, exact: bool) -> Any:
+    """An input as the judge drew it, or an output of zeros, on the device, with its case's strides and alignment.
+
+    Args:
+        exact: in memory that ends with its last element, and begins with its first where that is aligned; else with
+            what the judge leaves around a tensor.
+    """
     import torch  # noqa: PLC0415 -- the loader has imported it.
 
+    dtype = getattr(torch, spec.dtype)
+    begin, end = 0, spec.bytes
+    if exact:
+        elements = 1 + sum((size - 1) * stride for size, stride in zip(spec.shape, spec.stride, strict=True))
+        begin = spec.offset - spec.offset % _ALIGNED
+        end = spec.offset + (elements if 0 not in spec.shape else 0) * dtype.itemsize
     if spec.writable:
-        whole = torch.zeros(spec.bytes, dtype=torch.uint8, device=where)
+        whole = torch.zeros(end - begin, dtype=torch.uint8, device=where)
     else:
         read = torch.from_file(str(folder / spec.name), shared=False, size=spec.bytes, dtype=torch.uint8)
-        whole = read.to(where)
-    typed = whole.view(getattr(torch, spec.dtype))
-    return typed.as_strided(spec.shape, spec.stride, spec.offset // typed.element_size())
+        whole = read[begin:end].to(where, copy=True)
+    return whole.view(dtype).as_strided(spec.shape, spec.stride, (spec.offset - begin) // dtype.itemsize)
 
 
-def _wait() -> Callable[[], object]:
-    """What waits until the device has nothing left to do."""
+def _tracing(folder: Path) -> Look:
+    """A traced call, after two that compile and tune."""
     import torch  # noqa: PLC0415 -- as above.
 
-    return torch.cuda.synchronize
+    tracer, wait = Tracer(), torch.cuda.synchronize
+
+    def look(entry: Any, arguments: list[Any]) -> None:
+        _rehearse(entry, arguments)
+        times = _Times()
+        tracer.traced(lambda: entry.batch(_twice(arguments, tracer, times, wait)), [])
+        said = traced(*tracer.listed(), times, tracer.readable)
+        (folder / "trace").write_text(json.dumps(said), encoding="utf-8")
+
+    return look
 
 
-def _marks() -> Callable[[Callable[[], object]], None]:
-    """What makes a call between the marks that the tool looks for."""
+def _marking(_folder: Path) -> Look:
+    """A call between the marks that a profiler looks for, after two that compile and tune."""
     import torch  # noqa: PLC0415 -- as above.
 
     runtime, wait = torch.cuda.cudart(), torch.cuda.synchronize  # type: ignore[no-untyped-call]
     start, stop = runtime.cudaProfilerStart, runtime.cudaProfilerStop
 
-    def marked(call: Callable[[], object]) -> None:
+    def look(entry: Any, arguments: list[Any]) -> None:
+        _rehearse(entry, arguments)
         wait()
         start()
-        call()
+        entry.batch(iter([arguments]))
         wait()
         stop()
 
-    return marked
+    return look
+
+
+def _calling(_folder: Path) -> Look:
+    """One call, every launch of which a sanitizer sees."""
+    import torch  # noqa: PLC0415 -- as above.
+
+    wait = torch.cuda.synchronize
+
+    def look(entry: Any, arguments: list[Any]) -> None:
+        entry.batch(iter([arguments]))
+        wait()
+
+    return look
+
+
+def _rehearse(entry: Any, arguments: list[Any]) -> None:
+    for _ in range(_REHEARSALS):
+        entry.batch(iter([arguments]))
+
+
+_LOOKS: Mapping[str, Callable[[Path], Look]] = {"trace": _tracing, "profile": _marking, "sanitize": _calling}
 
 
 @dataclass

@@ -27,10 +27,10 @@ def main(arguments: list[str]) -> None:
             from autograder.runner import contained  # noqa: PLC0415
 
             contained.main(path, language, Lane(lane), Purpose(wanted), tuple(map(Promise, without)))
-        case ["profile", folder]:
+        case ["profile" | "sanitize" as how, folder]:
             from autograder.profiling import target  # noqa: PLC0415
 
-            raise SystemExit(target.main(Path(folder)))
+            raise SystemExit(target.main(how, Path(folder)))
         case _:
             raise SystemExit(__doc__)
 

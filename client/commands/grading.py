@@ -15,7 +15,7 @@ from client.errors import NOT_PASSED, NotThereError, OursError, UsageError
 from client.live import Live
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-KINDS = {"run": "Practice run", "submission": "Submission", "profile": "Profile"}
+KINDS = {mode.value: mode.noun.capitalize() for mode in Mode}
 """What was handed in, by its mode."""
 
 

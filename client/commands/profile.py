@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from autograder.contract import GradeRequest, Lane, Mode, Work
 from client import harness, options, show, workspace
+from client.api import Api, Json
 from client.commands.grading import KINDS, status_of_submission, watch, watch_judge
 from client.errors import UsageError
 
@@ -46,26 +49,82 @@ def profile(
 
     Without either, it takes the file that `ladder get` put into this folder.
     """
-    if what and _RECEIPT.fullmatch(what) and not Path(what).exists():
-        if local:
-            raise UsageError("--local profiles a file; download the submission's source first.")
-        _submission(what, case, _Wish(save, against, as_json))
-    target = workspace.find_target(Path(what) if what else None, slug, language)
     if local and against:
         raise UsageError("--against needs the server: there are the profiles to compare with.")
+    wanted = Wanted(Mode.profile, what, slug, lane, language, course_slug, case)
     if local:
-        _here(target, lane, case, as_json)
+        here(wanted, as_json, _show)
     with options.connect() as api:
-        options.tell_of_other_server(api, target.server)
-        course = options.choose_course(api, course_slug, target.course)
-        assignment = api.assignment(course, target.slug)
-        lanes = [one for one in assignment["lanes"] if one != Lane.cpu.value]
-        chosen = lane or (lanes[0] if lanes else Lane.cpu.value)
-        wanted = {
-            "mode": Mode.profile.value, "lane": chosen, "language": target.language.value, "filename": target.file.name,
-            "source": workspace.read_source(target.file), "case": case,
-        }  # fmt: skip
-        _sent(api.submit(course, target.slug, wanted)["public_id"], _Wish(save, against, as_json))
+        _sent(api, handed_in(api, wanted), _Wish(save, against, as_json))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One call to be looked at with a tool.
+
+    Attributes:
+        what: a file, or a receipt number; `None` for the file of this folder.
+        case: as of a submission.
+    """
+
+    mode: Mode
+    what: str | None
+    slug: str | None
+    lane: str | None
+    language: str | None
+    course: str | None
+    case: str
+
+    @property
+    def submission(self) -> str:
+        """The receipt number; `""` where it is a file."""
+        named = self.what or ""
+        return named if _RECEIPT.fullmatch(named) and not Path(named).exists() else ""
+
+    @property
+    def target(self) -> workspace.Target:
+        """The file and its assignment."""
+        return workspace.find_target(Path(self.what) if self.what else None, self.slug, self.language)
+
+
+def handed_in(api: Api, wanted: Wanted) -> str:
+    """Hand it in, unless it is such a run already; its ID."""
+    if wanted.submission:
+        found = api.submission(wanted.submission)
+        if found["mode"] == wanted.mode.value:
+            return wanted.submission
+        again = {name: found[name] for name in ("lane", "language", "filename")}
+        again |= {"mode": wanted.mode.value, "source": api.source(wanted.submission), "case": wanted.case}
+        return str(api.submit(found["course"], found["assignment"], again)["public_id"])
+    target = wanted.target
+    options.tell_of_other_server(api, target.server)
+    course = options.choose_course(api, wanted.course, target.course)
+    lanes = [one for one in api.assignment(course, target.slug)["lanes"] if one != Lane.cpu.value]
+    new = {
+        "mode": wanted.mode.value, "lane": wanted.lane or (lanes[0] if lanes else Lane.cpu.value),
+        "language": target.language.value, "filename": target.file.name,
+        "source": workspace.read_source(target.file), "case": wanted.case,
+    }  # fmt: skip
+    return str(api.submit(course, target.slug, new)["public_id"])
+
+
+def here(wanted: Wanted, as_json: bool, shown: Callable[[Json], None]) -> NoReturn:
+    """Look at a file's call on this machine, show the result, and exit."""
+    if wanted.submission:
+        raise UsageError("--local takes a file; download the submission's source first.")
+    if wanted.lane in {None, Lane.cpu.value}:
+        raise UsageError("say --lane with --local: the lane that this machine's GPU belongs to, such as h200.")
+    target = wanted.target
+    folder = target.folder or Path("assignments", target.slug)
+    request = GradeRequest(
+        slug=target.slug, bundle="", language=target.language, lane=Lane(wanted.lane), mode=wanted.mode,
+        source=workspace.read_source(target.file), filename=target.file.name, work=Work(wanted.mode.value),
+        case=wanted.case,
+    )  # fmt: skip
+    result = watch_judge(harness.grade(request, folder, None), as_json)
+    if not as_json:
+        shown(result)
+    sys.exit(options.status_of(result["verdict"]))
 
 
 @dataclass(frozen=True)
@@ -77,46 +136,24 @@ class _Wish:
     as_json: bool
 
 
-def _submission(public_id: str, case: str, wish: _Wish) -> None:
-    """Profile what was handed in before, or show it where it is a profile already."""
-    with options.connect() as api:
-        found = api.submission(public_id)
-        if found["mode"] != Mode.profile.value:
-            wanted = {name: found[name] for name in ("lane", "language", "filename")}
-            wanted |= {"mode": Mode.profile.value, "source": api.source(public_id), "case": case}
-            public_id = api.submit(found["course"], found["assignment"], wanted)["public_id"]
-    _sent(public_id, wish)
-
-
-def _sent(public_id: str, wish: _Wish) -> None:
-    """Follow a profile, show it, save its files, and exit."""
-    with options.connect() as api:
-        final = watch(api, api.submission(public_id), wish.as_json)
-        found, save = final.get("profile"), wish.save
-        if found and not wish.as_json:
-            show.show_profile(show.console(), found)
-            show.show_changes(show.console(), api.changes(public_id, wish.against))
-            click.echo(f"{api.server}/submissions/{public_id}/profile")
-        if found and save is not None:
-            save.mkdir(parents=True, exist_ok=True)
-            name = f"{final['assignment']}-profile-{final['number']}"
-            (save / f"{name}-trace.json").write_text(json.dumps(api.trace(public_id)), encoding="utf-8")
-            if found["report_bytes"]:
-                (save / f"{name}.ncu-rep").write_bytes(api.report(public_id))
-            click.echo(f"{KINDS['profile']} {final['number']} is saved in {save}.", err=True)
-    sys.exit(status_of_submission(final))
-
-
-def _here(target: workspace.Target, lane: str | None, case: str, as_json: bool) -> None:
-    """Profile on this machine, and exit."""
-    if lane in {None, Lane.cpu.value}:
-        raise UsageError("say --lane with --local: the lane that this machine's GPU belongs to, such as h200.")
-    folder = target.folder or Path("assignments", target.slug)
-    request = GradeRequest(
-        slug=target.slug, bundle="", language=target.language, lane=Lane(lane), mode=Mode.profile,
-        source=workspace.read_source(target.file), filename=target.file.name, work=Work.profile, case=case,
-    )  # fmt: skip
-    result = watch_judge(harness.grade(request, folder, None), as_json)
-    if result["profile"] and not as_json:
+def _show(result: Json) -> None:
+    if result.get("profile"):
         show.show_profile(show.console(), result["profile"])
-    sys.exit(options.status_of(result["verdict"]))
+
+
+def _sent(api: Api, public_id: str, wish: _Wish) -> NoReturn:
+    """Follow a profile, show it, save its files, and exit."""
+    final = watch(api, api.submission(public_id), wish.as_json)
+    found, save = final.get("profile"), wish.save
+    if found and not wish.as_json:
+        _show(final)
+        show.show_changes(show.console(), api.changes(public_id, wish.against))
+        click.echo(f"{api.server}/submissions/{public_id}/profile")
+    if found and save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+        name = f"{final['assignment']}-profile-{final['number']}"
+        (save / f"{name}-trace.json").write_text(json.dumps(api.trace(public_id)), encoding="utf-8")
+        if found["report_bytes"]:
+            (save / f"{name}.ncu-rep").write_bytes(api.report(public_id))
+        click.echo(f"{KINDS['profile']} {final['number']} is saved in {save}.", err=True)
+    sys.exit(status_of_submission(final))

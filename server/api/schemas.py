@@ -30,6 +30,7 @@ from autograder.contract import (
 )
 from autograder.profile_changes import Group, Unit
 from autograder.profiles import Profile
+from autograder.sanitizer import Sanitized
 from server.courses.courses import AssignmentDetail, Membership
 from server.leaderboard.comparands import Comparison
 from server.leaderboard.steps import Opened, Step
@@ -256,11 +257,15 @@ class SubmissionCreate(Create):
 
     mode: Annotated[
         Mode,
-        Field(description="`run` uses the public cases only, `profile` looks at one; neither affects the grade."),
+        Field(description="`run` uses the public cases; `profile` and `sanitize` look at one. None affects the grade."),
     ]
-    case: Annotated[str, Field(max_length=120, description="To profile; empty: the ranked one with the most work.")] = (
-        ""
-    )
+    case: Annotated[
+        str,
+        Field(
+            max_length=120,
+            description="To profile (empty: the ranked one with the most work) or sanitize (a small one).",
+        ),
+    ] = ""
     lane: Lane = Lane.cpu
     language: Language = FIRST_LANGUAGE
     filename: Annotated[str, Field(max_length=1000, description="Shown in tracebacks.")] = ""
@@ -386,6 +391,7 @@ class SubmissionRead(Read):
     counted: tuple[Counted, ...]
     requirements: tuple[RequirementResult, ...]
     profile: Profile | None
+    sanitized: Sanitized | None
     settled: Annotated[bool, Field(description="False while its times have to be taken again before they count.")]
     pooled_attempts: Annotated[int, Field(description="Of how many attempts its samples are.")]
     confirmations: Annotated[int, Field(description="How often it was graded once more and passed.")]

@@ -64,8 +64,7 @@ def _check(session: Session, assignment: Assignment, user_id: int, submission: S
     if submission.assignment_id != assignment.id or not theirs:
         raise NotFoundError("There is no such submission.")
     if submission.mode is not Mode.submission:
-        what = "practice run" if submission.mode is Mode.run else "profile"
-        raise InvalidInputError(f"A {what} cannot count towards the grade.", field="submission")
+        raise InvalidInputError(f"A {submission.mode.noun} cannot count towards the grade.", field="submission")
     if deadlines_of(session, assignment, user_id).is_closed(submission.uploaded_at):
         raise InvalidInputError("It was uploaded after the last date, so it cannot count.", field="submission")
 

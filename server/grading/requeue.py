@@ -17,9 +17,9 @@ from server.models import AlertKind, AssignmentVersion, Lane, Line, Mode, State,
 
 
 def first_work(manifest: Manifest, lane: Lane, mode: Mode) -> Work:
-    """What the first attempt does: all of it, on a lane that measures apart the check, or the profile."""
-    if mode is Mode.profile:
-        return Work.profile
+    """What the first attempt does: all of it, on a lane that measures apart the check, or to look with a tool."""
+    if mode.inspects:
+        return Work(mode.value)
     policy = manifest.policy(lane)
     return Work.check if mode is Mode.submission and policy is not None and policy.apart else Work.all
 

@@ -132,7 +132,7 @@ def _whole(graded: Graded, result: GradeResult) -> GradeResult:
     """What the attempt found; of a measurement, with the check before it, which was made for the same."""
     if graded.attempt.work is Work.check:
         return dataclasses.replace(result, measurements=())
-    if graded.attempt.work in {Work.all, Work.profile}:
+    if graded.attempt.work in {Work.all, Work.profile, Work.sanitize}:
         return result
     same = Trial.item_id == graded.item.id if graded.item is not None else _is_no_proposal(graded.submission)
     query = (

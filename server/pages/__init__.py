@@ -52,6 +52,7 @@ from server.pages import (
     roster_import,
     roster_person,
     rubric,
+    sanitizer,
     schedule,
     second_factor,
     settings,
@@ -80,7 +81,7 @@ def install(app: FastAPI) -> None:
         app.include_router(module.router)
     for module in (schedule, roster, roster_import, roster_person, join, settings, extensions, preview, solutions):
         app.include_router(module.router)
-    for module in (machine_code, milestones, profile):
+    for module in (machine_code, milestones, profile, sanitizer):
         app.include_router(module.router)
     for module in (staff_home, assignment_files, standings, badges):
         app.include_router(module.router)

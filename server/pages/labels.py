@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from autograder import languages
 from autograder.contract import FindingKind, Language, Mode, Phase, Review, State, Throttle, Verdict
 from autograder.lanes import TITLES
+from autograder.sanitizer import Check
 from server.models import ChangeReason, Line, Role
 from server.quizzes import Standing
 
@@ -86,12 +87,23 @@ COMPILED = tuple(record.title for record in languages.ALL if record.compiler)
 """Languages whose machine code can be shown."""
 COMPILED_FIRST = frozenset(language for language in Language if languages.of(language).compiled_at_load)
 """Languages whose files are compiled as a whole before any case runs."""
-MODES: Mapping[Mode, str] = {Mode.run: "Run", Mode.submission: "Submission", Mode.profile: "Profile"}
+MODES: Mapping[Mode, str] = {
+    Mode.run: "Run",
+    Mode.submission: "Submission",
+    Mode.profile: "Profile",
+    Mode.sanitize: "Sanitizer run",
+}
+CHECKS: Mapping[Check, str] = {
+    Check.memcheck: "accesses outside of what was allocated, or misaligned",
+    Check.racecheck: "two threads at one place of shared memory, without a barrier between",
+    Check.synccheck: "barriers that not all threads reach",
+}
+"""What the sanitizer looks for."""
 LINES: Mapping[Line, str] = {
     Line.submission: "Submissions",
     Line.measuring: "Passed, to be measured",
     Line.run: "Practice runs",
-    Line.profile: "Profiles",
+    Line.profile: "Profiles, sanitizer runs",
     Line.regrade: "Regrades",
     Line.superseded: "Superseded",
     Line.confirm: "To be confirmed",
@@ -148,7 +160,7 @@ def status_label(
 ) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
     if line is Line.profile and verdict is Verdict.passed:
-        return Label("Profiled", "check")
+        return Label("Done", "check")
     graded_once_more = line in {Line.measuring, Line.confirm, Line.regrade}
     if verdict is not None and (state in {State.done, State.failed} or graded_once_more):
         return VERDICTS[verdict]

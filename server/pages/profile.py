@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -16,17 +17,18 @@ from starlette.responses import Response
 
 from autograder.profile_changes import GROUPS, Changes, Row, shown
 from server import db
+from server.config import Config
 from server.courses import courses
 from server.http.attachments import attachment
 from server.http.identity import Someone
 from server.http.turns import Turn
 from server.http.work import Settings, Work
 from server.leaderboard.comparands import compare
-from server.models import AssignmentVersion, Mode
+from server.models import AssignmentVersion, Mode, User
 from server.pages import profile_view
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
-from server.submissions import profiles, submissions
+from server.submissions import inspections, profiles, submissions
 
 router = APIRouter(include_in_schema=False)
 
@@ -36,15 +38,28 @@ def ask(
     *, request: Request, public_id: str, who: Someone, config: Settings, case: Annotated[str, Form(max_length=120)] = ""
 ) -> Response:
     """Ask for a profile of this source, and go to it."""
+    made = write(request, handed_in(request, who.user, public_id, Mode.profile, case=case, config=config))
+    return RedirectResponse(f"/submissions/{quote(made)}", status_code=HTTPStatus.SEE_OTHER)
+
+
+def handed_in(
+    request: Request, user: User, public_id: str, mode: Mode, *, case: str, config: Config
+) -> Callable[[Session], str]:
+    """What hands in the source of a submission once more, to be looked at with a tool, and says its ID.
+
+    Args:
+        public_id: the submission's.
+        case: as of `submissions.submit`.
+    """
 
     def act(session: Session) -> str:
-        found = submissions.find(session, who.user, public_id)
-        member = courses.membership(session, who.user, found.assignment.course.slug)
+        found = submissions.find(session, user, public_id)
+        member = courses.membership(session, user, found.assignment.course.slug)
         made = submissions.submit(
             session,
             membership=member,
             assignment=found.assignment.slug,
-            mode=Mode.profile,
+            mode=mode,
             lane=found.lane,
             language=found.language,
             filename=found.filename,
@@ -56,7 +71,7 @@ def ask(
         )
         return made.public_id
 
-    return RedirectResponse(f"/submissions/{quote(write(request, act))}", status_code=HTTPStatus.SEE_OTHER)
+    return act
 
 
 @router.get("/submissions/{public_id}/profile", dependencies=[Turn])
@@ -72,7 +87,7 @@ def profile_page(
     comparison = compare(work, member, submission, found, now=now, against=against) if found is not None else None
     dtype = next((case.dtype for case in spec.cases if found is not None and case.name == found.case), "")
     source = submissions.source_of(work, submission).decode("utf-8", "replace")
-    refused = profiles.why_not(work, submission.lane, course_id=submission.course_id, now=now)
+    refused = inspections.why_not(work, submission.lane, Mode.profile, course_id=submission.course_id, now=now)
     return render(
         request,
         "profile.html",
@@ -83,8 +98,8 @@ def profile_page(
         profile=found,
         requirements=result.requirements if result is not None else (),
         refused=refused,
-        cases=profiles.cases_of(spec, submission.lane),
-        others=profiles.of_source(work, submission),
+        cases=inspections.cases_of(spec, submission.lane),
+        others=profiles.of_source(work, submission, Mode.profile),
         kernels=profile_view.kernels_of(found) if found else [],
         missing=profile_view.missing_parts(found) if found else [],
         rows=profile_view.bars(found.timeline) if found else (),

@@ -241,8 +241,6 @@ def _titles(session: Session, member: Membership, version_ids: set[int]) -> Mapp
 
 
 def _part(job: Job) -> str:
-    if job.mode is Mode.run:
-        return "a practice run"
-    if job.mode is Mode.profile:
-        return "a profile"
+    if job.mode is not Mode.submission:
+        return f"a {job.mode.noun}"
     return {Part.check: "a check", Part.measure: "a measurement", Part.all: "a submission"}[job.work]

@@ -29,7 +29,7 @@ from server.pages.highlight import listing
 from server.pages.nav_context import around
 from server.pages.queue_text import PLACE, place_context
 from server.pages.rendering import Slot, render, write
-from server.pages.submission_view import sheet_of
+from server.pages.submission_view import Sheet, sheet_of
 from server.submissions import submissions
 
 router = APIRouter(include_in_schema=False)
@@ -91,8 +91,15 @@ def _page(
         may_cancel=sheet.may_cancel,
         source=source,
         listing=listing(source, submission.language.value),
-        marked={frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {},
+        marked=_marked(sheet),
     )
+
+
+def _marked(sheet: Sheet) -> dict[int, str]:
+    """Notes beside lines of the source: where it failed, or what the sanitizer found."""
+    if sheet.view.sanitized is not None:
+        return {one.line: one.what for one in sheet.view.sanitized.findings if one.line}
+    return {frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {}
 
 
 @router.get("/submissions/{public_id}/receipt")

@@ -26,7 +26,7 @@ from server.grading.suspects import is_known_suspect
 from server.groups import groups
 from server.models import Assignment, Enrolment, Lane, Language, Line, Mode, Role, State, Submission, User
 from server.nodes import nodes
-from server.submissions import prerequisites, profiles, sources
+from server.submissions import inspections, prerequisites, sources
 from server.submissions.views import FINAL, WAITING, Score, SubmissionView, view
 
 __all__ = [
@@ -44,8 +44,12 @@ __all__ = [
     "view",
 ]
 
-LINE = {Mode.submission: Line.submission, Mode.run: Line.run, Mode.profile: Line.profile}
-NOUNS = {Mode.submission: "submission", Mode.run: "practice run", Mode.profile: "profile"}
+LINE = {
+    Mode.submission: Line.submission,
+    Mode.run: Line.run,
+    Mode.profile: Line.profile,
+    Mode.sanitize: Line.profile,
+}
 _WHERE = {
     State.running: "is being graded",
     State.done: "is graded",
@@ -79,7 +83,7 @@ def submit(
         now: the time of the upload; it decides lateness.
         trace: the request's id.
         request_key: the same request again, because its answer was lost, returns what it stored the first time.
-        case: of a profile, the public case to look at; `""` for the ranked one with the most work.
+        case: of a profile or a sanitizer run, the public case to look at; `""` leaves the choice to the judge.
 
     Raises:
         ConflictError: another request had this key.
@@ -90,15 +94,15 @@ def submit(
     detail = courses.assignment_of(session, membership, assignment, now)
     sources.check_source(source)
     _check_choice(detail, lane, language)
-    if mode is Mode.profile:
-        profiles.check_case(detail.spec, lane, case)
+    if mode.inspects:
+        inspections.check_case(detail.spec, lane, mode, case)
     user, together = _locked(session, membership.user, detail)
     # Before anything that changes with time: what was accepted stays accepted, however late its answer is asked for.
     if (stored := _stored(session, membership.user, request_key)) is not None:
         return _same(stored, (detail.row.id, mode, lane, language, content_hash(source)))
     _check_may(session, membership, detail, mode, now, lane=lane, language=language, together=together)
-    if mode is Mode.profile:
-        profiles.check(session, membership, lane, config, now)
+    if mode.inspects:
+        inspections.check(session, membership, lane, mode, config=config, now=now)
     standing = _standing(session, membership.user, mode, detail.row.id, now)
     _check_quota(standing, mode, config, now)
     submission = Submission(
@@ -110,7 +114,7 @@ def submit(
         version=detail.version,
         user=user,
         mode=mode, lane=lane, language=language, filename=sources.clean_filename(filename, language),
-        case=case if mode is Mode.profile else "",
+        case=case if mode.inspects else "",
         source=source, source_hash=content_hash(source),
         request_key=request_key, trace=trace, uploaded_at=now, revision=1,
     )  # fmt: skip
@@ -165,7 +169,7 @@ def cancel(session: Session, user: User, public_id: str, *, now: datetime) -> Su
 
 
 def _noun(submission: Submission) -> str:
-    return NOUNS[submission.mode]
+    return submission.mode.noun
 
 
 def find(session: Session, user: User, public_id: str) -> Submission:
@@ -389,7 +393,7 @@ def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime)
     if standing.recent < most:
         return
     wait_s = max(1.0, ((standing.since or now) + _WINDOW - now).total_seconds())
-    word = "runs" if mode is Mode.run else f"{mode}s"
+    word = "runs" if mode is Mode.run else f"{mode.noun}s"
     raise TooManyError(
         f"You made {standing.recent} {word} in the last minute; the next is possible in {wait_s:.0f} s.",
         retry_after_s=wait_s,

@@ -32,6 +32,7 @@ from autograder.contract import (
 from autograder.counters import doubt_of
 from autograder.profiles import Profile
 from autograder.samples import PooledCase, counted
+from autograder.sanitizer import Sanitized
 from server.config import Config
 from server.courses import courses
 from server.courses.deadlines import Deadlines, deadlines_of, own_dates, with_extension
@@ -116,6 +117,7 @@ class SubmissionView:
         findings, device_kernels, held_reason, remeasure: staff only.
         node: which one graded it.
         profile: of a profile, once it was made.
+        sanitized: the same of a sanitizer run.
         settled: false while its times have to be taken again before they count.
         pooled_attempts: of how many attempts the samples are that its speed is worked out from.
         confirmations: how often it was graded once more and passed.
@@ -177,6 +179,7 @@ class SubmissionView:
     requirements: tuple[RequirementResult, ...]
     counted: tuple[Counted, ...]
     profile: Profile | None
+    sanitized: Sanitized | None
     settled: bool
     pooled_attempts: int
     confirmations: int
@@ -381,6 +384,7 @@ def _of_result(
         "requirements": graded.requirements if graded else (),
         "counted": graded.counted if graded else (),
         "profile": graded.profile if graded else None,
+        "sanitized": graded.sanitized if graded else None,
         "settled": result.settled if result else True,
         "pooled_attempts": result.pooled_attempts if result else 0,
         "phase_times": graded.phases if graded else (),

@@ -322,6 +322,16 @@ def test_a_lane_that_grades_nothing_is_refused(alice: str, ladder: Ladder) -> No
     assert "abacus" in done.output
 
 
+@pytest.mark.parametrize("command", ["profile", "sanitize"])
+def test_a_tool_of_a_gpu_is_refused_where_no_lane_has_one(alice: str, ladder: Ladder, command: str) -> None:
+    ladder("get", "vector_add")
+    result = ladder(command, "vector_add/vector_add.py", "--lane", "cpu")
+    assert result.exit_code == 2
+    assert f"there is nothing to {command}" in result.stderr
+    local = ladder(command, "vector_add/vector_add.py", "--local")
+    assert (local.exit_code, "say --lane with --local" in local.stderr) == (2, True)
+
+
 def test_somebody_elses_submission_is_not_there(alice: str, ladder: Ladder) -> None:
     done = ladder("status", "0" * 26)
     assert done.exit_code == 2

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from autograder import codec
 from autograder.profile_changes import changes
-from client.show import show_changes, show_profile
+from client.show import show_changes, show_profile, show_sanitized
 from tests.doubles.profiles import PROFILE
+from tests.doubles.sanitized import SANITIZED
 
 
 def shown(found, show=show_profile):
@@ -49,3 +50,14 @@ def test_what_changed_in_sentences_and_side_by_side_or_why_not():
     text = shown(found | none | {"why_not": "other \x1b[2J case"}, show_changes)
     assert "other" in text
     assert "\x1b" not in text
+
+
+def test_what_the_sanitizer_found_names_lines_and_says_what_was_not_looked_at():
+    found = dataclasses.replace(SANITIZED, missing={"initcheck": "no\x1b[2J time"}, left_out=3)
+    text = shown(codec.to_json(found), show_sanitized)
+    assert "line 1: Invalid __global__ write of size 4 bytes in add<float>" in text
+    assert "24 times; first thread (3,0,0) in block (1,0,0)" in text
+    assert "line 1 and 2: Write and Read without a barrier between them" in text
+    assert "found nothing: synccheck" in text
+    assert "and 3 more" in text
+    assert "\x1b[2J" not in text

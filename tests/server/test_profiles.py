@@ -132,7 +132,7 @@ def test_profiles_have_a_quota_of_their_own(submit, people, node, config):
     now = datetime.now(UTC)
     for second in range(2):
         submit(people.alice, config=strict, now=now + timedelta(seconds=second), **ASKED)
-    with pytest.raises(TooManyError, match="used all 2 profiles of 24 hours"):
+    with pytest.raises(TooManyError, match="used all 2 profiles and sanitizer runs of 24 hours"):
         submit(people.alice, config=strict, now=now + timedelta(hours=1), **ASKED)
     submit(people.alice, config=strict, now=now + timedelta(hours=1), **H200)
     submit(people.bob, config=strict, now=now + timedelta(hours=1), **ASKED)

@@ -8,36 +8,17 @@ than numbers and cleaned words in `autograder.profiles`.
 from __future__ import annotations
 
 import dataclasses
-import os
-import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
-import torch
-
 from autograder import codec, languages
-from autograder.assignment import Assignment, Case, load_assignment
-from autograder.contract import CaseResult, GradeRequest, GradeResult, Phase, Verdict
+from autograder.assignment import Assignment, Case
+from autograder.contract import GradeRequest, GradeResult
 from autograder.errors import ContractError, HarnessError
-from autograder.judge.compile.compiler_client import (
-    CompilerExitedError,
-    arguments_of,
-    packet_of,
-    send,
-    source_of,
-    understood,
-)
-from autograder.judge.correctness import seeds
-from autograder.judge.correctness.checker import integers_of
-from autograder.judge.correctness.problem import load_problem
-from autograder.judge.environment import environment
 from autograder.judge.phases import Phases
 from autograder.judge.probes import run_requirements
-from autograder.judge.protocol import devices, memfd
-from autograder.judge.protocol.batch_inputs import place_tensors, stored_inputs
-from autograder.judge.protocol.failure import MAX_LINE, Failure, clean, from_raised
-from autograder.judge.protocol.own_time import Wait
+from autograder.judge.probes.one_call import MOST_NAME, MOST_TEXT, Found, OneCall, Way, look
+from autograder.judge.protocol.failure import clean
 from autograder.profiles import (
     MAX_REPORT_BYTES,
     MOST_LINES,
@@ -55,16 +36,8 @@ from autograder.profiles import (
     Timeline,
 )
 from autograder.profiling import ncu
-from autograder.profiling.asking import BUDGET_S, FILES, Ask, Profiled, Ran, Traced
-from autograder.protocol import Raised
-from autograder.sandbox import Purpose, RunnerLimits, Sandbox, Side
-from autograder.wire_format import decode
-
-LIMITS = RunnerLimits(memory_bytes=24 * 2**30, processes=512, output_bytes=2**20, tmp_bytes=8 * 2**30)
-"""The profiler keeps a copy of the device's memory to run a kernel several times."""
-_NAME = 200
-_TEXT = 1200
-_GRACE_S = 10.0
+from autograder.profiling.asking import Ran, Traced
+from autograder.sandbox import Sandbox
 
 Keep = Callable[[str, bytes], None]
 
@@ -88,121 +61,33 @@ def profile(request: GradeRequest, folder: Path, sandbox: Sandbox, phases: Phase
         folder: the public part of the assignment.
         keep: gets the tool's own report.
     """
-    began = time.monotonic()
-    phases.enter(Phase.preparing)
-    assignment = load_assignment(folder)
-    case = case_of(assignment, request)
-    if refused := languages.of(request.language).refused(request.lane):
-        return _report(Failure(Verdict.compile_error, refused), None, case, phases, sandbox)
-    drawn = _Drawn(assignment, case, request, folder)
-    try:
-        phases.enter(Phase.profiling)
-        found = _asked(drawn, request, sandbox)
-        if isinstance(found, Failure):
-            return _report(found, None, case, phases, sandbox)
-        phases.enter(Phase.reporting)
-        made = dataclasses.replace(_read(found, drawn, request, keep), seconds=time.monotonic() - began)
-        reported = _report(None, made, case, phases, sandbox)
-        asked = run_requirements.evaluate(assignment, request.lane, made)
-        return dataclasses.replace(reported, requirements=asked)
-    finally:
-        drawn.close()
+
+    def read(call: OneCall, found: Found, result: GradeResult) -> GradeResult:
+        made = dataclasses.replace(_read(call, found, request, keep), seconds=found.seconds)
+        asked = run_requirements.evaluate(call.assignment, request.lane, made)
+        return dataclasses.replace(result, profile=made, requirements=asked)
+
+    return look(request, folder, sandbox, phases, Way("profiled", case_of, read))
 
 
-class _Drawn:
-    """One call's inputs in memory of their own, and room for what comes back.
-
-    Attributes:
-        files: descriptors of fixed size, in the order of `FILES`.
-    """
-
-    def __init__(self, assignment: Assignment, case: Case, request: GradeRequest, folder: Path) -> None:
-        self.assignment = assignment
-        self.case = case
-        where = devices.of(request.lane).where
-        made = load_problem(assignment, folder).inputs(case, seeds.fresh_seed(), where)
-        inputs = stored_inputs(assignment, case, {name: tensor.cpu() for name, tensor in made.items()})
-        self._open = ExitStack()
-        images = dict(zip((spec.name for spec, _ in inputs.layout), inputs.images, strict=True))
-        layouts = {
-            spec.name: spec for spec, _ in (*inputs.layout, *place_tensors(assignment.outputs, assignment, case))
-        }
-        self.scalars = inputs.drawn | integers_of(assignment, case, {name: one.stride for name, one in layouts.items()})
-        self.tensors = tuple(layouts[name] for name in arguments_of(assignment) if name in layouts)
-        self.inputs = [self._filled(spec.name, images[spec.name]) for spec in self.tensors if not spec.writable]
-        self.files = {name: self._room(name, most) for name, most in FILES.items()}
-
-    def _filled(self, name: str, image: torch.Tensor) -> int:
-        descriptor = self._room(name, image.numel())
-        view = memoryview(image.numpy()).cast("B")  # type: ignore[arg-type]  # it is one
-        done = 0
-        while done < len(view):
-            done += os.pwrite(descriptor, view[done : done + 2**30], done)
-        return descriptor
-
-    def _room(self, name: str, size: int) -> int:
-        descriptor = memfd.of_fixed_size(name, size)
-        self._open.callback(os.close, descriptor)
-        return descriptor
-
-    def close(self) -> None:
-        """Let it all go."""
-        self._open.close()
-
-
-def _asked(drawn: _Drawn, request: GradeRequest, sandbox: Sandbox) -> Profiled | Failure:
-    """What the runner that profiles says."""
-    text = source_of(request)
-    ask = Ask(
-        filename=request.filename, language=request.language, lane=request.lane, entry=drawn.assignment.entry,
-        arguments=arguments_of(drawn.assignment), signatures=drawn.assignment.signatures(request.lane),
-        source_bytes=len(text), tensors=drawn.tensors, scalars=drawn.scalars, budget_s=BUDGET_S,
-    )  # fmt: skip
-    runner = sandbox.start(LIMITS, request.language, request.lane, side=Side.untimed, purpose=Purpose.profile)
-    source = memfd.of_bytes("source", text)
-    try:
-        send(runner, ask, [source, *drawn.inputs, *drawn.files.values()])
-        answer = _understood(packet_of(runner, Wait(runner, BUDGET_S + _GRACE_S), doing="profiling"))
-    except CompilerExitedError as error:
-        return Failure(Verdict.time_limit, str(error))
-    finally:
-        os.close(source)
-        runner.close()
-    if isinstance(answer, Raised):
-        return from_raised(answer, request.source, loading=answer.stage in {"load", "entry"})
-    if len(answer.sizes) != len(FILES):
-        return Failure(Verdict.rule_violation, "The profiler's process gave an unexpected answer.")
-    return answer
-
-
-def _understood(packet: bytes) -> Profiled | Raised:
-    try:
-        return decode(packet, Profiled)
-    except ContractError:
-        return understood(packet, Raised)
-
-
-def _read(found: Profiled, drawn: _Drawn, request: GradeRequest, keep: Keep) -> Profile:
-    data = {
-        name: os.pread(drawn.files[name], size, 0) if 0 < size <= most else b""
-        for (name, most), size in zip(FILES.items(), found.sizes, strict=True)
-    }
-    missing = {clean(name, _NAME): clean(why, _TEXT) for name, why in found.problems.items()}
-    traced = _traced(data["trace"], missing)
-    kernels = _kernels(data, traced, request, missing)
-    if data["report"]:
-        keep(REPORT, data["report"])
-    flops, moved = drawn.assignment.cost_of(drawn.case)
+def _read(call: OneCall, found: Found, request: GradeRequest, keep: Keep) -> Profile:
+    missing = dict(found.problems)
+    traced = _traced(found.files["trace"], missing)
+    kernels = _kernels(found.files, traced, request, missing)
+    report = found.files["report"]
+    if report:
+        keep(REPORT, report)
+    flops, moved = call.assignment.cost_of(call.case)
     return Profile(
-        case=drawn.case.name,
-        size=", ".join(f"{name}={value:,}" for name, value in drawn.case.size.items()),
-        tool=clean(found.tool, _NAME),
+        case=call.case.name,
+        size=call.size,
+        tool=found.tool,
         flops=flops,
         bytes_moved=moved,
         kernels=kernels,
         timeline=_timeline(traced),
         missing=missing,
-        report_bytes=min(len(data["report"]), MAX_REPORT_BYTES),
+        report_bytes=min(len(report), MAX_REPORT_BYTES),
     )
 
 
@@ -217,7 +102,7 @@ def _traced(data: bytes, missing: dict[str, str]) -> Traced:
 def _timeline(traced: Traced) -> Timeline:
     kinds = {kind.value for kind in SpanKind}
     spans = tuple(
-        Span(SpanKind(kind), clean(name, _NAME), max(0, start), max(0, end))
+        Span(SpanKind(kind), clean(name, MOST_NAME), max(0, start), max(0, end))
         for kind, name, start, end in traced.spans[:MOST_SPANS]
         if kind in kinds
     )
@@ -258,7 +143,7 @@ def _kernel(
         kind = ncu.mix_of(row.opcode).value
         mix[kind] = mix.get(kind, 0) + row.executed
     return ProfiledKernel(
-        name=clean(ran.shown, _NAME),
+        name=clean(ran.shown, MOST_NAME),
         share=min(1.0, max(0.0, ran.ns / total)),
         calls=max(1, ran.calls),
         figures={figure.value: value for figure, value in launch.figures.items()},
@@ -270,7 +155,7 @@ def _kernel(
 
 
 def _cleaned(hint: Hint) -> Hint:
-    return dataclasses.replace(hint, rule=clean(hint.rule, _NAME), text=clean(hint.text, _TEXT))
+    return dataclasses.replace(hint, rule=clean(hint.rule, MOST_NAME), text=clean(hint.text, MOST_TEXT))
 
 
 def _lines(rows: Iterable[ncu.Instruction]) -> tuple[LineCost, ...]:
@@ -292,24 +177,3 @@ def _lines(rows: Iterable[ncu.Instruction]) -> tuple[LineCost, ...]:
 def _stalled(stalls: Mapping[Stall, int]) -> tuple[StalledFor, ...]:
     found = sorted(((reason, count) for reason, count in stalls.items() if count > 0), key=lambda one: -one[1])
     return tuple(StalledFor(reason, count) for reason, count in found[:MOST_STALLS])
-
-
-def _report(failed: Failure | None, made: Profile | None, case: Case, phases: Phases, sandbox: Sandbox) -> GradeResult:
-    verdict = failed.verdict if failed else Verdict.passed
-    message = failed.message if failed else f"One call of the case {case.name} was profiled."
-    return GradeResult(
-        verdict=verdict,
-        explanation=clean(message, _TEXT),
-        cases=(
-            CaseResult(
-                case.name, case.category, case.group, case.visibility, case.ranked, verdict if failed else None,
-                clean(message, MAX_LINE) if failed else "It was profiled; its answer was not checked.",
-                error=failed.error if failed else None,
-            ),
-        ),
-        error=failed.error if failed else None,
-        profile=made,
-        phases=phases.times(),
-        environment=environment(sandbox, {}),
-        promises=tuple(sorted(sandbox.promises)),
-    )  # fmt: skip

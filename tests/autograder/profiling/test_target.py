@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from autograder.profiling import able, target
 from autograder.profiling.asking import Ran
 from autograder.profiling.session import picked
+from autograder.protocol import TensorSpec
 
 
 def ran(name, ns):
@@ -79,3 +81,26 @@ def test_a_machine_without_the_tool_makes_none(tmp_path):
     tool = tmp_path / "2025.3" / "ncu"
     tool.touch(0o755)
     assert able.find_tool([], tmp_path) == str(tool)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize(
+    ("place", "size"),
+    [
+        (((3, 5), (7, 1), 1024), 4 * 19),
+        (((4,), (2,), 1024 + 8), 8 + 4 * 7),
+        (((0, 5), (5, 1), 1024), 0),
+    ],
+)
+def test_the_sanitizer_s_tensors_end_with_their_last_element(tmp_path, writable, place, size):
+    spec = TensorSpec("x", "float32", *place, 4096, writable=writable)
+    numbers = torch.arange(1024, dtype=torch.float32)
+    (tmp_path / "x").write_bytes(numbers.numpy().tobytes())
+    exact = target.tensor_of(spec, tmp_path, "cpu", exact=True)
+    whole = target.tensor_of(spec, tmp_path, "cpu", exact=False)
+    assert exact.untyped_storage().nbytes() == size
+    assert whole.untyped_storage().nbytes() == 4096
+    assert torch.equal(exact, whole)
+    assert exact.stride() == whole.stride() == spec.stride
+    if not writable and exact.numel():
+        assert exact.flatten()[0] == spec.offset // 4

@@ -16,7 +16,7 @@ from autograder.assignment import RunRequirement, load_assignment
 from autograder.contract import GradeRequest, Lane, Language, Mode, Verdict, Work
 from autograder.errors import HarnessError
 from autograder.judge.grading import grade
-from autograder.judge.probes import profiling
+from autograder.judge.probes import one_call
 from autograder.judge.probes.profiling import case_of
 from autograder.profiles import REPORT, Figure, Mix, SpanKind
 from autograder.profiling.asking import FILES
@@ -36,7 +36,8 @@ TRACE = {
 class Runner:
     """Answers one question with what it was told to."""
 
-    def __init__(self, files, answer):
+    def __init__(self, files, answer, names=FILES):
+        self._names = names
         self.channel, self._own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._files, self._answer = files, answer
         self.asked = None
@@ -49,7 +50,7 @@ class Runner:
         self.asked = json.loads(packet)
         given = [spec for spec in self.asked["tensors"] if not spec["writable"]]
         self.inputs = [os.fstat(number).st_size for number in descriptors[1 : 1 + len(given)]]
-        for number, name in zip(descriptors[1 + len(given) :], FILES, strict=True):
+        for number, name in zip(descriptors[1 + len(given) :], self._names, strict=True):
             os.pwrite(number, self._files.get(name, b""), 0)
         self._own.send(json.dumps(self._answer).encode() if isinstance(self._answer, dict) else self._answer)
         for number in descriptors:
@@ -77,7 +78,7 @@ class Sandbox:
     def __init__(self, files=None, answer=None):
         self.files = files or {}
         sizes = [len(self.files.get(name, b"")) for name in FILES]
-        self.answer = answer or {"is": "Profiled", "sizes": sizes, "problems": {}, "tool": "Nsight Compute 2025.3.1"}
+        self.answer = answer or {"is": "Answer", "sizes": sizes, "problems": {}, "tool": "Nsight Compute 2025.3.1"}
         self.runner = None
 
     def start(self, *_, purpose, **__):
@@ -137,14 +138,14 @@ def test_the_runner_gets_the_source_the_inputs_and_no_more():
     assert sandbox.runner.inputs == [spec["bytes"] for spec in asked["tensors"][:2]]
     assert set(asked) == {
         "is", "filename", "language", "lane", "entry", "arguments", "signatures", "source_bytes", "tensors", "scalars",
-        "budget_s",
+        "budget_s", "sanitize",
     }  # fmt: skip
 
 
 def test_what_is_not_there_is_explained():
     trace = {"trace": json.dumps(TRACE).encode()}
     problems = {"counters": "The driver of this node refused the counters.\x1b[2J"}
-    answer = {"is": "Profiled", "sizes": [len(trace["trace"]), 0, 0, 0, 0], "problems": problems, "tool": ""}
+    answer = {"is": "Answer", "sizes": [len(trace["trace"]), 0, 0, 0, 0], "problems": problems, "tool": ""}
     found = profiled(Sandbox(trace, answer)).profile
     assert found.kernels == ()
     assert found.missing["counters"].startswith("The driver of this node refused")
@@ -162,7 +163,7 @@ def test_junk_in_any_file_costs_that_file_only(name, junk):
 
 @pytest.mark.parametrize("sizes", [[2**40] * 5, [-1] * 5, [1], [], [1] * 50])
 def test_sizes_that_cannot_be_are_not_read(sizes):
-    answer = {"is": "Profiled", "sizes": sizes, "problems": {}, "tool": "x"}
+    answer = {"is": "Answer", "sizes": sizes, "problems": {}, "tool": "x"}
     result = profiled(Sandbox({}, answer))
     assert result.verdict in {Verdict.passed, Verdict.rule_violation}
     assert result.profile is None or result.profile.kernels == ()
@@ -192,9 +193,9 @@ def test_a_case_that_is_not_public_is_refused():
 def test_what_the_rung_asks_of_a_call_is_held_against_the_profile(monkeypatch):
     asked = RunRequirement("one launch", "", "ranked_odd", launches="== 1")
     monkeypatch.setattr(
-        profiling, "load_assignment", lambda path: dataclasses.replace(load_assignment(path), run_requirements=(asked,))
+        one_call, "load_assignment", lambda path: dataclasses.replace(load_assignment(path), run_requirements=(asked,))
     )
     (found,) = profiled(Sandbox(whole())).requirements
     assert (found.name, found.rule, found.target, found.met) == ("one launch", "launches == 1", "cpu", True)
-    (found,) = profiled(Sandbox({}, {"is": "Profiled", "sizes": [0] * 5, "problems": {}, "tool": ""})).requirements
+    (found,) = profiled(Sandbox({}, {"is": "Answer", "sizes": [0] * 5, "problems": {}, "tool": ""})).requirements
     assert (found.met, "The trace could not be read." in found.message) == (None, True)
