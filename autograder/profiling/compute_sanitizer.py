@@ -5,7 +5,7 @@ A log is made of blocks. A block begins with a line that says what happened; the
     ========= Invalid __global__ write of size 4 bytes
     =========     at add(const float *, float *, int)+0x90 in add.cu:12
     =========     by thread (3,0,0) in block (1,0,0)
-    =========     Access at 0x7f… is out of bounds
+    =========     Access to 0x7f… is out of bounds
     =========
     ========= Error: Race reported between Write access at sum(float *)+0x40 in sum.cu:9
     =========     and Read access at sum(float *)+0x80 in sum.cu:11 [96 hazards]
@@ -37,7 +37,8 @@ _SECOND = re.compile(
     r"^and (?P<second>\w+) access at .+?(?:\+0x[0-9a-f]+)?(?: in (?P<file>[^\s:]+):(?P<line>\d+))?"
     r"(?: \[(?P<hazards>\d+) hazards?\])?$"
 )
-_ADDRESS = re.compile(r"\b(?:at )?0x[0-9a-f]+ ?")
+_ACCESS = re.compile(r"^Access (?:to|at) 0x[0-9a-f]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SUMMARY = re.compile(r"^(ERROR|RACECHECK) SUMMARY: \d+")
 
 
@@ -118,10 +119,10 @@ def _finding(check: Check, head: str, rest: Sequence[str], name_in_code: str) ->
     if place is None:
         return None
     threads = [match for line in rest if (match := _THREAD.search(line))]
-    more = [_ADDRESS.sub("", line).strip() for line in rest[1:] if not _THREAD.search(line)]
+    more = [_ADDRESS.sub("", _ACCESS.sub("The access", line)) for line in rest[1:] if not _THREAD.search(line)]
     return SanitizerFinding(
         check=check, what=head, kernel=place["kernel"], line=_line(place, name_in_code),
-        thread=threads[0][1] if threads else "", detail="; ".join(more[:2]),
+        thread=threads[0][1] if threads else "", detail=" ".join(more[:2]),
     )  # fmt: skip
 
 

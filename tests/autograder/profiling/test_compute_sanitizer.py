@@ -57,7 +57,7 @@ def test_threads_at_one_line_are_one_finding():
     assert (ours.line, ours.count, ours.thread) == (7, 2, "thread (3,0,0) in block (1,0,0)")
     assert ours.what == "Invalid __global__ write of size 4 bytes"
     assert ours.kernel == "add_one(const float *, float *, long)"
-    assert ours.detail == "Access to is out of bounds; and is 1 bytes after the nearest allocation of size 4000 bytes"
+    assert ours.detail == "The access is out of bounds and is 1 bytes after the nearest allocation of size 4000 bytes"
     assert (strange.line, strange.kernel) == (0, "fill(float *)")
 
 
