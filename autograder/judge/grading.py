@@ -125,7 +125,8 @@ def grade(
             request, (assignment_folder, reference_folder), sandbox, phases,
             references=warm, defences=defences, keep=keep,
         ) as grading:  # fmt: skip
-            return grading.run()
+            result = grading.run()
+        return sanitizing.of_fault(result, request, assignment_folder, sandbox, phases)
     except Exception as error:  # noqa: BLE001 - the job's boundary: what fails here is ours; the next must not suffer
         traceback.print_exc(file=sys.stderr)
         _forget(error, request.lane)

@@ -6,7 +6,7 @@ runner → judge     Answer, or Raised where the submission's call did not retur
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from autograder.contract import Lane, Language
@@ -22,10 +22,14 @@ FILES: Mapping[str, int] = {
     "report": MAX_REPORT_BYTES,
 }
 """What comes back of a profile, with the most bytes taken: the traced call, three pages as CSV, the tool's report."""
-LOGS: Mapping[str, int] = {check.value: 2**20 for check in Check}
-"""What comes back of a sanitizer run, with the most bytes taken of each."""
+_LOG_BYTES = 2**20
 BUDGET_S = 55.0
 """For everything after the runner has started."""
+
+
+def logs_of(checks: Iterable[Check]) -> Mapping[str, int]:
+    """What comes back of a sanitizer run, with the most bytes taken of each."""
+    return {check.value: _LOG_BYTES for check in checks}
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Ask:
     """Profile or sanitize one call of this source.
 
     Attributes:
-        sanitize: run the sanitizer's checks, each in a process of its own, instead of tracer and profiler.
+        sanitize: checks of the sanitizer, each in a process of its own, instead of tracer and profiler.
         source_bytes: of UTF-8 in the first descriptor.
         tensors: of the call, in the entry's order; there is a descriptor for each that is not writable.
         budget_s: when it has to be done.
@@ -49,12 +53,12 @@ class Ask:
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
     budget_s: float
-    sanitize: bool = False
+    sanitize: tuple[Check, ...] = ()
 
     @property
     def files(self) -> Mapping[str, int]:
         """What comes back, with the most bytes taken of each."""
-        return LOGS if self.sanitize else FILES
+        return logs_of(self.sanitize) or FILES
 
 
 @dataclass(frozen=True)

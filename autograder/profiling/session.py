@@ -28,7 +28,6 @@ from autograder.profiling.asking import Ask, Ran, Traced
 from autograder.profiling.target import FAILED
 from autograder.runner import wire
 from autograder.runner.languages import Loader
-from autograder.sanitizer import Check
 
 _BOOTSTRAP = (
     "import sys, importlib.util as find; place = sys.argv.pop(1); "
@@ -221,7 +220,7 @@ class _Sanitizing(_Looking):
             return None
         self._tool = _version("Compute Sanitizer", self._started([tool, "--version"])[1])
         found = False
-        for check in Check:
+        for check in self._ask.sanitize:
             log = self._folder / check.value
             command = compute_sanitizer.command(tool, check, str(log), _program("sanitize", self._folder))
             status, said = self._started(command, {**os.environ, **compute_sanitizer.ENVIRONMENT})

@@ -57,7 +57,8 @@ def call(how: str, folder: Path, loader: languages.Loader) -> int:
     # Before the submission is loaded: it may patch what this is made of.
     look = _LOOKS[how](folder)
     where = "cpu" if ask.lane is Lane.cpu else "cuda"
-    values: dict[str, Any] = {spec.name: tensor_of(spec, folder, where, exact=ask.sanitize) for spec in ask.tensors}
+    exact = bool(ask.sanitize)
+    values: dict[str, Any] = {spec.name: tensor_of(spec, folder, where, exact=exact) for spec in ask.tensors}
     values |= ask.scalars
     arguments = [values[name] for name in ask.arguments]
     try:

@@ -97,8 +97,8 @@ def _page(
 
 def _marked(sheet: Sheet) -> dict[int, str]:
     """Notes beside lines of the source: where it failed, or what the sanitizer found."""
-    if sheet.view.sanitized is not None:
-        return {one.line: one.what for one in sheet.view.sanitized.findings if one.line}
+    if sheet.view.sanitized is not None and (lines := [one for one in sheet.view.sanitized.findings if one.line]):
+        return {one.line: one.what for one in lines}
     return {frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,10 @@ from autograder.judge.protocol import devices, memfd
 from autograder.judge.protocol.batch_inputs import place_tensors, stored_inputs
 from autograder.judge.protocol.failure import MAX_LINE, Failure, clean, from_raised
 from autograder.judge.protocol.own_time import Wait
-from autograder.profiling.asking import BUDGET_S, FILES, LOGS, Answer, Ask
+from autograder.profiling.asking import BUDGET_S, FILES, Answer, Ask, logs_of
 from autograder.protocol import Raised
 from autograder.sandbox import Purpose, RunnerLimits, Sandbox, Side
+from autograder.sanitizer import Check
 from autograder.wire_format import decode
 
 LIMITS = RunnerLimits(memory_bytes=24 * 2**30, processes=512, output_bytes=2**20, tmp_bytes=8 * 2**30)
@@ -73,16 +74,16 @@ class OneCall:
     """
 
     def __init__(
-        self, assignment: Assignment, case: Case, request: GradeRequest, folder: Path, *, sanitize: bool = False
+        self, assignment: Assignment, case: Case, request: GradeRequest, folder: Path, *, sanitize: Sequence[Check] = ()
     ) -> None:
         """Draw them.
 
         Args:
             folder: the public part of the assignment.
-            sanitize: the sanitizer looks at the call, not tracer and profiler.
+            sanitize: checks of the sanitizer, which then looks at the call, not tracer and profiler.
         """
-        self._sanitize = sanitize
-        self._most: Mapping[str, int] = LOGS if sanitize else FILES
+        self._sanitize = tuple(sanitize)
+        self._most = logs_of(sanitize) or FILES
         self.assignment = assignment
         self.case = case
         where = devices.of(request.lane).where
@@ -168,13 +169,13 @@ class Way:
         done: what is done with the call, a participle.
         choose: the case.
         read: puts what was found into a result.
-        sanitize: the sanitizer looks at the call, not tracer and profiler.
+        sanitize: checks of the sanitizer, which then looks at the call, not tracer and profiler.
     """
 
     done: str
     choose: Callable[[Assignment, GradeRequest], Case]
     read: Callable[[OneCall, Found, GradeResult], GradeResult]
-    sanitize: bool = False
+    sanitize: tuple[Check, ...] = ()
 
 
 def look(request: GradeRequest, folder: Path, sandbox: Sandbox, phases: Phases, way: Way) -> GradeResult:

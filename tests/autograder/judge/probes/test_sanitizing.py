@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from autograder.assignment import load_assignment
-from autograder.contract import Lane, Mode, Verdict, Work
+from autograder.contract import CaseResult, GradeResult, Lane, Mode, Verdict, Visibility, Work
 from autograder.judge.grading import grade
+from autograder.judge.phases import Phases
+from autograder.judge.probes import one_call, sanitizing
 from autograder.judge.probes.sanitizing import MOST_BYTES, small_case_of
-from autograder.profiling.asking import LOGS
+from autograder.judge.protocol import devices
+from autograder.profiling.asking import logs_of
 from autograder.sanitizer import MOST_FINDINGS, Check
 from tests.autograder.judge.probes.test_profiling import Runner, Sandbox, a_request
 
@@ -31,13 +34,14 @@ WRONG = b"""========= Invalid __global__ write of size 4 bytes
 class Sanitizing(Sandbox):
     """Starts one runner that sanitizes."""
 
-    def __init__(self, logs, problems=None):
-        sizes = [len(logs.get(name, b"")) for name in LOGS]
+    def __init__(self, logs, problems=None, checks=tuple(Check)):
+        self.names = logs_of(checks)
+        sizes = [len(logs.get(name, b"")) for name in self.names]
         answer = {"is": "Answer", "sizes": sizes, "problems": problems or {}, "tool": "Compute Sanitizer 2025.3"}
         super().__init__(logs, answer)
 
     def start(self, *_, **__):
-        self.runner = Runner(self.files, self.answer, LOGS)
+        self.runner = Runner(self.files, self.answer, self.names)
         return self.runner
 
 
@@ -45,7 +49,7 @@ def sanitized(logs, problems=None, **changes):
     request = dataclasses.replace(a_request(**changes), mode=Mode.sanitize, work=Work.sanitize)
     sandbox = Sanitizing(logs, problems)
     result = grade(request, assignment_folder=ROOT / "assignments/vector_add", reference_folder=None, sandbox=sandbox)
-    assert sandbox.runner.asked["sanitize"] is True
+    assert sandbox.runner.asked["sanitize"] == [check.value for check in Check]
     return result
 
 
@@ -90,3 +94,32 @@ def test_the_judge_chooses_a_small_case(slug):
     assignment = load_assignment(ROOT / "assignments" / slug)
     chosen = small_case_of(assignment, dataclasses.replace(a_request(case=""), slug=slug, lane=Lane.h200))
     assert assignment.cost_of(chosen)[1] <= MOST_BYTES
+
+
+def faulted(lane=Lane.h200, name="odd", verdict=Verdict.illegal_access, visibility=Visibility.public):
+    """A result that says so, after the look at it, and whether there was one."""
+    case = CaseResult(name, "sizes", "sizes", visibility, False, verdict, "It accessed memory that is not its own.")
+    before = GradeResult(verdict, "Illegal access.", (case,))
+    request = dataclasses.replace(a_request(case=""), lane=lane, mode=Mode.run, work=Work.all)
+    sandbox = Sanitizing({"memcheck": WRONG % (b"v.cu", 9) + CLEAN["memcheck"]}, checks=[Check.memcheck])
+    after = sanitizing.of_fault(before, request, ROOT / "assignments/vector_add", sandbox, Phases(lambda _event: None))
+    assert dataclasses.replace(after, sanitized=None, phases=()) == before
+    return after.sanitized, sandbox.runner is not None
+
+
+def test_where_a_device_faulted_its_line_is_looked_for(monkeypatch):
+    here = devices.of(Lane.cpu)
+    monkeypatch.setattr(one_call.devices, "of", lambda _lane: here)
+    found, asked = faulted()
+    assert (asked, found.case, found.findings[0].line, found.missing) == (True, "odd", 9, {})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lane": Lane.cpu}, {"verdict": Verdict.wrong_answer}, {"visibility": Visibility.hidden},
+        {"name": "gpu_ranked"},
+    ],
+)  # fmt: skip
+def test_nothing_is_looked_for_on_the_cpu_after_other_verdicts_in_hidden_or_large_cases(other):
+    assert faulted(**other) == (None, False)
