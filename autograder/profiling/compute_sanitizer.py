@@ -107,9 +107,10 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
 def _finding(check: Check, head: str, rest: Sequence[str], name_in_code: str) -> SanitizerFinding | None:
     if race := _RACE.match(head):
         second = next((match for line in rest if (match := _SECOND.match(line))), None)
+        other = second["second"].lower() if second else "another"
         return SanitizerFinding(
             check=check,
-            what=f"{race['first']} and {second['second'] if second else 'another'} without a barrier between them",
+            what=f"{race['first']} and {other} without a barrier between them",
             kernel=race["kernel"],
             line=_line(race, name_in_code),
             other_line=_line(second, name_in_code) if second else 0,

@@ -97,8 +97,9 @@ def _page(
 
 def _marked(sheet: Sheet) -> dict[int, str]:
     """Notes beside lines of the source: where it failed, or what the sanitizer found."""
-    if sheet.view.sanitized is not None and (lines := [one for one in sheet.view.sanitized.findings if one.line]):
-        return {one.line: one.what for one in lines}
+    found = sheet.view.sanitized.findings if sheet.view.sanitized is not None else ()
+    if lines := {line: one.what for one in found for line in (one.other_line, one.line) if line}:
+        return lines
     return {frame.line: sheet.error.kind for frame in sheet.error.frames[-1:]} if sheet.error else {}
 
 

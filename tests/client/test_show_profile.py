@@ -57,7 +57,7 @@ def test_what_the_sanitizer_found_names_lines_and_says_what_was_not_looked_at():
     text = shown(codec.to_json(found), show_sanitized)
     assert "line 1: Invalid __global__ write of size 4 bytes in add<float>" in text
     assert "24 times; first thread (3,0,0) in block (1,0,0)" in text
-    assert "line 1 and 2: Write and Read without a barrier between them" in text
+    assert "line 1 and 2: Write and read without a barrier between them" in text
     assert "found nothing: synccheck" in text
     assert "and 3 more" in text
     assert "\x1b[2J" not in text

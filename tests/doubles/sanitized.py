@@ -18,7 +18,7 @@ SANITIZED = Sanitized(
             thread="thread (3,0,0) in block (1,0,0)", count=24, detail="and is <b>1 bytes</b> after the allocation",
         ),
         SanitizerFinding(
-            Check.racecheck, "Write and Read without a barrier between them", "sum", line=1, other_line=2, count=96,
+            Check.racecheck, "Write and read without a barrier between them", "sum", line=1, other_line=2, count=96,
         ),
     ),
     seconds=21.0,

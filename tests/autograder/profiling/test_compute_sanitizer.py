@@ -64,7 +64,7 @@ def test_threads_at_one_line_are_one_finding():
 def test_a_race_names_both_lines():
     other, ours = read(Check.racecheck, RACES, "sum.cu").findings
     assert (ours.line, ours.other_line, ours.count) == (9, 11, 96)
-    assert ours.what == "Write and Read without a barrier between them"
+    assert ours.what == "Write and read without a barrier between them"
     assert (other.line, other.other_line, other.count, other.kernel) == (0, 0, 1, "other()")
 
 
