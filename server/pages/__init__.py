@@ -55,6 +55,7 @@ from server.pages import (
     schedule,
     second_factor,
     settings,
+    shared_sources,
     similarity,
     solutions,
     staff_home,
@@ -82,7 +83,7 @@ def install(app: FastAPI) -> None:
         app.include_router(module.router)
     for module in (machine_code, milestones, profile):
         app.include_router(module.router)
-    for module in (staff_home, assignment_files, standings, badges):
+    for module in (staff_home, assignment_files, standings, badges, shared_sources):
         app.include_router(module.router)
     for module in (comments, review, rubric, similarity, statistics, submissions_list):
         app.include_router(module.router)

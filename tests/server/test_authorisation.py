@@ -147,6 +147,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{RUNG}/archive"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard.csv"): member(200),
+    # Nobody shares a source here.
+    ("GET", f"{API}{RUNG}/leaderboard/entries/{{entry}}"): member(404),
     ("GET", f"{API}{RUNG}/milestones"): member(200),
     ("GET", f"{API}{COURSE}/standings"): member(200),
     ("GET", f"{API}{COURSE}/standings.csv"): member(200),
@@ -257,6 +259,10 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", f"{RUNG}/group/leave"): member(303),
     ("POST", f"{RUNG}/group/change"): {**member(403), "ta": 422, "instructor": 422, "admin": 422, **FORM},
     ("GET", f"{RUNG}/leaderboard"): member(200, 303),
+    ("GET", f"{RUNG}/leaderboard/entries/{{entry}}"): member(404, 303),
+    ("GET", "/submissions/{public_id}/share"): owner_or_staff(200, 303),
+    # It is not on a leaderboard, and not open.
+    ("POST", "/submissions/{public_id}/share"): {**owner_or_staff(409), **FORM},
     ("GET", f"{COURSE}/standings"): member(200, 303),
     # The boards of this course are not public.
     ("GET", "/badge/{course}/{slug}.svg"): everyone(404),
@@ -584,8 +590,8 @@ def _graded_by_hand(session, made) -> dict[str, int]:
     session.add(pair)
     session.flush()
     return {
-        "comment_id": comment.id, "item_id": item.id, "saved_id": kept.id, "comparison_id": comparison.id,
-        "pair_id": pair.id,
+        "entry": ids.public_id(), "comment_id": comment.id, "item_id": item.id, "saved_id": kept.id,
+        "comparison_id": comparison.id, "pair_id": pair.id,
     }  # fmt: skip
 
 
