@@ -38,6 +38,8 @@ class Course(Base):
     """What is handed in to a lane that nothing serves waits until something does; otherwise it is refused."""
     public_leaderboards: Mapped[bool] = mapped_column(default=False)
     """Its leaderboards can be looked at without an account."""
+    public_handouts: Mapped[bool] = mapped_column(default=False)
+    """Its open assignments' handouts can be read without an account; only where its leaderboards are public too."""
     source_sharing: Mapped[SourceSharing] = mapped_column(default=SourceSharing.members)
     """Who can read sources that were opened on its leaderboards."""
     keeps_erased_work: Mapped[bool] = mapped_column(default=True)

@@ -28,7 +28,7 @@ from server.terms.course_settings import LateRules, Settings
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/settings"
-_CHECKS = ("locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "keeps_erased_work")
+_CHECKS = ("locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "public_handouts", "keeps_erased_work")
 _SAID = {
     "saved": "Saved.",
     "archived": "The course is archived: it can be read but not changed.",
@@ -132,7 +132,16 @@ def purge(request: Request, course: str, who: Someone, typed: Annotated[str, For
 
 
 def _typed(form: FormData) -> dict[str, str]:
-    names = ("title", "timezone", "source_sharing", "retained_days", "late_days", "late_days_per_assignment", "late_penalty", "slack")
+    names = (
+        "title",
+        "timezone",
+        "source_sharing",
+        "retained_days",
+        "late_days",
+        "late_days_per_assignment",
+        "late_penalty",
+        "slack",
+    )
     return {name: forms.text(form, name, 300) for name in (*names, *_CHECKS, "revision")}
 
 
@@ -159,6 +168,7 @@ def _meant(typed: Mapping[str, str]) -> Settings:
         locks_rungs=bool(typed["locks_rungs"]),
         accepts_unserved_lanes=bool(typed["accepts_unserved_lanes"]),
         public_leaderboards=bool(typed["public_leaderboards"]),
+        public_handouts=bool(typed["public_handouts"]),
         source_sharing=_sharing(typed["source_sharing"]),
         keeps_erased_work=bool(typed["keeps_erased_work"]),
         retained_days=_whole(typed, "retained_days") if typed["retained_days"].strip() else None,

@@ -16,8 +16,8 @@ from server.models import Course, SourceSharing
 
 MOST_DAYS = 36_500
 _FIELDS = (
-    "title", "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "source_sharing",
-    "keeps_erased_work", "retained_days",
+    "title", "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "public_handouts",
+    "source_sharing", "keeps_erased_work", "retained_days",
 )  # fmt: skip
 
 
@@ -40,6 +40,7 @@ class Settings:
     locks_rungs: bool
     accepts_unserved_lanes: bool
     public_leaderboards: bool
+    public_handouts: bool
     source_sharing: SourceSharing
     keeps_erased_work: bool
     retained_days: int | None

@@ -236,6 +236,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", COURSE): member(200, 303),
     ("GET", f"{COURSE}/queue"): member(200, 303),
     ("GET", RUNG): member(200, 303),
+    # Members have the page itself; this course's handouts are not public.
+    ("GET", f"{RUNG}/handout"): member(303, 303),
     ("GET", f"{RUNG}/submissions"): member(200, 303),
     ("POST", f"{RUNG}/submissions"): {**member(303), **FORM},
     ("GET", f"{RUNG}/compare"): member(303, 303),

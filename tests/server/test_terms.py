@@ -44,6 +44,7 @@ WANTED = Settings(
     locks_rungs=False,
     accepts_unserved_lanes=True,
     public_leaderboards=True,
+    public_handouts=True,
     source_sharing=SourceSharing.everyone,
     keeps_erased_work=True,
     retained_days=None,
