@@ -62,7 +62,7 @@ def why_not(session: Session, lane: Lane, *, course_id: int, now: datetime) -> s
     said = next((fact for node in serving if (fact := node.facts.get("profiles", "")) not in {"", "yes"}), "")
     if serving:
         return f"No node of the lane {lane} makes profiles. {said}".rstrip()
-    return f"No node that serves the lane {lane} is in service now, so a profile would wait for ever."
+    return f"No node that serves the lane {lane} is in service now, so a profile would wait forever."
 
 
 def check(session: Session, membership: Membership, lane: Lane, config: Config, now: datetime) -> None:
