@@ -263,7 +263,7 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{RUNG}/leaderboard"): member(200, 303),
     ("GET", f"{RUNG}/leaderboard/entries/{{entry}}"): member(404, 303),
     ("GET", "/submissions/{public_id}/share"): owner_or_staff(200, 303),
-    # It is not on a leaderboard, and not open.
+    # It is not on a leaderboard.
     ("POST", "/submissions/{public_id}/share"): {**owner_or_staff(409), **FORM},
     ("GET", f"{COURSE}/standings"): member(200, 303),
     # The boards of this course are not public.
@@ -504,6 +504,7 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{RUNG}/rubric/items/{{item_id}}"): {"data": {"action": "retire", "revision": "1"}},
     ("POST", f"{RUNG}/rubric/students/{{user_id}}"): {"data": {"revision": "999"}},
     ("POST", "/submissions/{public_id}/evidence"): {"data": {"action": "cleared", "seen": "none", "reason": "x"}},
+    ("POST", "/submissions/{public_id}/share"): {"data": {"open": "true", "note": "Wide loads."}},
     ("POST", "/submissions/{public_id}/appeal"): {"data": {"text": "It is real."}},
     ("POST", f"{COURSE}/similarity"): {"data": {"assignment": "add_one", "courses": "999"}},
     ("POST", f"{COURSE}/similarity/pairs/{{pair_id}}"): {"data": {"mark": "looked_at", "revision": "0"}},
