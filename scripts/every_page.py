@@ -144,4 +144,4 @@ def _own(session: Session, model: type[Base], user_id: int) -> object:
 
 
 def _one(session: Session, model: type[Base], column: str = "id") -> object:
-    return session.scalar(select(getattr(model, column)).order_by(model.__table__.c.id).limit(1))
+    return session.scalar(select(getattr(model, column)).order_by(*model.__table__.primary_key).limit(1))

@@ -86,7 +86,7 @@ def test_every_version_is_kept_and_the_same_bytes_are_none(asked, upload, people
         (b"", "why.md", InvalidInputError, "empty"),
         (b"", "", InvalidInputError, "Choose a file"),
         (b"x" * (2**20 + 1), "why.txt", TooLargeError, "1 MiB"),
-        (b"PK\3\4", "why.docx", InvalidInputError, "the ending .pdf, .md, .txt"),
+        (b"PK\3\4", "why.docx", InvalidInputError, "the extension .pdf, .md, .txt"),
         (b"<html>", "why.pdf", InvalidInputError, "not a PDF"),
         (b"a\nb\xff\n", "why.txt", InvalidInputError, "Line 2 is not UTF-8"),
         (b"a\0b", "why.md", InvalidInputError, "binary"),
