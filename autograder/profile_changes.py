@@ -123,7 +123,7 @@ def why_not(now: Profile, before: Profile) -> str:
     if now.case != before.case:
         return f"It is a profile of the case {before.case}, and this one of {now.case}: other inputs, other counters."
     if now.size != before.size:
-        return f"The case {now.case} had another size then: {before.size} instead of {now.size}."
+        return f"The case {now.case} had a different size then: {before.size} instead of {now.size}."
     if not (before.kernels or before.timeline.busy_ns):
         return "Nothing was traced or counted in it."
     if not (now.kernels or now.timeline.busy_ns):
@@ -330,12 +330,12 @@ def _mix(kind: Mix, said: str) -> _Measure:
 
 
 _MEASURES = (
-    _Measure(Group.time, "The device worked", Unit.us, lambda one: _traced(one, "busy")),
+    _Measure(Group.time, "Device busy", Unit.us, lambda one: _traced(one, "busy")),
     _Measure(
-        Group.time, "The device was idle", Unit.us, lambda one: _traced(one, "idle"),
+        Group.time, "Device idle", Unit.us, lambda one: _traced(one, "idle"),
         "It leaves the device idle for {}", lambda one: 1.0 + _LEAST_IDLE * one.timeline.call_ns / 1e3,
     ),
-    _Measure(Group.time, "The call, with the host", Unit.us, lambda one: _traced(one, "call")),
+    _Measure(Group.time, "The call, host included", Unit.us, lambda one: _traced(one, "call")),
     _Measure(Group.time, "Launches", Unit.number, _launches, "It launches {} kernels", lambda _: 0.0),
     _Measure(
         Group.memory, "Bytes read", Unit.bytes, lambda one: _of_call(one, Figure.dram_read_bytes),
@@ -345,23 +345,23 @@ _MEASURES = (
         Group.memory, "Bytes written", Unit.bytes, lambda one: _of_call(one, Figure.dram_written_bytes),
         "It writes {} to memory", _few_bytes,
     ),
-    _Measure(Group.memory, "Bytes, of the least possible", Unit.times, _least),
+    _Measure(Group.memory, "Bytes against the least possible", Unit.times, _least),
     _Measure(
         Group.memory, "Local memory", Unit.bytes,
         lambda one: _of_call(one, Figure.local_load_bytes, Figure.local_store_bytes),
         "It moves {} of spilled or indexed local memory", _few_bytes,
     ),
     _Measure(
-        Group.memory, "Found in the L2 cache", Unit.percent, lambda one: _longest(one, Figure.l2_hit_percent),
+        Group.memory, "L2 hit rate", Unit.percent, lambda one: _longest(one, Figure.l2_hit_percent),
         "It finds {} of its sectors in the L2 cache",
     ),
     _Measure(
-        Group.memory, "Sectors a load", Unit.number,
+        Group.memory, "Sectors per load", Unit.number,
         lambda one: _quotient(one, Figure.global_load_sectors, Figure.global_load_requests),
         "It touches {} sectors of memory with each load of a warp",
     ),
     _Measure(
-        Group.memory, "Sectors a store", Unit.number,
+        Group.memory, "Sectors per store", Unit.number,
         lambda one: _quotient(one, Figure.global_store_sectors, Figure.global_store_requests),
         "It touches {} sectors of memory with each store of a warp",
     ),
@@ -383,15 +383,15 @@ _MEASURES = (
     _mix(Mix.special, "It executes {} special functions"),
     _mix(Mix.barrier, "It executes {} barriers"),
     _Measure(
-        Group.launch, "Registers a thread", Unit.number, lambda one: _longest(one, Figure.registers),
-        "It uses {} registers a thread",
+        Group.launch, "Registers per thread", Unit.number, lambda one: _longest(one, Figure.registers),
+        "It uses {} registers per thread",
     ),
     _Measure(
-        Group.launch, "Shared memory a block", Unit.kib, lambda one: _kib(one, Figure.shared_bytes),
-        "It uses {} of shared memory a block",
+        Group.launch, "Shared memory per block", Unit.kib, lambda one: _kib(one, Figure.shared_bytes),
+        "It uses {} of shared memory per block",
     ),
     _Measure(Group.launch, "Blocks", Unit.number, lambda one: _longest(one, Figure.blocks), "It starts {} blocks"),
-    _Measure(Group.launch, "Threads a block", Unit.number, lambda one: _longest(one, Figure.threads)),
+    _Measure(Group.launch, "Threads per block", Unit.number, lambda one: _longest(one, Figure.threads)),
     _Measure(
         Group.launch, "Occupancy", Unit.percent, lambda one: _longest(one, Figure.occupancy_percent),
         "It reaches an occupancy of {}",

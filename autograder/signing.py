@@ -57,7 +57,7 @@ class SigningKey:
         except ValueError as error:
             raise SignatureError(f"{path} holds no key that can be read: {error}") from None
         if not isinstance(key, Ed25519PrivateKey):
-            raise SignatureError(f"{path} holds a key of another kind than {ALGORITHM}.")
+            raise SignatureError(f"{path} holds a different kind of key than {ALGORITHM}.")
         return cls(key)
 
     def save(self, path: Path, *, mode: int = 0o600) -> None:

@@ -182,6 +182,10 @@ class Api:
         parameters = {name: value for name, value in asked.items() if value}
         return self._json("GET", f"{_assignment(course, slug)}/leaderboard", params=parameters)
 
+    def shared_entry(self, course: str, slug: str, entry: str) -> Json:
+        """An entry's note and source; `entry` is the `shared` of one of the ranking's."""
+        return self._json("GET", f"{_assignment(course, slug)}/leaderboard/entries/{quote(entry)}")
+
     def standings(self, course: str, lane: str | None) -> Json:
         """All boards of the course together."""
         return self._json("GET", f"/courses/{quote(course)}/standings", params={"lane": lane} if lane else {})

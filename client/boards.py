@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client.api import Json
-from client.errors import clean
+from client.errors import UsageError, clean
 from client.show import duration, plain_table
 
 
@@ -28,6 +28,31 @@ def show_board(out: Console, board: Json) -> None:
     for _, is_milestone, row in sorted(rows, key=lambda item: item[:2]):
         table.add_row(*(_milestone(row) if is_milestone else _entry(row)), *_share(row, board["limit_us"]))
     out.print(table)
+
+
+def shared_by(board: Json, name: str) -> list[str]:
+    """Where the sources are that people of this name share on a board.
+
+    Raises:
+        UsageError: nobody of this name does.
+    """
+    found = [entry["shared"] for entry in board["entries"] if entry["name"] == name and entry.get("shared")]
+    if not found:
+        raise UsageError(f"{name} shares no source on this leaderboard.")
+    return found
+
+
+def show_shared(out: Console, entries: list[Json]) -> None:
+    """Each entry's numbers and note, then its source as it was handed in."""
+    for entry in entries:
+        ratio = f"{entry['ratio']:.3f} of the reference's time"
+        numbers = f"{ratio}, {duration(entry['time_us'])}, {clean(entry['language'])} on {clean(entry['lane'])}"
+        out.print(Text(clean(entry["name"]), style="bold") + Text(f": {numbers}"))
+        if entry["note"]:
+            out.print(Text("\n".join(clean(line) for line in entry["note"].splitlines())))
+        out.print()
+        for line in entry["source"].splitlines():
+            out.print(Text(clean(line)), soft_wrap=True)
 
 
 def show_milestones(out: Console, slug: str, milestones: list[Json]) -> None:
@@ -95,4 +120,5 @@ def _share(row: Json, limit_us: float | None) -> tuple[str, ...]:
 
 
 def _who(row: Json) -> Text:
-    return Text(clean(row["name"]), style="bold" if row["own"] else "") + Text(" (you)" if row["own"] else "")
+    said = [word for word, is_so in (("you", row["own"]), ("source shared", row.get("shared"))) if is_so]
+    return Text(clean(row["name"]), style="bold" if row["own"] else "") + Text(f" ({', '.join(said)})" if said else "")

@@ -192,7 +192,7 @@ def show_profile(out: Console, profile: Json) -> None:
     line = profile["timeline"]
     if line["call_ns"]:
         busy, call = line["busy_ns"] / 1e3, line["call_ns"] / 1e3
-        out.print(Text(f"the device worked {busy:,.0f} of the {call:,.0f} µs that the call took", style="dim"))
+        out.print(Text(f"the device was busy for {busy:,.0f} of the {call:,.0f} µs that the call took", style="dim"))
     for what, why in profile["missing"].items():
         out.print(Text(clean(f"no {what.replace('_', ' ')}: {why}"), style="yellow"))
 

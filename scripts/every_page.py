@@ -28,6 +28,7 @@ from server.models import (
     RegradeRequest,
     Role,
     RosterImport,
+    SharedSource,
     SimilarPair,
     Submission,
     User,
@@ -125,6 +126,7 @@ def _values(session: Session, course: Course, student_id: int) -> dict[str, obje
         "public_id": submission.public_id,
         "handle": session.get_one(User, student_id).handle,
         "user_id": student_id,
+        "entry": _one(session, SharedSource, "public_id"),
         "writeups.public_id": _one(session, WriteUp, "public_id"),
         "import_id": _one(session, RosterImport, "public_id"),
         "comparison_id": _one(session, Comparison),
@@ -142,4 +144,4 @@ def _own(session: Session, model: type[Base], user_id: int) -> object:
 
 
 def _one(session: Session, model: type[Base], column: str = "id") -> object:
-    return session.scalar(select(getattr(model, column)).order_by(model.__table__.c.id).limit(1))
+    return session.scalar(select(getattr(model, column)).order_by(*model.__table__.primary_key).limit(1))

@@ -148,7 +148,7 @@ def _checked(asked: Writeup, filename: str, data: bytes) -> WriteUpFormat:
     extension = filename.rpartition(".")[2].lower()
     if extension not in asked.formats:
         offered = ", ".join(f".{name}" for name in asked.formats)
-        raise InvalidInputError(f"A write-up has to be a file with the ending {offered}.", field="file")
+        raise InvalidInputError(f"A write-up has to be a file with the extension {offered}.", field="file")
     problem = _not_pdf(data) if extension == WriteUpFormat.pdf else _not_text(data)
     if problem:
         raise InvalidInputError(problem, field="file")

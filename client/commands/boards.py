@@ -11,17 +11,30 @@ from client import boards, options, show
 @click.argument("slug")
 @click.option("--language", metavar="LANGUAGE", help="Only results in this language, ranked among themselves.")
 @click.option("--section", help="Only students of this section: your own, or any if you are staff.")
+@click.option("--source", "of", metavar="NAME", help="Instead: the note and the source that NAME shared on it.")
 @options.lane
 @options.course
 @options.as_json
 def board(
-    *, slug: str, lane: str | None, language: str | None, section: str | None, course_slug: str | None, as_json: bool
+    *,
+    slug: str,
+    lane: str | None,
+    language: str | None,
+    section: str | None,
+    of: str | None,
+    course_slug: str | None,
+    as_json: bool,
 ) -> None:
     """Show the leaderboard of SLUG."""
     with options.connect() as api:
         course = options.choose_course(api, course_slug, options.course_here(api))
         ranking = api.leaderboard(course, slug, lane, language=language, section=section)
-    if as_json:
+        shared = [api.shared_entry(course, slug, each) for each in boards.shared_by(ranking, of)] if of else []
+    if of and as_json:
+        options.print_json(shared)
+    elif of:
+        boards.show_shared(show.console(), shared)
+    elif as_json:
         options.print_json(ranking)
     else:
         boards.show_board(show.console(), ranking)

@@ -83,7 +83,7 @@ def submit(
 @click.argument("submission")
 @options.as_json
 def cancel(submission: str, as_json: bool) -> None:
-    """Cancel SUBMISSION, a receipt number, while it is in the queue. What already runs is not stopped."""
+    """Cancel SUBMISSION, a receipt number, while it is in the queue. A grading that has begun is not stopped."""
     with options.connect() as api:
         stored = api.cancel(submission)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -20,8 +21,9 @@ from server.leaderboard import tables
 from server.leaderboard.board import Entry
 from server.leaderboard.milestones import Baseline
 from server.leaderboard.records import Record, records_of
+from server.leaderboard.shared_sources import SharedEntry, shared_entry, shown_on
 from server.leaderboard.standings import Leader, Standings
-from server.leaderboard.viewer import Looker, Shown, Wish, looker, shown
+from server.leaderboard.viewer import Looker, Shown, Wish, detail_of, looker, shown
 from server.models import MilestoneKind
 
 router = APIRouter(tags=["leaderboard"])
@@ -66,11 +68,14 @@ class EntryRead(Read):
     language: Language
     at: datetime
     submission: Annotated[str | None, Field(description="Shown to its owner and to staff.")]
+    shared: Annotated[
+        str | None, Field(description="Where its source is shared: `GET …/leaderboard/entries/{entry}` has it.")
+    ] = None
 
     @classmethod
-    def of(cls, entry: Entry, *, staff: bool) -> EntryRead:
+    def of(cls, entry: Entry, *, staff: bool, shared: str | None) -> EntryRead:
         """The entry, without its submission for others than its owner and staff."""
-        read = cls.model_validate(entry)
+        read = cls.model_validate(entry).model_copy(update={"shared": shared})
         return read if staff or entry.own else read.model_copy(update={"submission": None})
 
 
@@ -127,7 +132,7 @@ class BoardRead(Read):
     records: Annotated[list[RecordRead], Field(description="How the record came down, oldest first.")]
 
     @classmethod
-    def of(cls, found: Shown, records: tuple[Record, ...], who: Looker) -> BoardRead:
+    def of(cls, found: Shown, records: tuple[Record, ...], who: Looker, shared: Mapping[str, str]) -> BoardRead:
         """The board of this assignment as they see it."""
         return cls(
             course=who.course.slug,
@@ -142,10 +147,33 @@ class BoardRead(Read):
             limit_us=found.board.limit_us,
             frozen_since=found.frozen_since,
             as_of=found.board.selection.as_of,
-            entries=[EntryRead.of(entry, staff=who.is_staff) for entry in found.board.entries],
+            entries=[
+                EntryRead.of(entry, staff=who.is_staff, shared=shared.get(entry.submission))
+                for entry in found.board.entries
+            ],
             milestones=[BaselineRead.of(item) for item in found.board.baselines],
             records=[RecordRead.of(item) for item in records],
         )
+
+
+class SharedEntryRead(Read):
+    """An entry whose source is shared."""
+
+    name: Annotated[str, Field(description="The name if they chose to show it, otherwise their pseudonym.")]
+    lane: Lane
+    language: Language
+    at: datetime
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    time_us: float
+    note: Annotated[str, Field(description="Its author's, as plain text.")]
+    source: str
+
+    @classmethod
+    def of(cls, entry: SharedEntry) -> SharedEntryRead:
+        """The entry."""
+        return cls.model_validate(entry)
 
 
 class LeaderRead(Read):
@@ -228,9 +256,18 @@ def read_leaderboard(
 ) -> BoardRead:
     """Every student's best valid result on one lane, by ratio to the reference."""
     looking = looker(work, who.user if who else None, course)
-    found = shown(work, looking, slug, Wish(lane, language, section, frozen), db.now(work))
+    now = db.now(work)
+    found = shown(work, looking, slug, Wish(lane, language, section, frozen), now)
     records = records_of(work, assignment=found.detail.row, lane=found.board.lane, selection=found.board.selection)
-    return BoardRead.of(found, records if found.board.ranks else (), looking)
+    shared = shown_on(work, looking, found.detail, found.board, now)
+    return BoardRead.of(found, records if found.board.ranks else (), looking, shared)
+
+
+@router.get(f"{_PATH}/entries/{{entry}}", responses=errors(401, 404), summary="The shared source of an entry")
+def read_shared_entry(*, course: str, slug: str, entry: str, who: Anyone, work: Work) -> SharedEntryRead:
+    """Its author's note and the source; shared by its author or by staff, and shown once the assignment has closed."""
+    looking, now = looker(work, who.user if who else None, course), db.now(work)
+    return SharedEntryRead.of(shared_entry(work, looking, detail_of(work, looking, slug, now), entry, now))
 
 
 @router.get(

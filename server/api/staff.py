@@ -119,7 +119,7 @@ class ExtensionRead(Read):
     name: str
     assignment: str
     due_at: datetime
-    late_until: Annotated[datetime | None, Field(description="Empty: for them it never closes.")]
+    late_until: Annotated[datetime | None, Field(description="Empty: it never closes for them.")]
     reason: str
     by: str | None
     at: datetime

@@ -110,5 +110,18 @@ def deadlines_in(
     return {place: dates for place, dates in found.items() if dates.extended}
 
 
+def are_all_closed(session: Session, assignment: Assignment, now: datetime) -> bool:
+    """Whether nothing that anybody uploads counts any more: it has an end, and that is over with every extension.
+
+    What belongs to an archived course has ended.
+    """
+    course = session.get_one(Course, assignment.course_id)
+    if course.archived_at is not None:
+        return True
+    own = own_dates(assignment, course.slack_s)
+    query = select(Extension).where(Extension.assignment_id == assignment.id, Extension.withdrawn_at.is_(None))
+    return own.is_closed(now) and all(with_extension(own, one).is_closed(now) for one in session.scalars(query))
+
+
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return None if one is None or other is None else max(one, other)

@@ -59,6 +59,7 @@ ABOUT_PEOPLE = (
     About("announcement_reads"),
     About("outside_identities"),
     About("known_places"),
+    About("shared_sources"),
     About("regrade_requests", without=("retime", "regrade_id", "answered_by_id")),
 )
 """One file for each that has a line about them."""

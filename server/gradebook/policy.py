@@ -55,4 +55,4 @@ def set_policy(
 def _check(field: str, value: float, least: float, most: float) -> None:
     # What is not a number is not between any two.
     if not least <= value <= most:
-        raise InvalidInputError(f"It is a number from {least:g} to {most:g}.", field=field)
+        raise InvalidInputError(f"Enter a number from {least:g} to {most:g}.", field=field)

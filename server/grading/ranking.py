@@ -52,6 +52,7 @@ __all__ = [
     "best",
     "counts",
     "crowds",
+    "entry",
     "leaders",
     "may_stand",
     "newest",
@@ -198,6 +199,12 @@ def standing(assignment_id: int) -> Select[int]:
     was_record = select(inner.c.id).where(or_(inner.c.before.is_(None), inner.c.ratio < inner.c.before))
     bests = select(Best.submission_id).where(Best.assignment_id == assignment_id)
     return select(Submission.id).where(or_(Submission.id.in_(bests), Submission.id.in_(was_record)))
+
+
+def entry(submission_id: int) -> Rows:
+    """The row of this submission as a best of its board in its language; none where it is not one, or may not stand."""
+    columns = (*STORED, Best.ratio_low, Best.ratio_high)
+    return _stored(select(*columns), EVERYTHING, Boards()).where(Best.submission_id == submission_id)
 
 
 COLUMNS = (

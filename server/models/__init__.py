@@ -22,7 +22,7 @@ from __future__ import annotations
 from autograder.contract import Kind, Lane, Language, Mode, Phase, Review, State, Verdict, Visibility, Work
 from server.models.base import Base, UtcDateTime
 from server.models.courses import Assignment, AssignmentVersion, Bundle, Course, Enrolment
-from server.models.enums import AlertKind, AttemptState, ChangeReason, Line, Role
+from server.models.enums import AlertKind, AttemptState, ChangeReason, Line, Role, SourceSharing
 from server.models.gradebook import ActiveChoice, Extension, Grade, GradeOverride, LateDayGrant
 from server.models.grading import (
     ERASED_HASH,
@@ -36,7 +36,7 @@ from server.models.grading import (
     Sampling,
     Submission,
 )
-from server.models.leaderboard import Best, ConfirmNight, Milestone, MilestoneKind
+from server.models.leaderboard import Best, ConfirmNight, Milestone, MilestoneKind, SharedSource
 from server.models.messages import (
     Announcement,
     AnnouncementEdit,
@@ -194,8 +194,10 @@ __all__ = [
     "SavedComment",
     "SecondFactor",
     "Service",
+    "SharedSource",
     "Showing",
     "SimilarPair",
+    "SourceSharing",
     "State",
     "Submission",
     "Tick",

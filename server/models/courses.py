@@ -9,7 +9,7 @@ from sqlalchemy import JSON, ForeignKey, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from server.models.base import Base
-from server.models.enums import Role
+from server.models.enums import Role, SourceSharing
 from server.models.people import User
 from server.models.quizzes import Quiz
 
@@ -38,6 +38,10 @@ class Course(Base):
     """What is handed in to a lane that nothing serves waits until something does; otherwise it is refused."""
     public_leaderboards: Mapped[bool] = mapped_column(default=False)
     """Its leaderboards can be looked at without an account."""
+    public_handouts: Mapped[bool] = mapped_column(default=False)
+    """Its open assignments' handouts can be read without an account; only where its leaderboards are public too."""
+    source_sharing: Mapped[SourceSharing] = mapped_column(default=SourceSharing.members)
+    """Who can read sources that were opened on its leaderboards."""
     keeps_erased_work: Mapped[bool] = mapped_column(default=True)
     """Who has their account deleted leaves their work behind, under a pseudonym; otherwise only its points."""
     retained_days: Mapped[int | None]

@@ -13,6 +13,15 @@ class Role(StrEnum):
     instructor = "instructor"
 
 
+class SourceSharing(StrEnum):
+    """Who can read sources that were opened on a leaderboard, once nobody can hand in any more."""
+
+    nobody = "nobody"
+    members = "members"
+    everyone = "everyone"
+    """Whoever can look at the board."""
+
+
 class Line(StrEnum):
     """Where in the queue a submission stands; `server.grading.policy` says who goes first and what each is kept."""
 

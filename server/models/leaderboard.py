@@ -39,6 +39,29 @@ class Best(Base):
     time_us: Mapped[float]
 
 
+class SharedSource(Base):
+    """A note and a source that were opened on a leaderboard, by whoever wrote them or by staff; or closed again.
+
+    It is shown while it is open, stands on its board, and nobody can hand in to the assignment any more.
+    """
+
+    __tablename__ = "shared_sources"
+
+    submission_id: Mapped[int] = mapped_column(
+        BIG, ForeignKey("submissions.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    """Who wrote it."""
+    public_id: Mapped[str] = mapped_column(String(26), unique=True)
+    """In the address of the entry's page: a submission's own number is nobody else's."""
+    note: Mapped[str]
+    """The author's, as plain text; `""`: none."""
+    is_open: Mapped[bool]
+    by_staff: Mapped[bool]
+    """Staff opened or closed it last; what they closed only they open."""
+    changed_at: Mapped[datetime]
+
+
 class MilestoneKind(StrEnum):
     """Where a milestone's source comes from."""
 

@@ -46,10 +46,10 @@ def clock(session: Session) -> Iterator[Finding]:
     middle = before + (datetime.now(UTC) - before) / 2
     skew_s = (middle - theirs).total_seconds()
     if abs(skew_s) > MAX_SKEW_S:
-        said = f"This host's clock is {skew_s:+.1f} s from the database's."
+        said = f"This host's clock is {skew_s:+.1f} s off the database's."
         yield problem("clock", said, "Let both follow NTP (chrony or systemd-timesyncd).")
     else:
-        yield ok("clock", f"This host's clock is {skew_s:+.2f} s from the database's.")
+        yield ok("clock", f"This host's clock is {skew_s:+.2f} s off the database's.")
 
 
 def services(session: Session) -> Iterator[Finding]:

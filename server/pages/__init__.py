@@ -29,6 +29,7 @@ from server.pages import (
     grades,
     group,
     guide,
+    handout,
     history,
     home,
     join,
@@ -56,6 +57,7 @@ from server.pages import (
     schedule,
     second_factor,
     settings,
+    shared_sources,
     similarity,
     solutions,
     staff_home,
@@ -83,7 +85,7 @@ def install(app: FastAPI) -> None:
         app.include_router(module.router)
     for module in (machine_code, milestones, profile, sanitizer):
         app.include_router(module.router)
-    for module in (staff_home, assignment_files, standings, badges):
+    for module in (staff_home, assignment_files, standings, badges, shared_sources, handout):
         app.include_router(module.router)
     for module in (comments, review, rubric, similarity, statistics, submissions_list):
         app.include_router(module.router)

@@ -41,6 +41,8 @@ SAID: Mapping[str, str] = {
     "grades.withdrawn": "Grades were withdrawn",
     "late_days.granted": "Late days were given or taken",
     "quiz.versioned": "A new version of the questions",
+    "shared_source.closed": "A source is no longer shared on the leaderboard",
+    "shared_source.opened": "A source was shared on the leaderboard",
     "submission.best_chosen": "The best submission counts again",
     "submission.chosen": "The student chose which submission counts",
 }

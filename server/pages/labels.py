@@ -135,7 +135,7 @@ THROTTLES: Mapping[Throttle, str] = {
 """What kept a GPU's clocks down."""
 CLOCKS: Mapping[str, str] = {
     "event": "Ranked by the event clock",
-    "sealed": "Ranked by the sealed clock",
+    "sealed": "Ranked by the judge's clock",
     "bound": "Ranked by the judge's clock: calls in a row",
     "batches": "Ranked by the judge's clock: calls in a row, yours and the reference's",
 }

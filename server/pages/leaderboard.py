@@ -20,6 +20,7 @@ from server.leaderboard.board import Entry, is_practice
 from server.leaderboard.limits import ranked_cases
 from server.leaderboard.milestones import Baseline
 from server.leaderboard.records import records_of
+from server.leaderboard.shared_sources import shown_on
 from server.leaderboard.viewer import Shown, Wish, looker, shown
 from server.pages import labels
 from server.pages.record_plot import record_plot
@@ -63,6 +64,7 @@ def leaderboard_page(
         rows=_rows(board.entries, board.baselines, scale),
         scale=scale,
         peers=sum(entry.rank == board.own.rank for entry in board.entries) if board.own else 0,
+        shared=shown_on(work, looking, found.detail, board, now),
         records=records,
         plot=record_plot(records, end=found.frozen_since if found.is_frozen else now, zone=looking.course.timezone),
         tabs=_tabs(found),

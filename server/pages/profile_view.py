@@ -102,7 +102,8 @@ def _summary(kernel: ProfiledKernel) -> str:
     if memory >= compute:
         parts = {name: kernel.figure(figure) for figure, name in SPEED.items() if figure not in _WHOLE}
         part = max(parts, key=lambda name: parts[name] or 0.0)
-        return f"It is bound by memory: {memory:.0f} % of what the memory system can do, most of it in: {part.lower()}."
+        part = part if part.startswith("L") else part.lower()
+        return f"It is bound by memory: {memory:.0f} % of what the memory system can do, mostly in the {part}."
     return f"It is bound by arithmetic: {compute:.0f} % of what the multiprocessors can do."
 
 
@@ -121,7 +122,7 @@ def _memory(kernel: ProfiledKernel) -> Iterator[MemoryRow]:
         yield MemoryRow("Device memory", f"{_size(read)} read, {_size(written)} written", used.lstrip(", "), "")
     for level, figure in (("L2 cache", Figure.l2_hit_percent), ("L1 cache", Figure.l1_hit_percent)):
         if (hit := number(figure)) is not None:
-            yield MemoryRow(level, "", f"{hit:.0f} % of the sectors were found in it", "")
+            yield MemoryRow(level, "", f"{hit:.0f} % of its sectors were hits", "")
     for name, sectors, requests in (
         ("Global loads", Figure.global_load_sectors, Figure.global_load_requests),
         ("Global stores", Figure.global_store_sectors, Figure.global_store_requests),
@@ -129,13 +130,13 @@ def _memory(kernel: ProfiledKernel) -> Iterator[MemoryRow]:
         many, asked = number(sectors), number(requests)
         if many is not None and asked:
             yield MemoryRow(
-                name, f"{asked:,.0f} requests of warps", f"{many / asked:.1f} sectors of 32 bytes each",
-                "4 for each 4 bytes that a thread loads, where neighbours load neighbours; more is bad coalescing",
+                name, f"{asked:,.0f} requests by warps", f"{many / asked:.1f} sectors of 32 bytes each",
+                "neighbouring threads that access neighbouring elements of 4 bytes need 4; more is poor coalescing",
             )  # fmt: skip
     conflicts = [number(Figure.shared_load_conflicts), number(Figure.shared_store_conflicts)]
     if any(conflicts):
         said = f"{conflicts[0] or 0:,.0f} in loads, {conflicts[1] or 0:,.0f} in stores"
-        yield MemoryRow("Bank conflicts", said, "", "extra turns in shared memory")
+        yield MemoryRow("Bank conflicts", said, "", "extra turns of shared memory")
     local = (number(Figure.local_load_bytes) or 0) + (number(Figure.local_store_bytes) or 0)
     if local:
         yield MemoryRow("Local memory", _size(local), "", "spilled registers, or arrays that are indexed")
@@ -240,8 +241,8 @@ def host_cost(timeline: Timeline) -> str:
         return ""
     idle, launches = timeline.idle_ns / timeline.call_ns, sum(one.kind is SpanKind.kernel for one in timeline.spans)
     said = (
-        f"Of {microseconds(timeline.call_ns / 1e3)} that the call took, the device worked "
-        f"{microseconds(timeline.busy_ns / 1e3)} and had nothing to do for {microseconds(timeline.idle_ns / 1e3)}."
+        f"The call took {microseconds(timeline.call_ns / 1e3)}: the device was busy for "
+        f"{microseconds(timeline.busy_ns / 1e3)} and idle for {microseconds(timeline.idle_ns / 1e3)}."
     )
     if idle < _HALF:
         return said

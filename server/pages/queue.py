@@ -21,6 +21,7 @@ from server.courses import courses
 from server.courses.courses import Membership
 from server.grading.calibration import PROMISED
 from server.grading.forecast import LaneForecast
+from server.grading.history import HourOfWaits
 from server.grading.policy import LINES
 from server.grading.service_times import Job, ServiceTimes
 from server.http.identity import Someone
@@ -28,9 +29,9 @@ from server.http.waits import snapshots_of
 from server.http.work import Work
 from server.models import Assignment, AssignmentVersion, Lane, Line, Mode, Submission, User
 from server.models import Work as Part
+from server.pages.bars import Bars, of_waits
 from server.pages.queue_text import place_text
 from server.pages.rendering import render
-from server.pages.svg_geometry import HourChart, hour_chart
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 200
@@ -76,6 +77,7 @@ class Board:
 
     Attributes:
         running, waiting: of what the viewer may see, in order; `others_running` is the rest of what runs.
+        hours: those in which something was handed in.
         estimates: how many past ones were right, in a sentence; empty before the first.
     """
 
@@ -89,7 +91,8 @@ class Board:
     left_out: int
     times: tuple[JobTime, ...]
     estimates: str
-    chart: HourChart | None
+    hours: tuple[HourOfWaits, ...]
+    chart: Bars | None
 
 
 @router.get("/courses/{course}/queue")
@@ -103,8 +106,7 @@ def queue_page(request: Request, course: str, who: Someone, work: Work) -> Respo
     boards = []
     for lane in lanes:
         seen, hours = snapshots.newest(work, lane), snapshots.history(work, lane)
-        chart = hour_chart(hours, member.course.timezone) if any(hour.count for hour in hours) else None
-        boards.append(_board(work, member, seen, chart, now))
+        boards.append(_board(work, member, seen, hours, now))
     busy = [board for board in boards if board.nodes or board.lines or board.running]
     return render(
         request,
@@ -117,9 +119,11 @@ def queue_page(request: Request, course: str, who: Someone, work: Work) -> Respo
     )
 
 
-def _board(session: Session, member: Membership, seen: LaneForecast, chart: HourChart | None, now: datetime) -> Board:
+def _board(
+    session: Session, member: Membership, seen: LaneForecast, hours: Sequence[HourOfWaits], now: datetime
+) -> Board:
     visible = _visible(seen, member)
-    facts = _facts(session, visible)
+    facts, busy = _facts(session, visible), [hour for hour in hours if hour.count]
     running = [
         _row(facts[item.submission_id], item.line, (now - item.since_at).total_seconds())
         for item in seen.running
@@ -147,7 +151,10 @@ def _board(session: Session, member: Membership, seen: LaneForecast, chart: Hour
             sum(past.right for past in seen.calibrations.values()),
             sum(past.total for past in seen.calibrations.values()),
         ),
-        chart=chart,
+        hours=tuple(busy),
+        chart=of_waits("From upload to verdict, by the hour of the upload, last 24 h", hours, member.course.timezone)
+        if busy
+        else None,
     )
 
 

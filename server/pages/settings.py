@@ -19,7 +19,7 @@ from server.courses.courses import Membership
 from server.errors import ForbiddenError, InvalidInputError, LadderError
 from server.http.identity import Identity, Someone
 from server.http.work import Work, database_of
-from server.models import Course
+from server.models import Course, SourceSharing
 from server.pages import forms
 from server.pages.forms import SentForm, WhatWasDone
 from server.pages.rendering import Slot, render, write
@@ -28,7 +28,7 @@ from server.terms.course_settings import LateRules, Settings
 
 router = APIRouter(include_in_schema=False)
 PATH = "/courses/{course}/settings"
-_CHECKS = ("locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "keeps_erased_work")
+_CHECKS = ("locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "public_handouts", "keeps_erased_work")
 _SAID = {
     "saved": "Saved.",
     "archived": "The course is archived: it can be read but not changed.",
@@ -132,7 +132,16 @@ def purge(request: Request, course: str, who: Someone, typed: Annotated[str, For
 
 
 def _typed(form: FormData) -> dict[str, str]:
-    names = ("title", "timezone", "retained_days", "late_days", "late_days_per_assignment", "late_penalty", "slack")
+    names = (
+        "title",
+        "timezone",
+        "source_sharing",
+        "retained_days",
+        "late_days",
+        "late_days_per_assignment",
+        "late_penalty",
+        "slack",
+    )
     return {name: forms.text(form, name, 300) for name in (*names, *_CHECKS, "revision")}
 
 
@@ -140,6 +149,7 @@ def _as_typed(course: Course) -> dict[str, str]:
     return {
         "title": course.title,
         "timezone": course.timezone,
+        "source_sharing": course.source_sharing.value,
         "retained_days": _shown(course.retained_days),
         "late_days": str(course.late_days),
         "late_days_per_assignment": _shown(course.late_days_per_assignment),
@@ -158,6 +168,8 @@ def _meant(typed: Mapping[str, str]) -> Settings:
         locks_rungs=bool(typed["locks_rungs"]),
         accepts_unserved_lanes=bool(typed["accepts_unserved_lanes"]),
         public_leaderboards=bool(typed["public_leaderboards"]),
+        public_handouts=bool(typed["public_handouts"]),
+        source_sharing=_sharing(typed["source_sharing"]),
         keeps_erased_work=bool(typed["keeps_erased_work"]),
         retained_days=_whole(typed, "retained_days") if typed["retained_days"].strip() else None,
         late=LateRules(
@@ -167,6 +179,12 @@ def _meant(typed: Mapping[str, str]) -> Settings:
             slack_s=round(_number(typed, "slack") * 60),
         ),
     )
+
+
+def _sharing(typed: str) -> SourceSharing:
+    if typed not in list(SourceSharing):
+        raise InvalidInputError("Choose one of these.", field="source_sharing")
+    return SourceSharing(typed)
 
 
 def _whole(typed: Mapping[str, str], name: str) -> int:

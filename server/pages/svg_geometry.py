@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo
 
 from autograder.contract import Mismatch
-from server.grading.history import HourOfWaits
-from server.pages.formats import count, duration, interval, plural, ratio
+from server.pages.formats import count, interval, ratio
 
 CELL = 12
 """Units of one tile of a damage map."""
@@ -230,64 +228,3 @@ def staircase(shares: Sequence[float], *, width: int = 960, height: int = 120) -
             )
         )
     return tuple(steps)
-
-
-@dataclass(frozen=True)
-class HourBar:
-    """One hour: a bar up to what nine of ten waited at most, with a line at the median; none where nothing came."""
-
-    x: float
-    width: float
-    top: float
-    height: float
-    median: float
-    label: str
-
-
-@dataclass(frozen=True)
-class HourChart:
-    """Waits by hour, the newest on the right; `y` runs from `top`, the longest wait, down to `base`."""
-
-    width: int
-    top: float
-    base: float
-    longest: str
-    bars: tuple[HourBar, ...]
-    hours: tuple[tuple[float, str], ...]
-
-
-_CHART_WIDTH, _CHART_TOP, _CHART_BASE = 480, 16.0, 96.0
-_EVERY_HOURS = 6
-_LEAST_SCALE_S = 10.0
-"""Waits of a few seconds are all low, not all high."""
-
-
-def hour_chart(hours: Sequence[HourOfWaits], zone: str) -> HourChart:
-    """The waits of some hours in a row, on the clock of an IANA zone."""
-    across = _CHART_WIDTH / max(1, len(hours))
-    longest = max([_LEAST_SCALE_S, *(item.high_s for item in hours)])
-
-    def place(seconds: float) -> float:
-        return round(_CHART_BASE - (_CHART_BASE - _CHART_TOP) * seconds / longest, 1)
-
-    starts = [(index * across, item, item.begins_at.astimezone(ZoneInfo(zone))) for index, item in enumerate(hours)]
-    return HourChart(
-        width=_CHART_WIDTH,
-        top=_CHART_TOP,
-        base=_CHART_BASE,
-        longest=duration(longest),
-        bars=tuple(
-            HourBar(
-                x=round(x + 1, 1),
-                width=round(across - 2, 1),
-                top=place(item.high_s),
-                height=round(_CHART_BASE - place(item.high_s), 1),
-                median=place(item.median_s),
-                label=f"{at:%H:%M}: {plural(item.count, 'submission')}, median {duration(item.median_s)}, 90th "
-                f"percentile {duration(item.high_s)}",
-            )
-            for x, item, at in starts
-            if item.count
-        ),
-        hours=tuple((round(x, 1), f"{at:%H:%M}") for x, _, at in starts if at.hour % _EVERY_HOURS == 0),
-    )

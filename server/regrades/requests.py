@@ -100,7 +100,7 @@ def say(session: Session, member: Membership, request_id: int, text: str, *, now
     request = find(session, member, request_id, lock=True)
     said = checked(text)
     if request.state is not RequestState.open:
-        raise ConflictError("This request is answered. Reopen it to go on.")
+        raise ConflictError("This request has been answered. Reopen it to continue.")
     count = select(func.count()).select_from(RegradeMessage).where(RegradeMessage.request_id == request.id)
     if session.scalars(count).one() >= MOST_MESSAGES:
         raise ConflictError(f"A request has at most {MOST_MESSAGES} messages: decide it, or meet in person.")
@@ -135,7 +135,7 @@ def answer(
     if request.user_id == member.user.id:
         raise ForbiddenError("Your own request has to be answered by somebody else.")
     if request.state is not RequestState.open or outcome is RequestState.open:
-        raise ConflictError(f"This request is {request.state} by now.")
+        raise ConflictError(f"Meanwhile this request is {request.state}.")
     if request.revision != revision:
         raise ConflictError("There are new messages or measurements since you looked. Read them, then decide.")
     submission = session.get_one(Submission, request.submission_id)

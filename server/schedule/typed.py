@@ -148,7 +148,7 @@ def _count(name: str, texts: Mapping[str, str], most: int) -> Callable[[], int |
         if not text:
             return None
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
-            raise InvalidInputError(f"It is a whole number from 1 to {most:,}, or empty.", field=name)
+            raise InvalidInputError(f"Enter a whole number from 1 to {most:,}, or leave it empty.", field=name)
         return int(text)
 
     return act

@@ -60,7 +60,7 @@ def why_not(session: Session, lane: Lane, mode: Mode, *, course_id: int, now: da
     said = next((fact for node in serving if (fact := node.facts.get(_FACTS[mode], "")) not in {"", "yes"}), "")
     if serving:
         return f"No node of the lane {lane} {_DOES[mode]}. {said}".rstrip()
-    return f"No node that serves the lane {lane} is in service now, so this would wait for ever."
+    return f"No node that serves the lane {lane} is in service now, so this would wait forever."
 
 
 def check(session: Session, membership: Membership, lane: Lane, mode: Mode, *, config: Config, now: datetime) -> None:

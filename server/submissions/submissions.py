@@ -327,7 +327,7 @@ def _check_served(session: Session, membership: Membership, lane: Lane, language
     served = nodes.served_lanes(session, now=now, course_id=course_id)
     if served and lane not in served:
         raise InvalidInputError(
-            f"No node serves the lane {lane}, so this would wait for ever. Lanes in service: "
+            f"No node serves the lane {lane}, so this would wait forever. Lanes in service: "
             f"{', '.join(sorted(served))}.",
             field="lane",
         )
@@ -335,7 +335,7 @@ def _check_served(session: Session, membership: Membership, lane: Lane, language
     if served and language not in spoken:
         titles = ", ".join(languages.of(one).title for one in Language if one in spoken) or "none"
         raise InvalidInputError(
-            f"No node serves {languages.of(language).title} on {lane}, so this would wait for ever. Languages in "
+            f"No node serves {languages.of(language).title} on {lane}, so this would wait forever. Languages in "
             f"service there: {titles}.",
             field="language",
         )

@@ -12,12 +12,12 @@ from server import audit
 from server.courses.courses import Membership, checked_title, checked_zone
 from server.errors import ConflictError, InvalidInputError
 from server.gradebook import policy
-from server.models import Course
+from server.models import Course, SourceSharing
 
 MOST_DAYS = 36_500
 _FIELDS = (
-    "title", "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "keeps_erased_work",
-    "retained_days",
+    "title", "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "public_handouts",
+    "source_sharing", "keeps_erased_work", "retained_days",
 )  # fmt: skip
 
 
@@ -40,6 +40,8 @@ class Settings:
     locks_rungs: bool
     accepts_unserved_lanes: bool
     public_leaderboards: bool
+    public_handouts: bool
+    source_sharing: SourceSharing
     keeps_erased_work: bool
     retained_days: int | None
     late: LateRules

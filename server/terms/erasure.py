@@ -56,6 +56,7 @@ from server.models import (
     Role,
     RosterImport,
     SecondFactor,
+    SharedSource,
     SimilarPair,
     Submission,
     User,
@@ -67,6 +68,7 @@ DOMAIN = "erased.invalid"
 THEIRS: tuple[type[Base], ...] = (
     LoginSession, ApiToken, PasswordLink, OutsideIdentity, OutsideLogin, Notification, NotificationSetting, Mail,
     AnnouncementRead, Draft, DataExport, KnownPlace, SecondFactor, RecoveryCode, LoginChallenge,
+    SharedSource,
 )  # fmt: skip
 """Rows that are about an account alone."""
 _NAMING = (
@@ -74,7 +76,7 @@ _NAMING = (
 )  # fmt: skip
 """Kinds of messages that name somebody else than who reads them."""
 _TOLD = frozenset(
-    {"email", "name", "from", "address", "filename", "handle", "section", "student_id", "student id", "told"}
+    {"email", "name", "from", "address", "filename", "handle", "section", "student_id", "student id", "told", "note"}
 )
 """Keys of an audit entry's detail that may tell who somebody is, or what they were told of themselves."""
 

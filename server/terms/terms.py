@@ -16,8 +16,8 @@ from server.terms.course_settings import lock
 
 MOST_WEEKS = 520
 _COPIED = (
-    "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "keeps_erased_work", "retained_days",
-    "late_days", "late_days_per_assignment", "late_penalty", "slack_s",
+    "timezone", "locks_rungs", "accepts_unserved_lanes", "public_leaderboards", "public_handouts", "source_sharing",
+    "keeps_erased_work", "retained_days", "late_days", "late_days_per_assignment", "late_penalty", "slack_s",
 )  # fmt: skip
 _DECIDED = ("published", "weight", "submissions_per_day", "runs_per_hour", "lanes", "group_size")
 _DATES = ("open_at", "due_at", "late_until", "solutions_released_at", "leaderboard_freeze_at")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from sqlalchemy import select
 
 from autograder.contract import Frame, Lane, Mode, Phase, StudentError
+from server.courses import courses, demo
+from server.leaderboard import shared_sources
+from server.models import Assignment, Best, SharedSource, SourceSharing, Submission, User
 from tests.browser import results
 from tests.browser.conftest import DESKTOP, PHONE, Watched
 from tests.browser.stage import Stage
@@ -45,6 +51,7 @@ def addresses(a_stage: Stage) -> dict[str, str]:
         "course": a_stage.course_url,
         "assignment": here,
         "history": f"{here}/submissions",
+        "share": f"{a_stage.url}/submissions/{ids['passed']}/share",
         "quiz": f"{here}/quiz",
         "leaderboard": f"{here}/leaderboard",
         "empty leaderboard": f"{here}/leaderboard?lane=b200",
@@ -93,6 +100,61 @@ def test_every_page_is_accessible_and_fits_the_screen(
     watched.log_in(page, "alice")
     for name, address in addresses.items():
         page.goto(address)
+        problems[name] = violations(page)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        if width > VARIANTS[variant]["viewport"]["width"]:
+            problems[name].append(f"the page is {width} pixels wide")
+    assert "\n".join(f"{name}: {item}" for name, found in problems.items() for item in found) == ""
+
+
+@pytest.fixture
+def shown_to_all(a_stage: Stage, addresses: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The public pages of the course while it shows strangers everything, with the source of whoever leads a board."""
+    now = datetime.now(UTC)
+    with a_stage.database.transaction() as session:
+        course = courses.course_by_slug(session, demo.SLUG)
+        rung = session.scalars(
+            select(Assignment).where(Assignment.course_id == course.id, Assignment.slug == "vector_add")
+        ).one()
+        kept = {name: getattr(rung, name) for name in ("open_at", "due_at", "late_until")}
+        course.public_leaderboards = course.public_handouts = True
+        course.source_sharing = SourceSharing.everyone
+        carol = session.scalars(select(User).where(User.email == "carol@example.org")).one()
+        best = session.scalars(select(Best).where(Best.assignment_id == rung.id, Best.user_id == carol.id)).first()
+        entry = session.get_one(Submission, best.submission_id).public_id
+        shared_sources.open_source(session, carol, entry, note="Wide loads.\n\nNothing else.", now=now)
+        rung.open_at, rung.due_at, rung.late_until = None, now - timedelta(hours=2), now - timedelta(hours=1)
+        shared = session.get_one(SharedSource, best.submission_id).public_id
+    here = a_stage.assignment_url()
+    yield {
+        "front": a_stage.url,
+        "course": a_stage.course_url,
+        "handout": f"{here}/handout",
+        "leaderboard": f"{here}/leaderboard",
+        "entry": f"{here}/leaderboard/entries/{shared}",
+    }
+    with a_stage.database.transaction() as session:
+        course = courses.course_by_slug(session, demo.SLUG)
+        course.public_leaderboards = course.public_handouts = False
+        rung = session.scalars(
+            select(Assignment).where(Assignment.course_id == course.id, Assignment.slug == "vector_add")
+        ).one()
+        for name, value in kept.items():
+            setattr(rung, name, value)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_a_stranger_reads_is_accessible_and_fits_the_screen(
+    watched: Watched, shown_to_all: dict[str, str], variant: str
+) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run scripts/build_pages.sh")
+    page = watched.page(**VARIANTS[variant])
+    problems = {}
+    for name, address in shown_to_all.items():
+        answer = page.goto(address)
+        assert answer is not None
+        assert (answer.status, answer.url.rstrip("/")) == (200, address)
         problems[name] = violations(page)
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > VARIANTS[variant]["viewport"]["width"]:

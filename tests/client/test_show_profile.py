@@ -45,7 +45,7 @@ def test_what_changed_in_sentences_and_side_by_side_or_why_not():
     text = shown(found, show_changes)
     for said in ("against: Last", made.headline, "• It uses 2.0 times as many registers", "--against takes best too"):
         assert said in text, said
-    assert re.search(r"Registers a thread +24 +12 +2\.0×", text)
+    assert re.search(r"Registers per thread +24 +12 +2\.0×", text)
     none = {"headline": "", "sentences": [], "notes": [], "figures": []}
     text = shown(found | none | {"why_not": "other \x1b[2J case"}, show_changes)
     assert "other" in text

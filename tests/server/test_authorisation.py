@@ -147,6 +147,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", f"{API}{RUNG}/archive"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard"): member(200),
     ("GET", f"{API}{RUNG}/leaderboard.csv"): member(200),
+    # Nobody shares a source here.
+    ("GET", f"{API}{RUNG}/leaderboard/entries/{{entry}}"): member(404),
     ("GET", f"{API}{RUNG}/milestones"): member(200),
     ("GET", f"{API}{COURSE}/standings"): member(200),
     ("GET", f"{API}{COURSE}/standings.csv"): member(200),
@@ -234,6 +236,8 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", COURSE): member(200, 303),
     ("GET", f"{COURSE}/queue"): member(200, 303),
     ("GET", RUNG): member(200, 303),
+    # Members have the page itself; this course's handouts are not public.
+    ("GET", f"{RUNG}/handout"): member(303, 303),
     ("GET", f"{RUNG}/submissions"): member(200, 303),
     ("POST", f"{RUNG}/submissions"): {**member(303), **FORM},
     ("GET", f"{RUNG}/compare"): member(303, 303),
@@ -257,6 +261,10 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("POST", f"{RUNG}/group/leave"): member(303),
     ("POST", f"{RUNG}/group/change"): {**member(403), "ta": 422, "instructor": 422, "admin": 422, **FORM},
     ("GET", f"{RUNG}/leaderboard"): member(200, 303),
+    ("GET", f"{RUNG}/leaderboard/entries/{{entry}}"): member(404, 303),
+    ("GET", "/submissions/{public_id}/share"): owner_or_staff(200, 303),
+    # It is not on a leaderboard.
+    ("POST", "/submissions/{public_id}/share"): {**owner_or_staff(409), **FORM},
     ("GET", f"{COURSE}/standings"): member(200, 303),
     # The boards of this course are not public.
     ("GET", "/badge/{course}/{slug}.svg"): everyone(404),
@@ -496,6 +504,7 @@ BODIES: dict[tuple[str, str], dict[str, object]] = {
     ("POST", f"{RUNG}/rubric/items/{{item_id}}"): {"data": {"action": "retire", "revision": "1"}},
     ("POST", f"{RUNG}/rubric/students/{{user_id}}"): {"data": {"revision": "999"}},
     ("POST", "/submissions/{public_id}/evidence"): {"data": {"action": "cleared", "seen": "none", "reason": "x"}},
+    ("POST", "/submissions/{public_id}/share"): {"data": {"open": "true", "note": "Wide loads."}},
     ("POST", "/submissions/{public_id}/appeal"): {"data": {"text": "It is real."}},
     ("POST", f"{COURSE}/similarity"): {"data": {"assignment": "add_one", "courses": "999"}},
     ("POST", f"{COURSE}/similarity/pairs/{{pair_id}}"): {"data": {"mark": "looked_at", "revision": "0"}},
@@ -584,8 +593,8 @@ def _graded_by_hand(session, made) -> dict[str, int]:
     session.add(pair)
     session.flush()
     return {
-        "comment_id": comment.id, "item_id": item.id, "saved_id": kept.id, "comparison_id": comparison.id,
-        "pair_id": pair.id,
+        "entry": ids.public_id(), "comment_id": comment.id, "item_id": item.id, "saved_id": kept.id,
+        "comparison_id": comparison.id, "pair_id": pair.id,
     }  # fmt: skip
 
 

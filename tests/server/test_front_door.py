@@ -13,7 +13,7 @@ from server.config import load_config
 from server.courses import courses, sync
 from server.models import Assignment, Course
 from server.pages import home
-from tests.server.conftest import COURSE, RUNG
+from tests.server.conftest import COURSE, RUNG, SECRET
 from tests.server.test_leaderboard_readers import graded, open_to_all, students
 
 __all__ = ["graded", "students"]
@@ -184,3 +184,45 @@ def test_strangers_pages_cost_the_same_queries_of_many_courses(
         graded(user, 0.9)
     assert {path: cost(path) for path in ("/", HOME)} == before
     assert len(re.findall("More [0-3]<", site.browser().get("/").text)) == 4
+
+
+def test_a_public_handout_is_read_without_an_account_and_nothing_else_of_the_assignment(
+    *, site, database, config, people
+):
+    anybody, stranger = site.browser(), site.logged_in(people.stranger, config)
+    handout = f"{HOME}/assignments/{RUNG}/handout"
+    open_to_all(database)
+    assert anybody.get(handout).headers["location"] == handout.removesuffix("/handout")
+    assert stranger.get(handout).status_code == 404
+    assert handout not in anybody.get(HOME).text
+    with database.transaction() as session:
+        session.execute(update(Course).where(Course.slug == COURSE).values(public_handouts=True))
+    text = anybody.get(handout).text
+    assert stranger.get(handout).status_code == 200
+    with database.reading() as session:
+        detail = courses.assignment_for_anyone(session, people.course, RUNG)
+        assert all(f">{case.name}<" in text for case in detail.spec.cases)
+        for item in detail.version.milestones:
+            assert item["source"] not in text
+        assert not any(source in text for source in detail.starters.values())
+        assert detail.spec.summary in text
+    assert SECRET not in text
+    assert "1,009" not in text, "a hidden size"
+    for page in (HOME, BOARD):
+        assert f'href="{handout}"' in anybody.get(page).text
+    for closed in ("milestones", "solutions", "quiz", "submissions"):
+        assert anybody.get(f"{HOME}/assignments/{RUNG}/{closed}").status_code == 303
+        assert stranger.get(f"{HOME}/assignments/{RUNG}/{closed}").status_code == 404
+    # A member has the page itself.
+    member = site.logged_in(people.alice, config).get(handout)
+    assert member.headers["location"] == handout.removesuffix("/handout")
+    # What its students do not see yet, nobody sees.
+    open_to_all(database, open_at=datetime.now(UTC) + timedelta(days=1))
+    assert anybody.get(handout).status_code == 404
+    open_to_all(database, open_at=None, published=False)
+    assert anybody.get(handout).status_code == 404
+    # Boards that are not public have no public page beside them.
+    with database.transaction() as session:
+        session.execute(update(Course).where(Course.slug == COURSE).values(public_leaderboards=False))
+    assert stranger.get(handout).status_code == 404
+    assert anybody.get(handout).status_code == 303

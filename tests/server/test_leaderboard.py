@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import math
 import time
 from contextlib import contextmanager
@@ -537,17 +538,22 @@ def test_throughput_counts_what_the_device_is_slowed_by(world):
     assert CaseWork(1e12, "B").tera(1e6) == pytest.approx(1.0)
 
 
-def test_steps_of_the_record_carry_names_that_do_not_touch():
+def test_steps_of_the_record_carry_names_and_dates():
     names = ["quiet-alice", "a" * 60, "quiet-bob", "quiet-carol", "quiet-dave"]
     records = [
         Record(START + timedelta(hours=hour), name, Language.triton, ratio, 1.0)
         for name, hour, ratio in zip(names, (0, 40, 41, 100, 101), (8.0, 2.0, 1.9, 1.5, 0.9), strict=True)
     ]
     plot = record_plot(records, end=START + timedelta(hours=120), zone="UTC")
-    labels = [point.label for point in plot.points]
-    assert labels == ["quiet-alice 8.00×", "", "quiet-bob 1.90×", "quiet-carol 1.50×", "quiet-dave 0.90×"]
-    assert plot.points[1].title == f"2.00×, {'a' * 60}"
-    assert [point.label_left for point in plot.points] == [False, False, False, True, True]
+    assert [one["name"] for one in plot.data["records"]] == names
+    assert plot.data["records"][1]["title"] == f"2.00×, {'a' * 60}"
+    assert plot.data["end"] - plot.data["records"][0]["at"] == 120 * 3_600_000
+    places = [day["at"] for day in plot.data["days"]]
+    assert len(places) == 5
+    assert {b - a for a, b in itertools.pairwise(places)} == {24 * 3_600_000}
+    assert record_plot(records[:1], end=None, zone="UTC") is None
+    (first, last) = record_plot(records[1:3], end=None, zone="Europe/Berlin").data["days"]
+    assert first["label"] < last["label"]
 
 
 def test_a_board_of_three_hundred_costs_the_queries_of_a_board_of_three(world):

@@ -244,7 +244,7 @@ def test_a_freeze_holds_for_students_and_the_public_and_not_for_staff(*, site, d
     page = site.logged_in(people.tom, config).get(chosen).text
     assert f'href="{escape(chosen)}&amp;frozen=true">Show what students see' in page
     page = site.logged_in(people.tom, config).get(f"{chosen}&frozen=true").text
-    assert f'href="{escape(chosen)}">Show it as it is' in page
+    assert f'href="{escape(chosen)}">Show the live leaderboard' in page
     with database.transaction() as session:
         past = {"due_at": freeze + timedelta(microseconds=1)}
         session.execute(update(Assignment).where(Assignment.slug == RUNG).values(**past))

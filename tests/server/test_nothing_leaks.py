@@ -250,6 +250,12 @@ def _staff_only(found: Planted, session, people, submissions: Sequence[models.Su
     )
     _similar(found, session, people, submissions, at)
     _regraded(found, session, people, submissions, at)
+    shared = models.SharedSource(
+        submission_id=submissions[1].id, user_id=people.alice.id, public_id=ids.public_id(), is_open=True,
+        note=found.hide("shared-before-the-end", OWNER), by_staff=False, changed_at=at,
+    )  # fmt: skip
+    session.add(shared)
+    found.places["entry"] = [shared.public_id]
     row = RosterImport(
         public_id=ids.public_id(), course_id=people.course.id, uploaded_by_id=tom.id,
         filename=found.hide("roster-file"), people=[], troubles=[[2, found.hide("roster-line")]],

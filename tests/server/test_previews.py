@@ -77,7 +77,7 @@ def test_milestones_are_closed_in_it_until_the_student_may_read_them(look, dates
     dates(due_at=due)
     browser, _page = look()
     page = browser.get(f"{RUNG_PATH}/milestones").text
-    assert "until the due date is over" in page
+    assert "until the due date has passed" in page
     assert "<pre" not in page
     browser, _page = look(at=f"{due + timedelta(hours=1):%Y-%m-%dT%H:%M}")
     assert "<pre" in browser.get(f"{RUNG_PATH}/milestones").text

@@ -207,7 +207,7 @@ def test_the_page_shows_what_holds_the_kernel_back(site, people, made, config):
     text = site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text
     for said in (
         "Not met", "all in one kernel", "h200: launches == 1; for information", "launches is 2.",
-        "It is bound by memory: 98 % of what the memory system can do, most of it in: l2 cache.",
+        "It is bound by memory: 98 % of what the memory system can do, mostly in the L2 cache.",
         "540.0 MB read, 520.0 MB written", "32.0 sectors of 32 bytes each", "limited by warps",
         "Global loads, 32 bits or less", "at most 78 % faster, by its estimate",
         "This kernel has &lt;b&gt;uncoalesced&lt;/b&gt; global accesses.",
@@ -267,8 +267,8 @@ def test_a_second_profile_is_held_against_the_last(made, held):
     third, _ = made(SOURCE + "# faster\n", kernels=changed(registers=48.0), timeline=timeline)
     found = held(third, "last")
     assert found["headline"] == "It takes 50 % less time on the device than your last one: 467 µs against 934 µs."
-    assert "It uses 2.0 times as many registers a thread as your last one: 48 against 24." in found["sentences"]
-    row = next(row for row in found["figures"] if row["name"] == "Registers a thread")
+    assert "It uses 2.0 times as many registers per thread as your last one: 48 against 24." in found["sentences"]
+    row = next(row for row in found["figures"] if row["name"] == "Registers per thread")
     assert row == {"group": "launch", "name": row["name"], "unit": "number", "now": 48, "before": 24, "change": "2.0×"}
 
 
@@ -335,7 +335,7 @@ def test_a_milestone_is_held_against_once_it_is_open_and_staff_had_it_profiled(
     found = held(public_id)
     assert (found["against"], found["closed"]) == (closed, 0)
     assert found["sentences"] == [
-        "It uses 2.0 times as many registers a thread as the milestone “Naive”: 24 against 12."
+        "It uses 2.0 times as many registers per thread as the milestone “Naive”: 24 against 12."
     ]
     assert site.bearer(people.alice).get(f"/api/v1/submissions/{theirs}").status_code == 404
     assert theirs not in site.logged_in(people.alice, config).get(f"/submissions/{public_id}/profile").text

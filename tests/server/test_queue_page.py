@@ -17,9 +17,9 @@ from server.grading.forecast import Wait
 from server.grading.history import HOURS, waits_by_hour
 from server.models import Attempt, AttemptState, Line, Result, State, Submission, User, Verdict, Work
 from server.nodes import nodes
+from server.pages.bars import of_waits
 from server.pages.queue import estimates_text
 from server.pages.queue_text import place_note, place_text
-from server.pages.svg_geometry import hour_chart
 from tests.doubles.machines import make_node
 from tests.server.conftest import People, Site, Submit
 
@@ -210,10 +210,10 @@ def test_waits_are_counted_by_the_hour_of_the_upload(
     assert [(item.begins_at.hour, item.count, item.median_s, item.high_s) for item in hours if item.count] == [
         (21, 3, 30.0, 50.0)
     ]
-    chart = hour_chart(hours, "Europe/Berlin")
-    assert [bar.label[:5] for bar in chart.bars] == ["22:00"]
-    assert chart.longest == "50 s"
-    assert [label for _, label in chart.hours] == ["00:00", "06:00", "12:00", "18:00"]
+    chart = of_waits("Waits", hours, "Europe/Berlin")
+    assert [(bar.at, bar.value, bar.middle, bar.label[:5]) for bar in chart.bars] == [(22, 50.0, 30.0, "22:00")]
+    assert (chart.of, chart.most, chart.top) == (HOURS, 50.0, "50 s")
+    assert [place.label for place in chart.places] == ["00:00", "06:00", "12:00", "18:00"]
 
 
 def _graded(database: Database, submission: Submission, node: int, seconds: float) -> None:

@@ -180,11 +180,14 @@ def test_histograms_count_everything_once():
     assert dataclasses.astuple(numbers.summary([3.0])) == (1, 3, 3, 3, 3, 3, 3)
 
 
-def test_bars_keep_their_labels_apart():
+def test_bars_say_what_they_are_and_leave_out_what_is_empty():
     chart = bars.of_counts("x", [(str(number), number) for number in range(40)])
-    assert chart.most == 39
-    assert all(b - a >= 50 for (a, _), (b, _) in zip(chart.ticks, chart.ticks[1:], strict=False))
+    assert (chart.of, chart.most, len(chart.bars), len(chart.places)) == (40, 39, 39, 40)
+    assert chart.bars[0] == bars.Bar(1, 1, "1: 1 student")
+    assert chart.data["bars"][-1] == {"at": 39, "value": 39, "label": "39: 39 students", "middle": None}
     assert bars.of_points("x", ()).bars == ()
+    edges = bars.of_ratios("x", numbers.log_histogram([0.5, 8.0], 2))
+    assert [place.label for place in edges.places] == ["0.50×", "2.00×", "8.00×"]
 
 
 def test_an_assignment_in_numbers(world, read):

@@ -25,6 +25,7 @@ from server.models import (
     Enrolment,
     LoginSession,
     Role,
+    SourceSharing,
     Submission,
     User,
 )
@@ -43,6 +44,8 @@ WANTED = Settings(
     locks_rungs=False,
     accepts_unserved_lanes=True,
     public_leaderboards=True,
+    public_handouts=True,
+    source_sharing=SourceSharing.everyone,
     keeps_erased_work=True,
     retained_days=None,
     late=LateRules(late_days=4, late_days_per_assignment=2, late_penalty=0.25, slack_s=60),
@@ -320,8 +323,12 @@ def test_a_course_that_goes_on_forgets_nobody(database, people):
 def _fields(page: str) -> dict[str, str]:
     import re  # noqa: PLC0415  # for this reader alone
 
-    fields = {}
-    for tag in re.findall(r"<input[^>]*>", page.split(f'action="{PATH}"', 1)[1].split("</form>", 1)[0]):
+    form = page.split(f'action="{PATH}"', 1)[1].split("</form>", 1)[0]
+    fields = {
+        name: re.search(r'value="([^"]*)" selected', options)[1]
+        for name, options in re.findall(r'<select[^>]* name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL)
+    }
+    for tag in re.findall(r"<input[^>]*>", form):
         given = dict(re.findall(r'([a-z-]+)="([^"]*)"', tag))
         if "name" in given and (given.get("type") != "checkbox" or " checked" in tag):
             fields[given["name"]] = given.get("value", "")
@@ -334,6 +341,7 @@ def test_the_page_shows_saves_and_refuses(site, people, config, database):
     refused = browser.post(PATH, data={**fields, "timezone": "Mars/<b>", "late_penalty": "ten"})
     assert refused.status_code == 422
     assert 'value="Mars/&lt;b&gt;"' in refused.text
+    assert "Choose one of these." in browser.post(PATH, data={**fields, "source_sharing": "<all>"}).text
     saved = browser.post(PATH, data={**fields, "timezone": "Europe/Berlin", "late_penalty": "12.5", "slack": "2"})
     assert "Saved." in browser.get(saved.headers["location"]).text
     course = _course(database)

@@ -86,11 +86,11 @@ def test_every_version_is_kept_and_the_same_bytes_are_none(asked, upload, people
         (b"", "why.md", InvalidInputError, "empty"),
         (b"", "", InvalidInputError, "Choose a file"),
         (b"x" * (2**20 + 1), "why.txt", TooLargeError, "1 MiB"),
-        (b"PK\3\4", "why.docx", InvalidInputError, "the ending .pdf, .md, .txt"),
+        (b"PK\3\4", "why.docx", InvalidInputError, "the extension .pdf, .md, .txt"),
         (b"<html>", "why.pdf", InvalidInputError, "not a PDF"),
         (b"a\nb\xff\n", "why.txt", InvalidInputError, "Line 2 is not UTF-8"),
         (b"a\0b", "why.md", InvalidInputError, "binary"),
-        (b"x", "../../pdf", InvalidInputError, "with the ending"),
+        (b"x", "../../pdf", InvalidInputError, "with the extension"),
     ],
 )
 def test_what_is_no_write_up_is_refused(*, asked, upload, people, data, filename, error, message):
@@ -196,7 +196,7 @@ def test_the_page_takes_a_file_and_says_why_not(asked, people, site, config):
     client = site.logged_in(people.alice, config)
     assert "Why it is fast" in client.get(PAGE).text
     refused = client.post(PAGE, files={"file": ("why.exe", b"MZ")})
-    assert (refused.status_code, "A write-up has to be a file with the ending" in refused.text) == (422, True)
+    assert (refused.status_code, "A write-up has to be a file with the extension" in refused.text) == (422, True)
     assert client.post(PAGE, files={"file": ("why.pdf", PDF)}).status_code == 303
     assert "why.pdf" in client.get(PAGE).text
     staff = site.logged_in(people.tom, config).get(PAGE).text

@@ -48,7 +48,7 @@ def row(found, name):
         ),
         (
             profile(registers=16.0), profile(),
-            "It uses 33 % fewer registers a thread than your last one: 16 against 24.",
+            "It uses 33 % fewer registers per thread than your last one: 16 against 24.",
         ),
         (
             profile(instructions=4e3), profile(),
@@ -60,7 +60,7 @@ def row(found, name):
         ),
         (
             profile(shared_bytes=65536.0), profile(),
-            "It uses 64 times as many bytes of shared memory a block as your last one: 64 KiB against 1 KiB.",
+            "It uses 64 times as many bytes of shared memory per block as your last one: 64 KiB against 1 KiB.",
         ),
         (
             profile(occupancy_percent=45.0), profile(),
@@ -117,13 +117,13 @@ def test_what_may_be_chance_or_is_next_to_nothing_is_not_told(change):
 def test_what_a_kernel_does_counts_once_for_each_launch():
     found = profile_changes.changes(profile(launches=8), profile(), LAST)
     assert (row(found, "Launches").now, row(found, "Bytes read").now) == (8.0, 8 * 5.4e8)
-    assert row(found, "Registers a thread").now == row(found, "Registers a thread").before
-    assert row(found, "Bytes, of the least possible").before == pytest.approx((5.4e8 + 5.2e8) / 8e8)
+    assert row(found, "Registers per thread").now == row(found, "Registers per thread").before
+    assert row(found, "Bytes against the least possible").before == pytest.approx((5.4e8 + 5.2e8) / 8e8)
 
 
 def test_a_figure_that_was_not_counted_is_listed_and_not_told():
     found = profile_changes.changes(profile(), profile(registers=None), LAST)
-    assert (row(found, "Registers a thread").before, row(found, "Registers a thread").change) == (None, "")
+    assert (row(found, "Registers per thread").before, row(found, "Registers per thread").change) == (None, "")
     assert shown(Unit.number, None) == "–"
     assert found.sentences == ()
 
@@ -151,7 +151,7 @@ def test_what_limits_a_comparison_is_said():
     [
         ({}, ""),
         ({"case": "large"}, "a profile of the case large, and this one of tiny"),
-        ({"size": "n=9"}, "The case tiny had another size then: n=9 instead of n=1,000."),
+        ({"size": "n=9"}, "The case tiny had a different size then: n=9 instead of n=1,000."),
         ({"kernels": (), "timeline": Timeline()}, "Nothing was traced or counted in it."),
     ],
 )

@@ -1,10 +1,12 @@
 // One figure: drawn to its width, drawn again when that changes, saved as a file.
+import { bars } from "./bars.js";
+import { record } from "./record.js";
 import { roofline } from "./roofline.js";
 import { save } from "./save.js";
 import { spread } from "./spread.js";
 
 /** Kind → `(series, width) → svg`. A kind of its own is a file of its own and a line here. */
-const KINDS = { roofline, spread };
+const KINDS = { bars, record, roofline, spread };
 const started = new WeakSet();
 
 function drawn(figure) {
