@@ -12,7 +12,9 @@ import ast
 import hashlib
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -41,7 +43,11 @@ _AXES = ("x", "y", "z")
 _DYNAMIC = "tirx.use_dyn_shared_memory"
 _SAID = re.compile(r"\Aerror: (?P<text>.*?)(?:\n --> (?P<file>[^\n]*?):(?P<line>\d+):\d+\n.*)?\Z", re.DOTALL)
 """A message of TVM's parser, with the place in the file."""
-_REFUSED = re.compile(r"^(?:\S+?\((?P<line>\d+)\): |ptxas .*?)?(?:error|fatal)\s*: (?P<text>.*)$", re.MULTILINE)
+_REFUSED = re.compile(
+    r"^(?:[^\s(:]+(?:\((?P<line>\d+)\)|:(?P<included>\d+):\d+): |ptxas .*?)?"
+    r"(?:fatal error|catastrophic error|error|fatal)\s*: (?P<text>.*)$",
+    re.MULTILINE,
+)
 """What nvcc says of generated code, and its assembler of a kernel."""
 _BODY = re.compile(r'^extern "C" __global__ [^;{]*\{', re.MULTILINE)
 """Where the body of a generated kernel begins."""
@@ -210,16 +216,23 @@ class Cubins:
         if not cubin.exists():
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "kernel.cu").write_text(text, encoding="utf-8")
-            done = subprocess.run(
-                [self.compiler, *nvcc.code_for(self.target), *_FLAGS, "-cubin", "--keep", "--keep-dir", ".", "-o",
-                 "made.cubin", "kernel.cu"],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-                env={**os.environ, "LC_ALL": "C"}, cwd=folder, preexec_fn=lambda: nvcc.limit_memory(self.most_bytes),
-            )  # fmt: skip
-            if done.returncode != 0:
-                raise _refused(done.stdout + done.stderr, text)
-            (folder / "made.cubin").rename(cubin)
+            with tempfile.TemporaryDirectory() as work:
+                self._compile(folder, Path(work), text)
         return cubin
+
+    def _compile(self, folder: Path, work: Path, text: str) -> None:
+        done = subprocess.run(
+            [self.compiler, *nvcc.code_for(self.target), *_FLAGS, "-cubin", "--keep", "--keep-dir", str(work), "-o",
+             "made.cubin", str(folder / "kernel.cu")],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+            env={**os.environ, "LC_ALL": "C"}, cwd=work, preexec_fn=lambda: nvcc.limit_memory(self.most_bytes),
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise _refused(done.stdout + done.stderr, text)
+        # What else nvcc keeps are texts with all of CUDA's headers in them.
+        for ptx in work.glob("*.ptx"):
+            shutil.move(ptx, folder / "kernel.ptx")
+        shutil.move(work / "made.cubin", folder / "kernel.cubin")
 
 
 def _refused(said: str, text: str) -> SubmissionError:
@@ -227,9 +240,10 @@ def _refused(said: str, text: str) -> SubmissionError:
     found = _REFUSED.search(said)
     if found is None:
         return SubmissionError("call", KIND, f"nvcc failed on the generated CUDA C++: {cut(said.strip(), _MOST_TEXT)}")
-    if found["line"] is None:
+    if (line := found["line"] or found["included"]) is None:
         return SubmissionError("call", ASSEMBLER_KIND, cut(found["text"], _MOST_TEXT))
-    generated = text.split("\n")[int(found["line"]) - 1].strip()
+    lines = text.split("\n")
+    generated = lines[min(int(line), len(lines)) - 1].strip()
     message = f"nvcc does not take the generated CUDA C++: {found['text']}: {generated}"
     return SubmissionError("call", KIND, cut(message, _MOST_TEXT))
 
@@ -253,7 +267,7 @@ class Compiler:
         self._toolchain = toolchain
         self._cubins = cubins
         self._runs = runs
-        self._refused: SubmissionError | None = None
+        self._refused: list[SubmissionError] = []
 
     def program(self, given: Sequence[Layout | int | float], fixed: Sequence[int]) -> Program:
         """Have the entry make its kernel, and compile it."""
@@ -276,12 +290,13 @@ class Compiler:
 
     def _lowered(self, kernel: Any, line: int, name: str) -> Lowered:
         """As TVM lowers it; where it finds a device, it has it compiled already."""
-        self._toolchain.compile_text, self._refused = self._compiled, None
+        self._toolchain.compile_text = self._compiled
+        self._refused.clear()
         try:
             lowered = self._toolchain.lowered(kernel, self._cubins.target)
         except Exception as error:
             # TVM refuses by errors of every kind, and loses that of who compiles; no code of the student's runs here.
-            told = self._refused or _parsed(str(error), self._load.filename)
+            told = self._refused[-1] if self._refused else _parsed(str(error), self._load.filename)
             raise CompileError(name, SubmissionError("call", told.kind, told.message, told.line or line)) from error
         if not lowered.launches:
             raise CompileError(name, self._refusal("It launches no kernel: `T.device_entry()` is missing.", line))
@@ -306,7 +321,7 @@ class Compiler:
         try:
             return self._cubins.made(_hollow(text) if self._load.ghost else text).read_bytes()
         except SubmissionError as error:
-            self._refused = error
+            self._refused.append(error)
             raise
 
     def _told_of(self, place: int, given: Layout | float) -> Tensor | Number:

@@ -109,6 +109,7 @@ def test_a_layout_is_a_part_of_the_kernel_and_an_alignment_is_none(said: dict[st
     texts = [path.read_text() for path in made.glob("*/kernel.cu")]
     assert len(texts) == 3
     assert sum("* 2)" in text.rpartition("__global__")[2] for text in texts) == 1
+    assert {path.name for path in made.glob("*/*")} == {"kernel.cu", "kernel.cubin", "kernel.ptx"}
     assert len(list(made.glob("*/kernel.cubin"))) == 3
 
 
