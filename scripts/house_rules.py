@@ -49,6 +49,7 @@ LANGUAGES_NAMED: dict[str, tuple[tuple[str, ...], str]] = {
     "autograder/compile_checks/cuda_compiler.py": (("cuda",), "a part of one language's compiler"),
     "autograder/compile_checks/cuda_session.py": (("cuda",), "a compiler, which a record names"),
     "autograder/compile_checks/cute_session.py": (("cute_dsl",), "a compiler, which a record names"),
+    "autograder/compile_checks/tirx_session.py": (("tirx", "cuda"), "a compiler, which a record names"),
     "autograder/compile_checks/dry.py": (("triton", "cuda"), "a part of one language's compiler"),
     "autograder/compile_checks/dry_library.py": (("cuda",), "a part of one language's compiler"),
     "autograder/compile_checks/faults.py": (("triton",), "a part of one language's compiler"),

@@ -20,9 +20,12 @@ of CUDA C++, where there is an nvcc:
     cuda_compiler   nvcc, held short; its errors with the student's line
     dry_library     the stand-in for CUDA's runtime, `dry_runtime.cpp`, on which host code is followed
 
-of CuTe DSL, where it is installed:
+of languages whose entry is called once for every layout of its tensors (`runner.languages.traced`), as a GPU's runner
+calls it:
 
-    cute_session    the runner that compiles, as a GPU's runner does (`runner.languages.cute_program`)
+    traced_target   one target
+    cute_session    CuTe DSL, where it is installed
+    tirx_session    TIRx, where it is installed and there is an nvcc
 
 `docs/compile_checks.md` says what is shown, how far it can be believed, and what it does not tell.
 """

@@ -89,7 +89,7 @@ def serve(channel: socket.socket, toolchain: Toolchain) -> None:
 def _prepared(request: Compile, text: str, toolchain: Toolchain) -> parts.CompilePart:
     """Compile for every target that nvcc knows, which runs nothing of the file."""
     if not toolchain.path:
-        return lambda part, code: _nothing(part, NO_COMPILER, code)
+        return lambda part, code: parts.nothing(part, NO_COMPILER, code)
     folder = Path(os.environ.get("TMPDIR", tempfile.gettempdir())) / "nvcc"
     folder.mkdir()
     (folder / "dry.so").write_bytes(toolchain.runtime)
@@ -100,15 +100,10 @@ def _prepared(request: Compile, text: str, toolchain: Toolchain) -> parts.Compil
 
     def compile_part(part: Part, code: int) -> dict[str, Any]:
         if part.target not in made:
-            return _nothing(part, NO_TARGET, code)
+            return parts.nothing(part, NO_TARGET, code)
         return _Target(load, part, made[part.target], compiler.library, folder).told(code, request.most)
 
     return compile_part
-
-
-def _nothing(part: Part, why: str, code: int) -> dict[str, Any]:
-    """Nothing was compiled, and the file has no part in it."""
-    return {"target": part.target, **parts.fitting((), parts.Course(fault=_fault(why, "")), code)}
 
 
 @dataclass

@@ -117,6 +117,12 @@ def fitting(told: Iterable[Told], course: Course, code: int) -> dict[str, Any]:
     return {"kernels": kept, "left_out": course.left_out + beyond, **said}
 
 
+def nothing(part: Part, why: str, code: int) -> dict[str, Any]:
+    """Nothing was compiled, and the file has no part in it."""
+    fault = {"kind": why, "message": "", "frames": []}
+    return {"target": part.target, **fitting((), Course(fault=fault), code)}
+
+
 class _Room:
     """The memory for machine code and PTX of one target."""
 

@@ -40,6 +40,7 @@ LEFT = {
     "tests/hostile/": "gradings of hostile files",
     "tests/hostile_cuda/": "gradings of hostile CUDA C++ files",
     "tests/hostile_pallas/": "gradings of hostile files in Pallas",
+    "tests/hostile_tirx/": "compilations of hostile files in TIRx",
 }
 """What `make test` has only some tests of, marked `quick`; by the beginning of their names."""
 TURNS = 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +12,8 @@ from autograder.protocol import Load
 from autograder.runner import source
 from autograder.runner.gpu import GpuMemory
 from autograder.runner.languages import Entry, cute_program
-from autograder.runner.languages.cute_program import VECTOR_BYTES, Compiler, Layout, Program
+from autograder.runner.languages.cute_program import Compiler
+from autograder.runner.languages.traced import Programs, TracedEntry
 from autograder.runner.languages.triton_gpu import EventClock
 
 
@@ -63,7 +64,7 @@ class CuteGpuLoader(GpuMemory):
         module = source.execute(load)
         found = [(one, *source.find_entry(module, one)) for one in load.each()]
         return {
-            one.entry: CuteGpuEntry(signature, Compiler(entry, one, self._hooks), self._clock)
+            one.entry: TracedEntry(signature, Compiler(entry, one, self._hooks), self._clock)
             for one, entry, signature in found
         }
 
@@ -84,78 +85,3 @@ def _touch(hooks: cute_program.Hooks) -> Callable[[], object]:
     speck = torch.zeros(1, dtype=torch.int32, device="cuda")
     programs.call([speck])
     return lambda: programs.call([speck])
-
-
-class Programs:
-    """One submission's entry, by the layouts that it was compiled for.
-
-    Attributes:
-        last: what was called last.
-    """
-
-    def __init__(self, compiler: Compiler) -> None:
-        self.last: Program | None = None
-        self._compiler = compiler
-        self._known: dict[tuple[Any, ...], Program] = {}
-
-    def call(self, arguments: list[Any]) -> None:
-        """Queue it on the default stream, which is torch's current one.
-
-        Raises:
-            SubmissionError: it cannot be compiled, or the device does not take it.
-        """
-        compiler = self._compiler
-        fixed = tuple(int(arguments[place]) for place in compiler.fixed)
-        given = [(place, arguments[place]) for place in compiler.given]
-        layouts = [_layout(value) if hasattr(value, "data_ptr") else value for _, value in given]
-        key = (fixed, *(one for one in layouts if isinstance(one, Layout)))
-        program = self._known.get(key)
-        if program is None:
-            program = self._known[key] = self._compiled(layouts, fixed)
-        self.last = program
-        called_with = (
-            compiler.tensor(value, layout) if isinstance(layout, Layout) else compiler.number(place, value)
-            for (place, value), layout in zip(given, layouts, strict=True)
-        )
-        compiler.launch(program, called_with)
-
-    def _compiled(self, layouts: list[Any], fixed: tuple[int, ...]) -> Program:
-        try:
-            return self._compiler.program(layouts, fixed)
-        except cute_program.CompileError as error:
-            raise error.told from None
-
-
-def _layout(tensor: torch.Tensor) -> Layout:
-    aligned = VECTOR_BYTES if tensor.data_ptr() % VECTOR_BYTES == 0 else tensor.element_size()
-    return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride(), aligned)
-
-
-class CuteGpuEntry:
-    """An entry that is traced, compiled and called."""
-
-    def __init__(self, signature: str, compiler: Compiler, clock: EventClock) -> None:
-        self.signature = signature
-        self._programs = Programs(compiler)
-        self._clock = clock
-
-    def call(self, arguments: list[Any], *, record: bool) -> int:
-        """Call it; device nanoseconds."""
-        took = self._clock.time_ns(lambda: self._programs.call(arguments))
-        if not record:
-            self._programs.last = None
-        return took
-
-    def batch(self, calls: Iterator[list[Any]]) -> int:
-        """Queue one after the other, wait for all; device nanoseconds."""
-        return self._clock.total_ns(lambda: self._all(calls))
-
-    def _all(self, calls: Iterator[list[Any]]) -> None:
-        for arguments in calls:
-            self._programs.call(arguments)
-
-    def seen(self) -> dict[str, Any]:
-        """Kernels of the program that the last recorded call ran, by the names that the device shows them by."""
-        last = self._programs.last
-        launches = [{"kernel": one.kernel, "grid": list(one.grid), "calls": 1} for one in last.launches] if last else []
-        return {"launches": launches, "operations": {}}

@@ -18,13 +18,10 @@ from importlib.util import find_spec
 from typing import Any
 
 from autograder.protocol import Load
+from autograder.runner.languages.traced import KIND, LAUNCH_KIND, CompileError, Launch, Layout, Program, places
 from autograder.runner.report import SubmissionError
 
 PACKAGE = "nvidia_cutlass_dsl"
-VECTOR_BYTES = 16
-"""The widest access of a thread: what is so aligned is said to be."""
-KIND = "CompilationError"
-LAUNCH_KIND = "LaunchError"
 
 # Nothing is kept between runners: a program is compiled in a tenth of a second.
 _ENVIRONMENT = {"CUTE_DSL_DISABLE_FILE_CACHING": "1", "CUTE_DSL_CACHE_DIR": "/tmp"}  # noqa: S108 -- it is not used.
@@ -84,36 +81,6 @@ def toolchain() -> Toolchain:
         cutlass.__version__, types, cute.jit, cute.kernel, cute.compile, runtime.make_fake_tensor, runtime.from_dlpack,
         (refusal,),
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A tensor as a program is compiled for it.
-
-    Attributes:
-        stride: in elements.
-        aligned: bytes that its address is a multiple of.
-    """
-
-    dtype: str
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-    aligned: int
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One launch of a program.
-
-    Attributes:
-        grid, block: of their sizes those that are known when it is compiled.
-        shared_bytes: dynamic; 0 too where it is not known by then.
-    """
-
-    kernel: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    shared_bytes: int = 0
 
 
 @dataclass
@@ -179,35 +146,6 @@ def _known(sizes: Any) -> tuple[int, ...]:
     return tuple(size for size in each if isinstance(size, int))
 
 
-@dataclass(frozen=True)
-class Program:
-    """A compiled entry.
-
-    Attributes:
-        call: it, of tensors and numbers in the order of the entry's arguments, sizes and strides left out.
-        code, ptx: where the compiler's options keep them.
-    """
-
-    call: Callable[..., Any]
-    launches: tuple[Launch, ...]
-    code: bytes = b""
-    ptx: str = ""
-
-
-class CompileError(Exception):
-    """The DSL or a compiler behind it refuses an entry; its cause is what the DSL raised.
-
-    Attributes:
-        kernel: of which it was, `""` where it was none's.
-        told: the same for a student.
-    """
-
-    def __init__(self, kernel: str, told: SubmissionError) -> None:
-        self.kernel = kernel
-        self.told = told
-        super().__init__(told.message)
-
-
 class Compiler:
     """Makes programs of one submission's entry.
 
@@ -221,21 +159,16 @@ class Compiler:
         self._filename = load.filename
         self._hooks = hooks
         self._options = f"--generate-line-info {options}".rstrip()
-        self.fixed = [place for place, word in enumerate(words) if word == "integer"]
-        self.given = [place for place, word in enumerate(words) if word != "integer"]
+        self.fixed, self.given = places(words)
         self._dsl = hooks.dsl
 
+    @property
+    def kernel(self) -> str:
+        """As `traced.Compiler` has it."""
+        return self._hooks.traced.kernel
+
     def program(self, given: Sequence[Layout | int | float], fixed: Sequence[int]) -> Program:
-        """Trace the entry and compile what it launches.
-
-        Args:
-            given: what a call is made with, in order.
-            fixed: sizes and strides, in order.
-
-        Raises:
-            CompileError: it is refused.
-            BaseException: whatever the entry raises while it is traced.
-        """
+        """Trace the entry and compile what it launches."""
         numbers = dict(zip(self.fixed, fixed, strict=True))
 
         def program(*dynamic: Any) -> None:
@@ -257,22 +190,18 @@ class Compiler:
         return Program(call, tuple(traced.launches), code if isinstance(code, bytes) else b"", ptx or "")
 
     def launch(self, program: Program, arguments: Iterable[Any]) -> None:
-        """Call a program.
-
-        Raises:
-            SubmissionError: the device does not take it.
-        """
+        """Call a program."""
         try:
             program.call(*arguments)
         except self._dsl.refusals as error:
             raise self.told(error, LAUNCH_KIND) from None
 
     def tensor(self, tensor: Any, layout: Layout) -> Any:
-        """A tensor as a program of its layout takes it."""
+        """As `traced.Compiler` has it."""
         return self._dsl.from_dlpack(tensor, assumed_align=layout.aligned)
 
     def number(self, place: int, value: float) -> Any:
-        """A number as a program takes it, by its place among the entry's arguments."""
+        """As `traced.Compiler` has it."""
         return self._dsl.types[self._words[place].rpartition(" ")[2]](value)
 
     def _argument(self, place: int, given: Layout | float) -> Any:

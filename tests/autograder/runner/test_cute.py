@@ -22,7 +22,7 @@ import torch
 from autograder.protocol import Load
 from autograder.runner import source
 from autograder.runner.languages import cute_program
-from autograder.runner.languages.cute_gpu import Programs
+from autograder.runner.languages.traced import Program, Programs
 from autograder.runner.report import describe
 hooks = cute_program.Hooks()
 hooks.install()
@@ -49,7 +49,7 @@ for code in (700, 9):
     def call():
         raise error_of(code, cuda.bindings.runtime.cudaError_t)
     try:
-        compiler.launch(cute_program.Program(call, ()), ())
+        compiler.launch(Program(call, ()), ())
     except BaseException as error:
         failing.append(describe(error, "kernel.py", ())["message"])
 said.append(failing)
