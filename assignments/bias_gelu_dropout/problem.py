@@ -40,7 +40,10 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, rows: int, cols: int
 ) -> dict[str, torch.Tensor]:
     """Return `x` (rows, cols) and `bias` (cols,), `p` (float32) and `seed` (int64) without dimensions."""
-    x, bias = _tensors(generator, rows, cols, distribution)
+    if distribution == "extreme":
+        x, bias = _extreme(generator, rows, cols, dtype)
+    else:
+        x, bias = _tensors(generator, rows, cols, distribution)
     seed = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
     p = _PROBABILITIES[distribution](generator, seed, rows * cols)
     return {"x": x.to(dtype), "bias": bias.to(dtype), "p": p.float(), "seed": seed}
@@ -148,6 +151,18 @@ def _far(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
     return magnitudes.copysign_(_uniform(generator, (rows, cols), -1, 1))
 
 
+def _extreme(generator: torch.Generator, rows: int, cols: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Subnormal numbers, some whose squares overflow, and up to an eighth of the largest, of either sign; no bias.
+
+    Beside the large ones a bias is nothing, and beside a subnormal number it would be all.
+    """
+    info = torch.finfo(dtype)
+    telling = torch.tensor([info.tiny / 16, info.max / 8, info.max**0.75, info.max**0.6, 5.0], device=generator.device)
+    which = torch.randint(len(telling), (rows, cols), generator=generator, device=generator.device)
+    x = telling[which].copysign_(_uniform(generator, (rows, cols), -1, 1))
+    return x, torch.zeros(cols, dtype=torch.float32, device=generator.device)
+
+
 def _any(generator: torch.Generator, _: torch.Tensor, __: int) -> torch.Tensor:
     return _uniform(generator, (), 0.05, 0.75)
 
@@ -194,6 +209,7 @@ _PROBABILITIES: dict[str, Callable[[torch.Generator, torch.Tensor, int], torch.T
     "any": _any,
     "tails": _tenth,
     "large": _tenth,
+    "extreme": _tenth,
     "tenth": _tenth,
     "nothing_dropped": _zero,
     "all_dropped": _one,

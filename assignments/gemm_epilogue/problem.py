@@ -137,6 +137,19 @@ def _integers(made: Made, _dtype: torch.dtype, generator: torch.Generator) -> No
     made["a"], made["b"] = a, b.reshape(parts, n, k)
 
 
+def _special(made: Made, dtype: torch.dtype, generator: torch.Generator) -> None:
+    """Infinities, NaN and large numbers among the residuals, and a NaN in every eighth row of a, often last."""
+    most, (m, k) = torch.finfo(dtype).max, made["a"].shape
+    telling = torch.tensor([torch.inf, -torch.inf, torch.nan, most / 2, -most / 2], device=generator.device)
+    shape = made["residual"].shape
+    which = torch.randint(8 * len(telling), shape, generator=generator, device=generator.device)
+    made["residual"] = torch.where(which < len(telling), telling[which % len(telling)], made["residual"])
+    row = torch.randperm(m, generator=generator, device=generator.device)[: (m + 7) // 8]
+    place = torch.randint(k, row.shape, generator=generator, device=generator.device)
+    place[::2] = k - 1
+    made["a"][row, place] = torch.nan
+
+
 def _scales(generator: torch.Generator, count: int, decades: float) -> torch.Tensor:
     """Powers of ten from `-decades` to `+decades`, all of them present, in a random order."""
     exponents = torch.linspace(-decades, decades, count, dtype=torch.float32, device=generator.device)
@@ -156,4 +169,5 @@ _DISTRIBUTIONS: dict[str, Callable[[Made, torch.dtype, torch.Generator], None]] 
     "opposed": _opposed,
     "large": _large,
     "integers": _integers,
+    "special": _special,
 }

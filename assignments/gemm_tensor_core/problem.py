@@ -26,7 +26,10 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, m: int, n: int, k: int
 ) -> dict[str, torch.Tensor]:
     """Return `a` of shape (m, k) and `b` of shape (n, k); the product fits the type."""
-    a, b = _DISTRIBUTIONS[distribution](generator, m, n, k)
+    if distribution == "special":
+        a, b = _special(generator, dtype, m, n, k)
+    else:
+        a, b = _DISTRIBUTIONS[distribution](generator, m, n, k)
     return {"a": a.to(dtype), "b": b.to(dtype)}
 
 
@@ -87,6 +90,23 @@ def _permutation(generator: torch.Generator, m: int, n: int, k: int) -> Pair:
     a[torch.arange(m, device=generator.device), chosen] = _power_of_two(generator, m)
     b = (torch.arange(n * k, device=generator.device) % 2047).float().reshape(n, k) + 1
     return a, b
+
+
+def _special(generator: torch.Generator, dtype: torch.dtype, m: int, n: int, k: int) -> Pair:
+    """Rows of a that end in an infinity, have a NaN, or have one number alone: very large, or subnormal.
+
+    b has 1, 2 and 3 with both signs: no product overflows, and none is infinity times zero.
+    """
+    info, row = torch.finfo(dtype), torch.arange(m, device=generator.device)
+    telling = [torch.inf, torch.nan, info.max / 4, 64 * info.tiny * info.eps, 1.0]
+    kind = torch.randperm(m, generator=generator, device=generator.device) % len(telling)
+    place = torch.randint(k, (m,), generator=generator, device=generator.device)
+    place[kind == 0] = k - 1
+    a = _normal(generator, m, k)
+    a[(kind > 1) & (kind < len(telling) - 1)] = 0
+    a[row, place] = torch.tensor(telling, dtype=a.dtype, device=a.device)[kind]
+    sign = 1 - 2 * _integers_between(generator, 0, 1, n, k)
+    return a, sign * _integers_between(generator, 1, 3, n, k)
 
 
 def _scales(generator: torch.Generator, count: int) -> torch.Tensor:

@@ -106,6 +106,22 @@ def _peaks(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
     return x
 
 
+def _special(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+    """Every other row has one infinity or NaN, often last: that row is NaN everywhere, and no other one is."""
+    x = _decades(generator, rows, cols)
+    kinds = torch.tensor([torch.inf, -torch.inf, torch.nan], device=generator.device)
+    row = torch.arange(0, rows, 2, device=generator.device)
+    place = torch.randint(cols, row.shape, generator=generator, device=generator.device)
+    place[::2] = cols - 1
+    x[row, place] = kinds[row // 2 % len(kinds)]
+    return x
+
+
+def _largest(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
+    """Numbers of both signs from half of float16's largest on: float32 has room for their squares."""
+    return _uniform(generator, (rows, cols), 0.5, 1) * _sign(generator, (rows, cols)) * torch.finfo(torch.float16).max
+
+
 def _mixed(generator: torch.Generator, rows: int, cols: int) -> torch.Tensor:
     """Rows of all the kinds above in one matrix."""
     kinds = (_decades, _offset, _constant, _peaks)
@@ -134,5 +150,7 @@ _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, int, int], torch.Tensor]] =
     "offset": _offset,
     "constant": _constant,
     "peaks": _peaks,
+    "special": _special,
+    "largest": _largest,
     "mixed": _mixed,
 }

@@ -82,6 +82,23 @@ def _picked(generator: torch.Generator, _: torch.dtype, m: int, n: int, k: int) 
     return a, (100 * row[:, None] + column) % 4093
 
 
+def _special(generator: torch.Generator, dtype: torch.dtype, m: int, n: int, k: int) -> Pair:
+    """Rows of a that end in an infinity, have a NaN, or have one number alone: very large, or subnormal.
+
+    b has 1, 2 and 3 with both signs: no product overflows, and none is infinity times zero.
+    """
+    info, row = torch.finfo(dtype), torch.arange(m, device=generator.device)
+    telling = [torch.inf, torch.nan, info.max / 4, 64 * info.tiny * info.eps, 1.0]
+    kind = torch.randperm(m, generator=generator, device=generator.device) % len(telling)
+    place = torch.randint(k, (m,), generator=generator, device=generator.device)
+    place[kind == 0] = k - 1
+    a = _normal(generator, m, k)
+    a[(kind > 1) & (kind < len(telling) - 1)] = 0
+    a[row, place] = torch.tensor(telling, dtype=a.dtype, device=a.device)[kind]
+    sign = 1 - 2 * _between(generator, 0, 1, k, n)
+    return a, sign * _between(generator, 1, 3, k, n)
+
+
 def _scales(generator: torch.Generator, count: int) -> torch.Tensor:
     """Powers of ten from -1 to 1, evenly spaced, in a random order."""
     exponents = torch.linspace(-1, 1, count, dtype=torch.float64, device=generator.device)
@@ -109,4 +126,5 @@ _DISTRIBUTIONS: dict[str, Callable[[torch.Generator, torch.dtype, int, int, int]
     "positive": _positive,
     "integers": _integers,
     "picked": _picked,
+    "special": _special,
 }

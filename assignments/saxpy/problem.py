@@ -28,7 +28,7 @@ def make_inputs(
     *, generator: torch.Generator, dtype: torch.dtype, distribution: str, n: int
 ) -> dict[str, torch.Tensor]:
     """Return `a` without dimensions (float32), and `x` and `y` of shape (n,); all drawn anew from `generator`."""
-    a, x, y = _DISTRIBUTIONS[distribution](generator, n)
+    a, x, y = _special(generator, n, dtype) if distribution == "special" else _DISTRIBUTIONS[distribution](generator, n)
     return {"a": a, "x": x.to(dtype), "y": y.to(dtype)}
 
 
@@ -72,6 +72,21 @@ def _no_factor(generator: torch.Generator, n: int) -> Drawn:
     """`a` is zero, one or minus one: a kernel that learned a factor by heart gives itself away."""
     chosen = torch.randint(-1, 2, (), generator=generator, device=generator.device)
     return chosen.float(), _signed_decades(generator, n), _signed_decades(generator, n)
+
+
+def _special(generator: torch.Generator, n: int, dtype: torch.dtype) -> Drawn:
+    """Pairs whose result has a rule of its own, in random order: infinities, NaN, very large numbers, subnormal ones.
+
+    No product overflows: one that is rounded by itself would be infinite where a fused one is not.
+    """
+    info = torch.finfo(dtype)
+    small = 64 * info.tiny * info.eps
+    x = [torch.inf, -torch.inf, torch.nan, 1.0, 1.0, torch.inf, info.max / 64, small, small, -0.0, 2.0]
+    y = [1.0, 2.0, 1.0, torch.nan, -torch.inf, torch.inf, info.max / 4, 0.0, -small, -0.0, 5.0]
+    which = torch.randint(len(x), (n,), generator=generator, device=generator.device)
+    pairs = torch.tensor([x, y], dtype=torch.float32, device=generator.device)[:, which]
+    factor = _uniform(generator, (), 2, 12) * (1 - 2 * _integer(generator, 2))
+    return factor, pairs[0].contiguous(), pairs[1].contiguous()
 
 
 def _factor(generator: torch.Generator) -> torch.Tensor:
