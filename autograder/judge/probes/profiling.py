@@ -117,10 +117,10 @@ class _Drawn:
     """
 
     def __init__(self, assignment: Assignment, case: Case, request: GradeRequest, folder: Path) -> None:
-        self.assignment = assignment
-        self.case = case
         where = devices.of(request.lane).where
-        made = load_problem(assignment, folder).inputs(case, seeds.fresh_seed(), where)
+        made = load_problem(assignment, folder).part(case).inputs(case, seeds.fresh_seed(), where)
+        self.assignment = assignment = assignment.part(case)
+        self.case = case
         inputs = stored_inputs(assignment, case, {name: tensor.cpu() for name, tensor in made.items()})
         self._open = ExitStack()
         images = dict(zip((spec.name for spec, _ in inputs.layout), inputs.images, strict=True))
@@ -157,6 +157,7 @@ def _asked(drawn: _Drawn, request: GradeRequest, sandbox: Sandbox) -> Profiled |
         filename=request.filename, language=request.language, lane=request.lane, entry=drawn.assignment.entry,
         arguments=arguments_of(drawn.assignment), signatures=drawn.assignment.signatures(request.lane),
         source_bytes=len(text), tensors=drawn.tensors, scalars=drawn.scalars, budget_s=BUDGET_S,
+        adapter=drawn.assignment.adapter,
     )  # fmt: skip
     runner = sandbox.start(LIMITS, request.language, request.lane, side=Side.untimed, purpose=Purpose.profile)
     source = memfd.of_bytes("source", text)
