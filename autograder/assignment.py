@@ -6,6 +6,7 @@ server or the pages names one. Standard library only: the server and the worker 
     assignments/<slug>/assignment.toml     Assignment
     assignments/<slug>/README.md           the handout
     assignments/<slug>/problem.py          make_inputs, expected, error_scale: plain torch, run by the judge only
+    assignments/<slug>/adapter.py          where a module is handed in: the functions that the judge calls, which use it
     assignments/<slug>/starters/<language>.<ext>
     assignments/<slug>/starters/reading.py         the same in plain PyTorch, to read
     assignments/<slug>/milestones/<name>.<ext>     published baselines, slowest first by name
@@ -41,6 +42,7 @@ from autograder.manifest import Reader
 
 EXTENSIONS: Mapping[Language, str] = {language: languages.of(language).extension for language in Language}
 """Of a language's new files, and of those that the names of a rung's files end with."""
+ADAPTER = "adapter.py"
 READING = "reading.py"
 """Among the starters: what they do in plain PyTorch, to read beside them. It is called as they are, and is wrong."""
 DTYPE_BYTES: Mapping[str, int] = {
@@ -117,12 +119,14 @@ class Function:
         arguments: names of the manifest's arguments, in the function's order.
         cost: of one call.
         about: what the page says it is for.
+        by_kernels: kernels compute its answers; where they do not, nothing is said of answers that come without them.
     """
 
     name: str
     arguments: tuple[str, ...]
     cost: Cost
     about: str = ""
+    by_kernels: bool = True
 
 
 @dataclass(frozen=True)
@@ -394,6 +398,8 @@ class Assignment:
         writeup: a text to hand in beside the kernel.
         challenge: no honest kernel passes it, so whoever does has found a hole in the judge. It is no rung: a course
             shows it when staff say so.
+        adapter: the text of `adapter.py`; no key of the manifest. Where there is one it defines the functions, in the
+            runner, after a source in Python was executed.
     """
 
     slug: str
@@ -420,6 +426,7 @@ class Assignment:
     run_requirements: tuple[RunRequirement, ...] = ()
     writeup: Writeup | None = None
     challenge: bool = False
+    adapter: str = ""
 
     @property
     def inputs(self) -> tuple[Argument, ...]:
@@ -527,6 +534,10 @@ def load_assignment(folder: Path) -> Assignment:
     reader = Reader(folder / "assignment.toml", what="an assignment", plurals=PLURALS)
     reader.data = expanded(reader.data)
     assignment = reader.read(Assignment)
+    if assignment.adapter:
+        raise reader.error("adapter", f"is no key of a manifest: it is the text of {ADAPTER}")
+    if (path := folder / ADAPTER).is_file():
+        assignment = dataclasses.replace(assignment, adapter=path.read_text(encoding="utf-8"))
     _check(assignment, reader)
     if assignment.slug != folder.name:
         raise reader.error("slug", f"says {assignment.slug!r}, the folder is {folder.name!r}")
@@ -661,6 +672,7 @@ def _check(assignment: Assignment, reader: Reader) -> None:
     """What types cannot say."""
     _check_names(assignment, reader)
     _check_functions(assignment, reader)
+    _check_adapter(assignment, reader)
     _check_numbers(assignment, reader)
     names = [argument.name for argument in assignment.arguments]
     tensors = {argument.name for argument in (*assignment.inputs, *assignment.outputs)}
@@ -711,10 +723,16 @@ def _check_functions(assignment: Assignment, reader: Reader) -> None:
         _check_function(function, f"function[{index}]", assignment, reader)
         if function.name not in called:
             raise reader.error(f"function[{index}].name", f"no case calls {function.name!r}")
-    elsewhere = [name for name in assignment.lanes if name != Lane.cpu]
-    for key in ("compile_for", *(f"lane.{name}" for name in elsewhere)):
-        if names and (key != "compile_for" or assignment.compile_for):
-            raise reader.error(key, "needs a single entry: several functions are graded on the lane cpu only")
+
+
+def _check_adapter(assignment: Assignment, reader: Reader) -> None:
+    """What there cannot be beside functions that the source does not define, or not alone."""
+    # A dry call has tensors without memory, for which an op's own fake kernel answers.
+    if assignment.compile_for and (assignment.functions or assignment.adapter):
+        raise reader.error("compile_for", "needs a single entry that the source itself defines")
+    for index, language in enumerate(assignment.languages if assignment.adapter else ()):
+        if EXTENSIONS[language] != ADAPTER.rpartition(".")[2]:
+            raise reader.error(f"languages[{index}]", f"{language} is not written in Python, as {ADAPTER} is")
 
 
 def _check_function(function: Function, where: str, assignment: Assignment, reader: Reader) -> None:

@@ -79,6 +79,7 @@ class Load:
         packs: so many descriptors at the end are what other runners of this source have packed.
         tuned: what other runners found by tuning is taken as well; else the kernels are tuned anew.
         functions: where a call may be of one of several functions, all of them; then there is no `entry`.
+        adapter: a source of ours that is executed after the submission's; if it is there, it defines the functions.
     """
 
     source: str
@@ -92,6 +93,7 @@ class Load:
     packs: int = 0
     tuned: bool = False
     functions: tuple[Function, ...] = ()
+    adapter: str = ""
 
     def each(self) -> Iterator[Load]:
         """One for each function that the source has to define, in order, as if it were the only one."""

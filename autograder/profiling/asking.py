@@ -41,6 +41,7 @@ class Ask:
         source_bytes: of UTF-8 in the first descriptor.
         tensors: of the call, in the entry's order; there is a descriptor for each that is not writable.
         budget_s: when it has to be done.
+        adapter: as in `protocol.Load`.
     """
 
     filename: str
@@ -53,6 +54,7 @@ class Ask:
     tensors: tuple[TensorSpec, ...]
     scalars: dict[str, int | float]
     budget_s: float
+    adapter: str = ""
     sanitize: tuple[Check, ...] = ()
 
     @property

@@ -78,7 +78,7 @@ def call(how: str, folder: Path, loader: languages.Loader) -> int:
 def _load(ask: Ask, folder: Path) -> Load:
     return Load(
         source=(folder / "source").read_text(encoding="utf-8"), filename=ask.filename, language=ask.language,
-        entry=ask.entry, arguments=ask.arguments, signatures=ask.signatures, tuned=True,
+        entry=ask.entry, arguments=ask.arguments, signatures=ask.signatures, tuned=True, adapter=ask.adapter,
     )  # fmt: skip
 
 

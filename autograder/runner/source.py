@@ -19,17 +19,24 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def execute(load: Load) -> ModuleType:
-    """Run the source as a module named for its file."""
-    name = re.sub(r"\W", "_", load.filename.rpartition("/")[2].removesuffix(".py")) or "submission"
+    """Run the source; the module that has the functions, which is the adapter's where one is given."""
+    module = _executed(load.source, load.filename)
+    # Its name is no path of a file's: no frame of it is taken for the student's.
+    return _executed(load.adapter, "<adapter>") if load.adapter else module
+
+
+def _executed(source: str, filename: str) -> ModuleType:
+    """Run a source as a module named for its file."""
+    name = re.sub(r"\W", "_", filename.rpartition("/")[2].removesuffix(".py")) or "submission"
     module = ModuleType(f"submission_{name}" if name in sys.modules or name[0].isdigit() else name)
-    module.__file__ = load.filename
+    module.__file__ = filename
     # Lines end where they end for the compiler. `str.splitlines` knows more ends, such as a form feed: Triton takes
     # a kernel's text by its line's number, and could then find it in a comment.
-    lines = io.StringIO(load.source, newline=None).readlines()
+    lines = io.StringIO(source, newline=None).readlines()
     # No modification time: `linecache` then never looks for the file.
-    linecache.cache[load.filename] = (len(load.source), None, lines, load.filename)
+    linecache.cache[filename] = (len(source), None, lines, filename)
     sys.modules[module.__name__] = module
-    exec(compile(load.source, load.filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- in the sandbox.
+    exec(compile(source, filename, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 -- in the sandbox.
     return module
 
 

@@ -99,6 +99,7 @@ def to_load(message: Mapping[str, Any], descriptors: list[int]) -> protocol.Load
             protocol.Function(one["name"], tuple(one["arguments"]), tuple(map(tuple, one["signatures"])))
             for one in message.get("functions", ())
         ),
+        adapter=message.get("adapter", ""),
     )
 
 

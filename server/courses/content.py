@@ -41,6 +41,8 @@ def _decisive(spec: rungs.Assignment) -> dict[str, object]:
     decisive = {
         field.name: getattr(manifest, field.name) for field in dataclasses.fields(manifest) if field.name not in _SAID
     }
+    if not spec.adapter:
+        del decisive["adapter"]
     if not spec.functions:
         # As before there were such: leaderboards of rungs with one function do not begin anew.
         del decisive["functions"]

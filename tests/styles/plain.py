@@ -56,6 +56,8 @@ def main() -> None:
     parser.add_argument("--rest-ms", type=float, default=0.0)
     options = parser.parse_args()
     assignment = load_assignment(ROOT / "assignments" / options.rung)
+    if not assignment.entry:
+        raise SystemExit(f"{options.rung} has several functions, which the judge alone measures")
     language = Language("cuda") if options.file.suffix == ".cu" else Language("triton")
     solution = ROOT / "reference" / options.rung / "solutions" / f"{language}.{EXTENSIONS[language]}"
     ours, theirs = (loaded(assignment, language, path, options.lane) for path in (options.file, solution))

@@ -58,9 +58,10 @@ def _target_of(lane: Lane) -> str:
     return DEVICES[lane].target if lane in DEVICES else ""
 
 
-def _is_possible(request: GradeRequest, sandbox: Sandbox) -> bool:
+def _is_possible(assignment: Assignment, request: GradeRequest, sandbox: Sandbox) -> bool:
     """Whether there is something to compile ahead, and a runner for it that waits anyway."""
-    wanted = languages.of(request.language).precompiles and _target_of(request.lane)
+    has_own_entry = bool(assignment.entry) and not assignment.adapter
+    wanted = has_own_entry and languages.of(request.language).precompiles and _target_of(request.lane)
     left = _RESERVED if request.work is Work.check else 0
     return bool(wanted) and sandbox.warm_count(LIMITS, request.language, purpose=Purpose.compile) > left
 
@@ -191,7 +192,7 @@ class CacheWarmup:
         Args:
             packs: of what need not be compiled again; closed here.
         """
-        if not cases or not _is_possible(self._request, self._sandbox):
+        if not cases or not _is_possible(self._assignment, self._request, self._sandbox):
             memfd.close(packs)
             return
         if visibility is Visibility.public and self._are_enough():

@@ -84,10 +84,10 @@ class OneCall:
         """
         self._sanitize = tuple(sanitize)
         self._most = logs_of(sanitize) or FILES
-        self.assignment = assignment
-        self.case = case
         where = devices.of(request.lane).where
-        made = load_problem(assignment, folder).inputs(case, seeds.fresh_seed(), where)
+        made = load_problem(assignment, folder).part(case).inputs(case, seeds.fresh_seed(), where)
+        self.assignment = assignment = assignment.part(case)
+        self.case = case
         inputs = stored_inputs(assignment, case, {name: tensor.cpu() for name, tensor in made.items()})
         self._open = ExitStack()
         images = dict(zip((spec.name for spec, _ in inputs.layout), inputs.images, strict=True))
@@ -120,7 +120,7 @@ class OneCall:
             filename=request.filename, language=request.language, lane=request.lane, entry=self.assignment.entry,
             arguments=arguments_of(self.assignment), signatures=self.assignment.signatures(request.lane),
             source_bytes=len(text), tensors=self.tensors, scalars=self.scalars, budget_s=BUDGET_S,
-            sanitize=self._sanitize,
+            adapter=self.assignment.adapter, sanitize=self._sanitize,
         )  # fmt: skip
         runner = sandbox.start(LIMITS, request.language, request.lane, side=Side.untimed, purpose=Purpose.profile)
         source = memfd.of_bytes("source", text)

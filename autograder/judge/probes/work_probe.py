@@ -53,7 +53,9 @@ class WorkProbe:
     ) -> None:
         public = [case for case in cases if case.visibility is Visibility.public]
         self._assignment = assignment
-        self._replayed_cases = [*{case.group: case for case in reversed(public)}.values()]
+        without = {function.name for function in assignment.functions if not function.by_kernels}
+        by_kernels = [case for case in public if case.function not in without]
+        self._replayed_cases = [*{case.group: case for case in reversed(by_kernels)}.values()]
         self._wanted = request.mode is Mode.submission
         on_a_gpu = request.lane is not Lane.cpu and self._wanted
         self._traced_cases = [case for case in public if case.ranked and on_a_gpu]

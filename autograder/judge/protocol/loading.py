@@ -58,4 +58,5 @@ def load_of(
         ghost=noop_replay,
         signatures=first.signatures if assignment.entry else (),
         functions=functions if assignment.functions else (),
+        adapter=assignment.adapter,
     )

@@ -491,7 +491,7 @@ class RunnerClient:
     def _with_source(self, load: Load) -> tuple[Load, list[int]]:
         """The message and its descriptors; a long source is one of them."""
         descriptors = [self._judge_word.descriptor, self._runner_word.descriptor]
-        if len(load.source) <= MAX_INLINE_CHARS:
+        if len(load.source) + len(load.adapter) <= MAX_INLINE_CHARS:
             return load, descriptors
         data = load.source.encode()
         descriptor = memfd.of_bytes("source", data)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.assignment import load_assignment
-from autograder.contract import CaseResult, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
+from autograder.contract import CaseResult, FindingKind, GradeRequest, GradeResult, Lane, Language, Mode, Verdict
 from autograder.errors import ManifestError
 from autograder.judge import grade
 from autograder.misconceptions import load_misconceptions
@@ -222,8 +222,8 @@ def test_a_part_has_the_arguments_outputs_and_cases_of_its_function(folder: Path
         ('arguments = ["x", "most", "n"]', 'arguments = ["x", "n"]', "has no output"),
         ('name = "largest"', 'name = "added"', "two functions have the name"),
         ('bytes = "4 * n + 4"', 'bytes = "4 * m"', "cannot be evaluated"),
-        ("lane.cpu = { ranks = false }", "lane.h200 = { ranks = false }", "on the lane cpu only"),
-        ('slug = "two"', 'slug = "two"\ncompile_for = ["sm_90a"]', "on the lane cpu only"),
+        ('slug = "two"', 'slug = "two"\ncompile_for = ["sm_90a"]', "needs a single entry"),
+        ('slug = "two"', 'slug = "two"\nadapter = "adapter.py"', "is no key of a manifest"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(folder: Path, old: str, new: str, said: str) -> None:
@@ -260,3 +260,83 @@ def test_a_function_that_no_case_calls_is_refused(folder: Path) -> None:
     path.write_text(MANIFEST.replace('function = "largest"', 'function = "added"'), encoding="utf-8")
     with pytest.raises(ManifestError, match="no case calls 'largest'"):
         load_assignment(folder)
+
+
+ADAPTER = """
+import torch
+
+OP = torch.ops.two.added
+
+def added(x, y, out, n):
+    out.copy_(OP(x, y))
+
+def largest(x, most, n):
+    most.copy_(x.max())
+"""
+MODULE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def _added(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, at < n) + tl.load(y_ptr + at, at < n), at < n)
+
+def of_op(x, y):
+    out = torch.empty_like(x)
+    _added[(1,)](x, y, out, x.numel(), BLOCK=128)
+    return out
+
+torch.library.define("two::added", "(Tensor x, Tensor y) -> Tensor")
+torch.library.impl("two::added", "cpu", of_op)
+
+def largest(x, most, n):
+    raise RuntimeError("the adapter's function is called, not this one")
+"""
+
+
+@pytest.fixture
+def adapted(folder: Path) -> Path:
+    """The rung with an adapter; of `largest`, which torch computes in it, it says that no kernel does."""
+    (folder / "adapter.py").write_text(ADAPTER, encoding="utf-8")
+    manifest = MANIFEST.replace(', "cuda"]', "]").replace('"4 * n + 4" }', '"4 * n + 4" }\nby_kernels = false')
+    (folder / "assignment.toml").write_text(manifest, encoding="utf-8")
+    return folder
+
+
+def test_an_adapter_defines_the_functions_and_uses_what_the_source_registers(
+    adapted: Path, sandbox: ProcessSandbox
+) -> None:
+    right = graded(adapted, sandbox, MODULE, Language.triton)
+    assert right.verdict is Verdict.passed, right.explanation
+    assert right.findings == ()
+    assert {launch.kernel for launch in right.launches} == {"_added"}
+    wrong = graded(adapted, sandbox, MODULE.replace("at < n) + tl", "at < n) - tl"), Language.triton)
+    assert verdicts(wrong)["added_odd"] is Verdict.wrong_answer
+
+
+def test_right_answers_without_kernels_are_a_finding_unless_no_kernel_computes_them(
+    adapted: Path, sandbox: ProcessSandbox
+) -> None:
+    manifest = adapted / "assignment.toml"
+    manifest.write_text(manifest.read_text().replace("by_kernels = false", "by_kernels = true"), encoding="utf-8")
+    found = graded(adapted, sandbox, MODULE, Language.triton)
+    assert [one.kind for one in found.findings] == [FindingKind.decoration]
+
+
+def test_what_goes_wrong_under_an_adapter_is_told_by_the_sources_own_lines(
+    adapted: Path, sandbox: ProcessSandbox
+) -> None:
+    raised = graded(adapted, sandbox, MODULE.replace("    return out", "    return out[n]"), Language.triton)
+    assert raised.verdict is Verdict.runtime_error
+    assert raised.error is not None
+    assert [frame.code for frame in raised.error.frames] == ["return out[n]"]
+    lacking = graded(adapted, sandbox, MODULE.replace("two::", "other::"), Language.triton)
+    assert lacking.verdict is Verdict.compile_error
+
+
+def test_an_adapter_is_for_sources_in_python(adapted: Path) -> None:
+    (adapted / "assignment.toml").write_text(MANIFEST, encoding="utf-8")
+    with pytest.raises(ManifestError, match="cuda is not written in Python"):
+        load_assignment(adapted)

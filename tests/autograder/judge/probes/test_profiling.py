@@ -138,8 +138,22 @@ def test_the_runner_gets_the_source_the_inputs_and_no_more():
     assert sandbox.runner.inputs == [spec["bytes"] for spec in asked["tensors"][:2]]
     assert set(asked) == {
         "is", "filename", "language", "lane", "entry", "arguments", "signatures", "source_bytes", "tensors", "scalars",
-        "budget_s", "sanitize",
+        "budget_s", "adapter", "sanitize",
     }  # fmt: skip
+
+
+def test_of_several_functions_it_is_asked_for_the_one_of_the_case_with_the_adapter():
+    sandbox, folder = Sandbox(whole()), ROOT / "assignments" / "custom_op"
+    request = GradeRequest(
+        "custom_op", "", Language.triton, Lane.cpu, Mode.profile, "import torch\n", "v.py", Work.profile,
+        case="ranked_forward",
+    )  # fmt: skip
+    grade(request, assignment_folder=folder, reference_folder=None, sandbox=sandbox)
+    asked = sandbox.runner.asked
+    assert (asked["entry"], asked["arguments"][-1]) == ("forward", "eps")
+    assert [spec["name"] for spec in asked["tensors"]] == ["x", "r", "weight", "s", "out"]
+    assert asked["scalars"].keys() == {"rows", "cols", "eps"}
+    assert asked["adapter"] == (folder / "adapter.py").read_text()
 
 
 def test_what_is_not_there_is_explained():
