@@ -49,7 +49,7 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
 
-REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "tcgen05", "tma", "ldg128")
+REQUIRED = ("registers", "stack_bytes", "spills", "shared_bytes", "wgmma", "imma", "tcgen05", "tma", "ldg128")
 """What a requirement on compiled kernels may compare."""
 EXECUTED = (
     "launches", "library_kernels", "traffic", "tensor", "tma", "async_copy", "global_load_128",
@@ -258,8 +258,8 @@ class Requirement:
         registers, stack_bytes: per thread.
         spills: loads and stores of the stack in the machine code.
         shared_bytes: per block.
-        wgmma, tcgen05, tma, ldg128: instructions of each kind in the machine code; the last are loads of global memory,
-            of 128 bits or more.
+        wgmma, imma, tcgen05, tma, ldg128: instructions of each kind in the machine code; `imma` are those for integers
+            on tensor cores, wgmma's among them; the last are loads of global memory, of 128 bits or more.
         launches, traffic, bank_conflicts: of the whole call, as it is counted; the traffic in per cent of `cost.bytes`.
         points: speed points for it, where it is counted and no lane of the course gives them for a time.
     """
@@ -278,6 +278,7 @@ class Requirement:
     spills: str = ""
     shared_bytes: str = ""
     wgmma: str = ""
+    imma: str = ""
     tcgen05: str = ""
     tma: str = ""
     ldg128: str = ""

@@ -572,8 +572,8 @@ class CompiledKernel:
         registers, stack_bytes: per thread.
         spills: loads and stores of the stack in the machine code.
         shared_bytes: per block.
-        wgmma, tcgen05, tma, ldg128: instructions of each kind in the machine code; the last are loads of global memory,
-            of 128 bits or more.
+        wgmma, imma, tcgen05, tma, ldg128: instructions of each kind in the machine code; `imma` are those for integers
+            on tensor cores, wgmma's among them; the last are loads of global memory, of 128 bits or more.
         message: why it does not compile, with the student's line; `""` if it does.
     """
 
@@ -587,6 +587,7 @@ class CompiledKernel:
     spills: int = 0
     shared_bytes: int = 0
     wgmma: int = 0
+    imma: int = 0
     tcgen05: int = 0
     tma: int = 0
     ldg128: int = 0

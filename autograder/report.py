@@ -113,7 +113,8 @@ def _compiled(found: CompiledFor) -> str:
 def _kernel_rows(kernels: Sequence[CompiledKernel]) -> list[tuple[str, ...]]:
     """Kernels that compile; instructions that none of them has are left out."""
     right = [kernel for kernel in kernels if not kernel.message]
-    special = [name for name in ("wgmma", "tcgen05", "tma", "ldg128") if any(getattr(kernel, name) for kernel in right)]
+    kinds = ("wgmma", "imma", "tcgen05", "tma", "ldg128")
+    special = [name for name in kinds if any(getattr(kernel, name) for kernel in right)]
     rows = [
         (
             kernel.kernel,

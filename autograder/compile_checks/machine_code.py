@@ -29,11 +29,13 @@ _KEPT = re.compile(r"\s*(?://##|/\*[0-9a-f]+\*/|\.L_x_\d+:)")
 _KINDS = {
     "spills": re.compile(r"(?:LDL|STL)(?:\.|$)"),
     "wgmma": re.compile(r"[HIQB]GMMA(?:\.|$)"),
+    "imma": re.compile(r"(?:I|IG|UTCI)MMA(?:\.|$)"),
     "tcgen05": re.compile(r"UT[A-Z]*MMA(?:\.|$)"),
     "tma": re.compile(r"U(?:TMA|BLK)(?:LDG|STG|REDG|CP|PF|RED)\w*(?:\.|$)"),
     "ldg128": re.compile(r"LDG(?:\.\w+)*\.(?:128|256)(?:\.|$)"),
 }
-"""Mnemonics: wgmma is HGMMA (floating point), IGMMA, QGMMA (fp8), BGMMA; tcgen05.mma is UTCHMMA, UTCQMMA, …; TMA is
+"""Mnemonics: wgmma is HGMMA (floating point), IGMMA, QGMMA (fp8), BGMMA; imma is every product of
+integers on tensor cores, IMMA, IGMMA and UTCIMMA; tcgen05.mma is UTCHMMA, UTCQMMA, …; TMA is
 UTMALDG, UTMASTG, UTMAREDG and the bulk copies UBLKCP, UBLKRED; Blackwell has loads of 256 bits too."""
 
 

@@ -217,6 +217,7 @@ class Reading:
     spills: int = 0
     shared_bytes: int = 0
     wgmma: int = 0
+    imma: int = 0
     tcgen05: int = 0
     tma: int = 0
     ldg128: int = 0

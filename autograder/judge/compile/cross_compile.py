@@ -421,6 +421,7 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
         spills=_number(reading.spills),
         shared_bytes=_number(claim.shared_bytes) + _number(reading.shared_bytes),
         wgmma=_number(reading.wgmma),
+        imma=_number(reading.imma),
         tcgen05=_number(reading.tcgen05),
         tma=_number(reading.tma),
         ldg128=_number(reading.ldg128),

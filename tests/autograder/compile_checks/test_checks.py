@@ -178,6 +178,18 @@ def test_a_wide_load_is_one_of_global_memory(mnemonic: str, counts: int) -> None
     assert machine_code.count([line])["ldg128"] == counts
 
 
+@pytest.mark.parametrize(
+    ("mnemonic", "counts"),
+    [
+        ("IMMA.16832.S8.S8", 1), ("IGMMA.64x256x32.S8.S8", 1), ("UTCIMMA", 1),
+        ("HMMA.16816.F32", 0), ("HGMMA.64x256x16.F32", 0), ("QGMMA.64x256x32.F32.E4M3.E4M3", 0), ("UTCQMMA", 0),
+    ],
+)  # fmt: skip
+def test_products_of_integers_are_told_from_others_on_tensor_cores(mnemonic: str, counts: int) -> None:
+    line = f"        /*0040*/                   {mnemonic} R4, R8.ROW, R6.COL, R4 ;"
+    assert machine_code.count([line])["imma"] == counts
+
+
 def test_every_candidate_of_an_autotuner_is_compiled_and_one_may_be_refused(sandbox: ProcessSandbox) -> None:
     configs = ", ".join(f'triton.Config({{"BLOCK": {size}}}, num_warps=4)' for size in (512, 2**21, 1024))
     tuned = ADD.replace("@triton.jit", f'@triton.autotune([{configs}], key=["n"])\n@triton.jit')

@@ -413,6 +413,33 @@ def test_warps_multiply_small_matrices(kernel, layout):
     torch.testing.assert_close(c, a.float() @ b.float(), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["signed", "unsigned"])
+def test_warps_sum_products_of_bytes_exactly(kernel, kind):
+    wmma = kernel(
+        """
+        #include <mma.h>
+        using namespace nvcuda;
+        typedef KIND char Byte;
+        __global__ void k(const Byte* a, const Byte* b, int* c) {
+          wmma::fragment<wmma::matrix_a, 16, 16, 16, Byte, wmma::row_major> fa;
+          wmma::fragment<wmma::matrix_b, 16, 16, 16, Byte, wmma::col_major> fb;
+          wmma::fragment<wmma::accumulator, 16, 16, 16, int> fc;
+          wmma::fill_fragment(fc, 1 << 24);
+          wmma::load_matrix_sync(fa, a, 16);
+          wmma::load_matrix_sync(fb, b, 16);
+          wmma::mma_sync(fc, fa, fb, fc);
+          wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
+        }
+        extern "C" void go(const Byte* a, const Byte* b, int* c) { k<<<1, 32>>>(a, b, c); }
+        """.replace("KIND", kind)
+    )
+    least, dtype = (-128, torch.int8) if kind == "signed" else (0, torch.uint8)
+    a, b = (torch.randint(least, least + 256, (16, 16), dtype=dtype) for _ in range(2))
+    c = torch.zeros(16, 16, dtype=torch.int32)
+    assert wmma(a, b, c) == ""
+    assert torch.equal(c.long(), a.long() @ b.long().T + (1 << 24))
+
+
 @pytest.mark.parametrize("rounds", [True, False])
 def test_tensor_cores_ignore_what_tf32_has_no_room_for(kernel, rounds):
     """What was not rounded loses its last bits: a kernel that forgets to is as far off as on a GPU."""

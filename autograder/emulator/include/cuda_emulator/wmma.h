@@ -39,6 +39,18 @@ struct stored<precision::tf32> {
   using type = float;
 };
 
+// What a product of two elements is summed in: floats one after another, and integers exactly.
+template <class T>
+constexpr bool is_byte = __is_same(T, signed char) || __is_same(T, unsigned char);
+template <class T, bool Integer = is_byte<T> || __is_same(T, int)>
+struct summed {
+  using type = float;
+};
+template <class T>
+struct summed<T, true> {
+  using type = int;
+};
+
 template <class Use, int M, int N, int K>
 struct extent;
 template <int M, int N, int K>
@@ -73,12 +85,14 @@ class whole {
     ::cuda_emulator::give(&mine, 0xffffffffu, "wmma", line);
     for (unsigned i = 0; i < 32; ++i) shares_[i] = ::cuda_emulator::shown<const Fragment*>(i);
   }
-  CUDA_EMULATOR_UNCHECKED float read(int row, int column) const {
+  using Wide = typename summed<typename Fragment::element_type>::type;
+  CUDA_EMULATOR_UNCHECKED Wide read(int row, int column) const {
     const int index = row * Fragment::columns + column;
     // Another lane's stack: nothing but these bytes is taken from it.
     typename Fragment::element_type element;
     __builtin_memcpy(&element, &shares_[index / Fragment::num_elements]->x[index % Fragment::num_elements], sizeof element);
-    return Fragment::is_tf32 ? as_tensor_cores_read(static_cast<float>(element)) : static_cast<float>(element);
+    if constexpr (Fragment::is_tf32) return as_tensor_cores_read(element);
+    return static_cast<Wide>(element);
   }
 
  private:
@@ -149,12 +163,14 @@ template <int M, int N, int K, class D, class A, class LayoutA, class B, class L
 void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, N, K, A, LayoutA>& a,
               const fragment<matrix_b, M, N, K, B, LayoutB>& b, const fragment<accumulator, M, N, K, C>& c,
               CUDA_EMULATOR_LINE) {
+  static_assert(is_byte<A> ? __is_same(A, B) && __is_same(C, int) && __is_same(D, int) : !is_byte<B> && !__is_same(C, int) && !__is_same(D, int),
+                "bytes of one kind are summed in int, other numbers are not");
   using Result = fragment<accumulator, M, N, K, D>;
   const whole all_a(a, line_);
   const whole all_b(b, line_);
   Result result;
   for (int i = 0; i < Result::num_elements; ++i) {
-    float sum = static_cast<float>(c.x[i]);
+    auto sum = static_cast<typename summed<C>::type>(c.x[i]);
     for (int k = 0; k < K; ++k) sum += all_a.read(row_of<Result>(i), k) * all_b.read(k, column_of<Result>(i));
     result.x[i] = sum;
   }
