@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,40 @@ _interpreter: Any = interpreter
 
 
 def install() -> None:
-    """Let kernels call libdevice in this process."""
+    """Let kernels call libdevice in this process, also from modules that are loaded a second time by their specs."""
     _interpreter.InterpreterBuilder.create_extern_elementwise = _elementwise
     computed: Any = tl.extra.cuda.libdevice
+    for module, fill in ((computed, _compute), (declared, _lead)):
+        fill(module)
+        spec: Any = module.__spec__
+        spec.loader = _Filled(spec.loader, fill)
+
+
+def _compute(module: ModuleType) -> None:
     # The scope could take it back, which nobody does.
     scope = _interpreter._LangPatchScope()  # noqa: SLF001
-    _interpreter._patch_builtin(computed, _interpreter.interpreter_builder, scope)  # noqa: SLF001
-    for name, _ in inspect.getmembers(declared, inspect.isfunction):
-        setattr(declared, name, getattr(computed, name, None) or _unknown(name))
+    _interpreter._patch_builtin(module, _interpreter.interpreter_builder, scope)  # noqa: SLF001
+
+
+def _lead(module: ModuleType) -> None:
+    computed: Any = tl.extra.cuda.libdevice
+    for name, _ in inspect.getmembers(module, inspect.isfunction):
+        setattr(module, name, getattr(computed, name, None) or _unknown(name))
+
+
+class _Filled:
+    """A loader whose modules are filled as soon as they are executed."""
+
+    def __init__(self, loader: Any, fill: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._fill = fill
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        self._fill(module)
 
 
 def _unknown(name: str) -> Callable[..., Any]:

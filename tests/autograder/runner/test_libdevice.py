@@ -51,6 +51,32 @@ def test_functions_of_libdevice(sandbox: ProcessSandbox, value: str, exact: Call
     np.testing.assert_allclose(output(sandbox, elementwise(value, LIBDEVICE)), expected, rtol=3e-7)
 
 
+LOADED_AGAIN = f"""\
+{HEAD}
+import importlib.util
+
+def found(name):
+    spec = importlib.util.find_spec(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+declared, computed = found("triton.language.extra.libdevice"), found("triton.language.extra.cuda.libdevice")
+rsqrt, tanh = declared.rsqrt, computed.tanh
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "exact"),
+    [("rsqrt(x)", lambda x: 1 / math.sqrt(x)), ("tanh(x)", math.tanh), ("declared.erf(x)", math.erf)],
+)
+def test_copies_of_its_modules_compute_too(
+    sandbox: ProcessSandbox, value: str, exact: Callable[[float], float]
+) -> None:
+    expected = [exact(float(x)) for x in numbers()]
+    np.testing.assert_allclose(output(sandbox, elementwise(value, LOADED_AGAIN)), expected, rtol=3e-7)
+
+
 def test_what_computes_them_is_no_operation_of_the_submission(sandbox: ProcessSandbox) -> None:
     said, _ = answer(sandbox, elementwise("libdevice.erf(x) + libdevice.lgamma(x)", LIBDEVICE), numbers())
     assert isinstance(said, protocol.Returned)
