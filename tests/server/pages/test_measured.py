@@ -203,7 +203,7 @@ def test_a_measurement_names_its_clock_its_bound_its_node_and_what_kept_the_cloc
     timed = results.on_gpu("large", 2.0, agrees=False)
     name = graded(world, dataclasses.replace(passed(2.0), measurements=(timed,), gpu=results.GPU))
     text = page("Alice", f"/submissions/{name}")
-    for said in ("Ranked by the event clock", "32 sealed calls in a row", "the reference alone afterwards",
+    for said in ("Ranked by the event clock", "32 calls in a row took, by the judge", "the reference alone afterwards",
                  "power limit", "outside ± 2.0 %", "forge", "NVIDIA H200", "driver 580.95"):  # fmt: skip
         assert said in text
     assert "1,965–1,980 MHz" not in text
