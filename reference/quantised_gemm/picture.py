@@ -6,6 +6,7 @@ python reference/quantised_gemm/picture.py
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 ROW, COLUMN = (0.304, -1.270, 0.048, 0.637), (2.000, 0.513, -2.540, 1.109)
 LARGEST = 127
@@ -33,8 +34,8 @@ def _quantised(numbers: tuple[float, ...]) -> tuple[list[int], float]:
     return [round(number / scale) for number in numbers], scale
 
 
-def _numbers(numbers: object, form: str) -> str:
-    return " ".join(format(number, form) for number in numbers)  # type: ignore[attr-defined]
+def _numbers(numbers: Iterable[float], form: str) -> str:
+    return " ".join(format(number, form) for number in numbers)
 
 
 if __name__ == "__main__":
