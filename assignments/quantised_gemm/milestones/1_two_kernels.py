@@ -17,7 +17,7 @@ def _product_kernel(
         left = inner < k - start
         a = tl.load(a_ptr + row * a_row_stride + start + inner[None, :], mask=(row < m) & left[None, :], other=0)
         b = tl.load(b_ptr + column * b_row_stride + start + inner[:, None], mask=left[:, None] & (column < n), other=0)
-        sums = tl.dot(a, b, sums)
+        sums = tl.dot(a, b, sums, out_dtype=tl.int32)
     tl.store(sums_ptr + row * n + column, sums, mask=(row < m) & (column < n))
 
 

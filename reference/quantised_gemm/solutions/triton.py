@@ -97,7 +97,7 @@ def _descriptor_kernel(
         for start in range(0, k, BLOCK_K):
             a = a_matrix.load([row, start])
             b = b_matrix.load([column, start])
-            sums = tl.dot(a, b.T, sums)
+            sums = tl.dot(a, b.T, sums, out_dtype=tl.int32)
         # A quarter at a time: on its way out it needs a quarter of the shared memory, and one more stage fits.
         left, right = _halves(sums)
         one, two = _halves(left)
@@ -139,7 +139,7 @@ def _pointer_kernel(
     for start in range(0, k, BLOCK_K):
         a = tl.load(a_tile + start, mask=(row < m) & (inner[None, :] < k - start), other=0)
         b = tl.load(b_tile + start, mask=(inner[:, None] < k - start) & (column < n), other=0)
-        sums = tl.dot(a, b, sums)
+        sums = tl.dot(a, b, sums, out_dtype=tl.int32)
     part = _scaled(sums, a_scale_ptr, b_scale_ptr, m, n, tile_m * BLOCK_M, tile_n * BLOCK_N)
     _store(part, out_ptr, out_row_stride, m, n, tile_m * BLOCK_M, tile_n * BLOCK_N)
 

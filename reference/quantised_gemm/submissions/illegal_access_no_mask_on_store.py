@@ -29,7 +29,7 @@ def _kernel(
         left = inner < k - start
         a = tl.load(a_ptr + row * a_row_stride + start + inner[None, :], mask=(row < m) & left[None, :], other=0)
         b = tl.load(b_ptr + column * b_row_stride + start + inner[:, None], mask=left[:, None] & (column < n), other=0)
-        sums = tl.dot(a, b, sums)
+        sums = tl.dot(a, b, sums, out_dtype=tl.int32)
     a_scale = tl.load(a_scale_ptr + row, mask=row < m, other=0.0)
     b_scale = tl.load(b_scale_ptr + column, mask=column < n, other=0.0)
     scaled = sums.to(tl.float32) * a_scale * b_scale

@@ -27,7 +27,7 @@ def _sum_kernel(
         left = inner < k
         a = tl.load(a_ptr + row * a_row_stride + inner[None, :], mask=(row < m) & left[None, :], other=0)
         b = tl.load(b_ptr + column * b_row_stride + inner[:, None], mask=left[:, None] & (column < n), other=0)
-        sums = tl.dot(a, b, sums)
+        sums = tl.dot(a, b, sums, out_dtype=tl.int32)
     tl.atomic_add(sums_ptr + row * n + column, sums, mask=(row < m) & (column < n))
 
 
