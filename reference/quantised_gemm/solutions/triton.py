@@ -202,7 +202,7 @@ def _by_descriptors(
         b_scale,
         _described(out, (m, n), (block_m, block_n // 4)),
         out, out.stride(0), m, n, k,
-        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, FLATTEN=False,
+        BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=group, FLATTEN=True,
         WHOLE=_is_stored_whole(out), num_warps=8, num_stages=stages,
     )  # fmt: skip
 
