@@ -94,7 +94,9 @@ def moe_sum(P, O, K, H, BH: tl.constexpr):
     tl.store(O + t * H + c, acc, mask=c < H)
 
 
-def fused_moe(x, logits, w1, w2, idx, out, T, E, K, H, I):
+def fused_moe(x, logits, gate_up, down, chosen, out, tokens, experts, top, hidden, inner):
+    w1, w2, idx = gate_up, down, chosen
+    T, E, K, H, I = tokens, experts, top, hidden, inner
     n, dev = T * K, x.device
     blk = 16 if n < 64 * E else 64
     capacity = (n + min(n, E) * (blk - 1) + blk - 1) // blk * blk
