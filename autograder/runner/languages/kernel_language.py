@@ -165,7 +165,7 @@ def _annotated(name: str) -> tl.dtype | None:
 
 
 def _as_tuple(grid: Any) -> Any:
-    """Triton takes a list too."""
+    """A grid as the compiled launcher takes it: lists too, and of four sizes and more the first three."""
     if callable(grid):
-        return lambda arguments: tuple(grid(arguments))
-    return tuple(grid) if isinstance(grid, list) else grid
+        return lambda arguments: tuple(grid(arguments))[:3]
+    return tuple(grid)[:3] if isinstance(grid, (list, tuple)) else grid

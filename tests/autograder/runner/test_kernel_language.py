@@ -68,6 +68,20 @@ def run(x, out):
     kernel[(1,)](x, out, 1, 1, 64)
 """
 
+FOUR_SIZES = f"""\
+{HEAD}
+
+@triton.jit
+def kernel(x_ptr, out_ptr, N: tl.constexpr):
+    at = tl.program_id(2) * N + tl.arange(0, N)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at))
+
+
+def run(x, out):
+    kernel[(1, 1, 2, 5)](x, out, 16)
+    kernel[lambda arguments: [1, 1, 64 // arguments["N"], 5]](x, out, 16)
+"""
+
 STATEMENTS = f"""\
 {HEAD}
 SCALE: tl.constexpr = tl.constexpr(2.0)
@@ -115,6 +129,7 @@ def statements(x: Array) -> Array:
         pytest.param(SCALARS, scalars, id="arguments have types"),
         pytest.param(NAMES, names, id="names are imported"),
         pytest.param(ONE_AFTER_ALL, lambda x: 3 * x, id="an argument that is 1 and is no constant"),
+        pytest.param(FOUR_SIZES, lambda x: 2 * x, id="a grid's fourth size is left unread"),
         pytest.param(STATEMENTS, statements, id="loops, min, max, and, or, not, closures"),
     ],
 )
