@@ -41,7 +41,7 @@ def receipt_of(session: Session, submission: Submission, *, now: datetime) -> Re
         ConflictError: it has no grade: a practice run, or nothing was found yet.
     """
     if submission.mode is not Mode.submission:
-        raise ConflictError("A practice run or a profile has no grade and so no receipt.")
+        raise ConflictError(f"A {submission.mode.noun} has no grade and so no receipt.")
     if submission.result_id is None:
         raise ConflictError("There is no grade yet. The receipt number on its page shows that it was received.")
     query = select(Result).where(Result.id == submission.result_id).options(undefer(Result.payload))

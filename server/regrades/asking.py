@@ -46,7 +46,7 @@ def asking(session: Session, user: User, submission: Submission, *, now: datetim
     reasons = (
         ("Regrade requests are closed in this course.", not rules.enabled),
         (
-            "A practice run or a profile has no grade, so no regrade is possible.",
+            f"A {submission.mode.noun} has no grade, so no regrade is possible.",
             submission.mode is not Mode.submission,
         ),
         ("Only the person who submitted it can ask.", submission.user_id != user.id),
