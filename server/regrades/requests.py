@@ -135,7 +135,7 @@ def answer(
     if request.user_id == member.user.id:
         raise ForbiddenError("Your own request has to be answered by somebody else.")
     if request.state is not RequestState.open or outcome is RequestState.open:
-        raise ConflictError(f"Meanwhile this request is {request.state}.")
+        raise ConflictError(f"This request has been {request.state} in the meantime.")
     if request.revision != revision:
         raise ConflictError("There are new messages or measurements since you looked. Read them, then decide.")
     submission = session.get_one(Submission, request.submission_id)

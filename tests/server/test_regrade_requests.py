@@ -369,7 +369,7 @@ def test_of_two_who_answer_the_second_is_told(world):
     with pytest.raises(ConflictError, match="since you looked"):
         answer(world, request, RequestState.declined, revision=seen)
     answer(world, request, RequestState.declined)
-    with pytest.raises(ConflictError, match="is declined"):
+    with pytest.raises(ConflictError, match="been declined"):
         answer(world, request, RequestState.accepted, name="Ines")
 
 
