@@ -55,7 +55,7 @@ LANGUAGES_NAMED: dict[str, tuple[tuple[str, ...], str]] = {
     "autograder/compile_checks/faults.py": (("triton",), "a part of one language's compiler"),
     "autograder/compile_checks/launches.py": (("triton",), "a part of one language's compiler"),
     "autograder/compile_checks/precompile.py": (("triton", "cuda"), "a part of one language's compiler"),
-    "autograder/compile_checks/session.py": (("triton",), "a compiler, which a record names"),
+    "autograder/compile_checks/triton_session.py": (("triton",), "a compiler, which a record names"),
     "autograder/compile_checks/machine_code.py": (("triton",), "its package has the tools that read machine code"),
     "autograder/compile_checks/targets.py": (("triton",), "a capability as its compiler writes it"),
     "autograder/gpu/": (("cuda",), "CUDA the driver"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from autograder.contract import AttemptFailure, AttemptResult, Claim, Kind
 from worker.artefacts import Files
-from worker.results import Outbox
+from worker.outbox import Outbox
 from worker.server import Server
 
 logger = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from worker.disk import Disk, handing_back_without_room
 from worker.judge import JudgeProcess
 from worker.life import Attempt, NodeLife
 from worker.node_errors import HandedBackError, JudgeBrokenError, JudgeError, SuspectError, WorkerError
-from worker.results import Outbox
+from worker.outbox import Outbox
 from worker.server import Server
 from worker.stopping import Stopping
 

@@ -17,9 +17,9 @@ from worker.disk import Disk, locked
 from worker.grade import Around, Grader
 from worker.node import compose
 from worker.node_errors import FolderTakenError, GpuUnknownError, UnfitError
+from worker.outbox import Outbox
 from worker.processes import adopt_orphans, keep_memory_private
 from worker.reports import Reporter
-from worker.results import Outbox
 from worker.server import Server, Signature
 from worker.stopping import Stopping
 

@@ -9,7 +9,7 @@ from autograder.contract import Kind, NodeReport
 from worker.disk import Disk
 from worker.lanes import Serves, machine_facts
 from worker.life import NodeLife
-from worker.results import Outbox
+from worker.outbox import Outbox
 from worker.stopping import Stopping
 
 EVERY_S = 3.0

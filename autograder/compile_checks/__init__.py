@@ -8,7 +8,7 @@
 
 of Triton:
 
-    session     the runner that compiles
+    triton_session  the runner that compiles
     absent      stands in for such a device: for triton's driver, and for what host code asks torch about
     dry         tensors without memory, on which the entry is called
     launches    every launch of the dry call, compiled; every candidate of an autotuner's

@@ -171,9 +171,9 @@ def launched(slug: str, path: Path) -> list[dict[str, Any]]:
 
 def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     """The same kernels, by the compile checks."""
-    from autograder.compile_checks import machine_code, session  # noqa: PLC0415
+    from autograder.compile_checks import machine_code, triton_session  # noqa: PLC0415
 
-    session.warm()
+    triton_session.warm()
     assignment = load_assignment(ROOT / "assignments" / slug)
     text, code = os.memfd_create("text"), os.memfd_create("code")
     source = path.read_text(encoding="utf-8-sig").encode()
@@ -183,7 +183,7 @@ def absent(slug: str, path: Path) -> list[dict[str, Any]]:
     # The file's name stands in the machine code.
     part = Part(TARGET, cases)
     ask = Compile(len(source), str(path), assignment.entry, arguments, (part,), budget_s=60.0)
-    said = codec.from_json(Compiled, session.compile_part(ask, part, text, code))
+    said = codec.from_json(Compiled, triton_session.compile_part(ask, part, text, code))
     if said.fault or said.left_out:
         raise SystemExit(f"incomplete: {said.fault} {said.left_out}")
     return [row for kernel in said.kernels for row in _rows(kernel, machine_code, code, cases)]

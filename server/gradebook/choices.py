@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from server import audit, dirty_grades
 from server.courses.courses import Membership
+from server.courses.deadlines import deadlines_of
 from server.errors import InvalidInputError, NotFoundError
-from server.gradebook.deadlines import deadlines_of
 from server.gradebook.recompute import lock_people
 from server.groups import groups
 from server.models import ActiveChoice, Assignment, Mode, Submission

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session, joinedload
 from server import audit, dirty_grades
 from server.courses import clock
 from server.courses.courses import Membership
+from server.courses.deadlines import own_dates
 from server.errors import ConflictError, InvalidInputError, NotFoundError
-from server.gradebook.deadlines import own_dates
 from server.gradebook.people import assignments_in, checked_reason, students_of
 from server.gradebook.recompute import lock_people
 from server.messages.messages import notify

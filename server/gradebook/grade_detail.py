@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session
 from server import audit
 from server.audit import Entry
 from server.courses.courses import AssignmentDetail, Membership
+from server.courses.deadlines import Deadlines
 from server.errors import NotFoundError
 from server.gradebook import extensions, overrides
 from server.gradebook import grade_inputs as facts_of
 from server.gradebook.compute import Outcome, outcomes
-from server.gradebook.deadlines import Deadlines
 from server.gradebook.points import plain
 from server.gradebook.queries import grade_of
 from server.groups import groups

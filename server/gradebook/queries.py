@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session
 
 from server import dirty_grades
 from server.courses.courses import AssignmentDetail, Membership
+from server.courses.deadlines import Deadlines
 from server.db import now
 from server.gradebook import choices
 from server.gradebook import grade_inputs as facts_of
 from server.gradebook.compute import Outcome, outcomes
-from server.gradebook.deadlines import Deadlines
 from server.gradebook.grade_inputs import Facts, HandedIn
 from server.models import ActiveChoice, Assignment, Course, Grade, Submission
 

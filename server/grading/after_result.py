@@ -15,7 +15,7 @@ from autograder.contract import GradeResult, Verdict
 from autograder.counters import doubt_of
 from server import alerts
 from server.courses import courses
-from server.gradebook.deadlines import deadlines_of
+from server.courses.deadlines import deadlines_of
 from server.grading.grades import set_points
 from server.grading.regrade_attempts import give_up, settle, withdraw
 from server.grading.remeasure_requests import end_retime, fail_retime

@@ -16,8 +16,8 @@ from autograder.assignment import LanePolicy
 from autograder.contract import GpuFacts, GradeResult, Measurement, Mode, Verdict
 from autograder.receipts import AttemptFacts, Change, Copy, Formula, Grade, Group, Receipt, Sampled
 from autograder.scores import group_results
+from server.courses.deadlines import deadlines_of
 from server.errors import ConflictError
-from server.gradebook.deadlines import deadlines_of
 from server.grading.pool_names import pool_for
 from server.grading.results import manifest_of
 from server.grading.sample_sets import speed_in

@@ -21,7 +21,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Select, and_, exists, select
 from sqlalchemy.orm import Session, undefer
 
-from server.gradebook.deadlines import Deadlines
+from server.courses.deadlines import Deadlines
 from server.grading.states import submission_moves
 from server.grading.syntax_check import compiles
 from server.models import Line, Mode, State, Submission, Work

@@ -14,9 +14,9 @@ from sqlalchemy import select
 from autograder.quiz import Response
 from server import cli, dirty_grades, quizzes
 from server.courses import courses
+from server.courses.deadlines import deadlines_in, deadlines_of
 from server.errors import ConflictError, InvalidInputError, NotFoundError
 from server.gradebook import extensions, overrides, policy, publishing, queries, recompute
-from server.gradebook.deadlines import deadlines_in, deadlines_of
 from server.gradebook.whatif import Upload, what_if
 from server.models import (
     AuditEntry,

@@ -53,8 +53,8 @@ from autograder.contract import (
 from broker.envelope import Message
 from broker.identity import NodeKey
 from server.courses import courses
+from server.courses.deadlines import days_late
 from server.errors import ConflictError, ForbiddenError, LadderError, NotFoundError
-from server.gradebook.deadlines import days_late
 from server.grading import record as recording
 from server.grading import states, supersede, sweep
 from server.grading.interface import FINAL, LIVE, WAITING, Outcome, fill_slots, requeue

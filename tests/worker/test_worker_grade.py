@@ -49,9 +49,9 @@ from worker.lanes import Serves
 from worker.life import Device, NodeLife
 from worker.node_errors import BundleError, FolderTakenError, HandedBackError, WorkerError
 from worker.nvml import open_gpu
+from worker.outbox import Outbox
 from worker.processes import kill_tree
 from worker.reports import Reporter
-from worker.results import Outbox
 from worker.server import Server, Signature
 from worker.settings import LifeConfig
 from worker.stopping import Stopping
@@ -402,7 +402,7 @@ def test_only_the_bundles_used_last_are_kept(site, tmp_path, monkeypatch):
 
 
 def test_a_message_is_said_again_until_it_is_said_or_patience_ends(node, tmp_path, monkeypatch):
-    monkeypatch.setattr("worker.results.PAUSE_S", 0.05)
+    monkeypatch.setattr("worker.outbox.PAUSE_S", 0.05)
     messages = tmp_path / "work" / "broker" / "messages"
     failure = AttemptFailure(ATTEMPT, 1, "")
     messages.rename(tmp_path / "away")

@@ -25,7 +25,7 @@ LANGUAGE = Record(
         "OutOfResources": ErrorKind(at_launch=True),
         "DataRace": ErrorKind("wrong_answer", "The result depends on timing."),
     },
-    compiler="autograder.compile_checks.session:warmed",
+    compiler="autograder.compile_checks.triton_session:warmed",
     compile_s=20.0,
     brings_compiler=True,
     counted_by="interpreter",

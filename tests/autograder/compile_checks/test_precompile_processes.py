@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from triton.runtime import build
 
-from autograder.compile_checks import dry, precompile, session
+from autograder.compile_checks import dry, precompile, triton_session
 from autograder.compile_checks.messages import DryCase
 from autograder.contract import Language
 from autograder.protocol import Load
@@ -279,7 +279,7 @@ def test_a_triton_that_builds_otherwise_is_left_alone(monkeypatch: pytest.Monkey
 def beside(monkeypatch: pytest.MonkeyPatch, call: Callable[[str], None], *names: str, patience_s: float) -> Any:
     monkeypatch.setattr(dry, "entry_of", lambda _: None)
     monkeypatch.setattr(dry, "call", lambda _entry, _names, case: call(case.name))
-    return session._Beside(LOAD, cases(*names), patience_s)
+    return triton_session._Beside(LOAD, cases(*names), patience_s)
 
 
 def test_a_case_has_been_called_when_it_is_its_turn(

@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from autograder.contract import AttemptFailure, GradeResult, Kind, Lane, Language, Mode, Verdict
 from server.courses import courses
+from server.courses.deadlines import days_late
 from server.errors import ConflictError, ForbiddenError, NotFoundError
-from server.gradebook.deadlines import days_late
 from server.grading.requeue import requeue
 from server.grading.supersede import Older, takeover
 from server.grading.syntax_check import MOST_BYTES, compiles
