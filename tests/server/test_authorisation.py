@@ -275,9 +275,11 @@ TABLE: dict[tuple[str, str], dict[str, int]] = {
     ("GET", "/submissions/{public_id}/source"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/diff"): owner_or_staff(200, 303),
     ("GET", "/submissions/{public_id}/machine-code"): owner_or_staff(200, 303),
-    # A submission on the CPU lane has no profile, and gets none.
+    # A submission on the CPU lane has neither, and gets none.
     ("GET", "/submissions/{public_id}/profile"): owner_or_staff(200, 303),
     ("POST", "/submissions/{public_id}/profile"): owner_or_staff(422),
+    ("GET", "/submissions/{public_id}/sanitizer"): owner_or_staff(200, 303),
+    ("POST", "/submissions/{public_id}/sanitizer"): owner_or_staff(422),
     ("GET", "/submissions/{public_id}/profile/report"): owner_or_staff(404, 303),
     ("GET", "/submissions/{public_id}/profile/trace"): owner_or_staff(404, 303),
     ("GET", f"{API}/submissions/{{public_id}}/profile/report"): owner_or_staff(404),
