@@ -115,10 +115,16 @@ def _finite_mean(value: torch.Tensor, dim: int | None = None) -> torch.Tensor:
     return (finite.mean() if dim is None else finite.mean(dim=dim, keepdim=True)).expand_as(value)
 
 
+def _rounded(value: torch.Tensor, lower: torch.dtype) -> torch.Tensor:
+    """To fewer bits of significand; what the lower type has no number for stays as it is."""
+    there = value.to(lower).to(value.dtype)
+    return torch.where((value.abs() <= torch.finfo(lower).max) & (there != 0), there, value)
+
+
 def _lower_inputs(problem: Problem, meeting: Meeting) -> Tensors:
     """The exact answer to inputs that were rounded to the next lower precision."""
     rounded = {
-        name: value.to(LOWER[value.dtype]).to(value.dtype) if value.dtype in LOWER else value
+        name: _rounded(value, LOWER[value.dtype]) if value.dtype in LOWER else value
         for name, value in meeting.inputs.items()
     }
     return problem.truth(meeting.case, rounded).expected
@@ -127,7 +133,7 @@ def _lower_inputs(problem: Problem, meeting: Meeting) -> Tensors:
 def _lower_output(_: Problem, meeting: Meeting) -> Tensors:
     """The exact answer, rounded to the precision below the inputs'."""
     lower = LOWER.get(dtype_of(meeting.case.dtype), dtype_of(meeting.case.dtype))
-    return {name: value.to(lower).double() for name, value in meeting.expected.items()}
+    return {name: _rounded(value, lower).double() for name, value in meeting.expected.items()}
 
 
 SHORTCUTS: Mapping[str, Shortcut] = {
