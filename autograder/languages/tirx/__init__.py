@@ -9,7 +9,7 @@ from __future__ import annotations
 from autograder.languages.python_text import PythonText, binds
 from autograder.languages.record import ErrorKind, Record
 
-_TEXT = PythonText(modules=frozenset({"tvm", "functools"}), compilers=frozenset({"T"}))
+_TEXT = PythonText(modules=frozenset({"tvm", "functools"}), compilers=frozenset())
 
 LANGUAGE = Record(
     id="tirx",

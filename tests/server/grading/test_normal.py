@@ -252,8 +252,12 @@ def test_what_is_long_is_compared_as_it_is() -> None:
 
 
 def test_every_staff_kernel_has_a_form() -> None:
-    """Honest kernels are written like this: a rule that refuses many of them would be no rule."""
-    files = sorted(Path("reference").glob("*/solutions/*.py")) + sorted(Path("reference").glob("*/solutions/*.cu"))
+    """Honest kernels are written like this: a rule that refuses many of them would be no rule.
+
+    What registers something with torch, for a rung's adapter, is compared as it is: a registry reaches the process.
+    """
+    files = [path for kind in ("py", "cu") for path in sorted(Path("reference").glob(f"*/solutions/*.{kind}"))]
+    files = [path for path in files if not Path("assignments", path.parts[1], "adapter.py").exists()]
     without = []
     for path in files:
         record = languages.of_file(path.name, path.read_text(encoding="utf-8"))
