@@ -24,12 +24,14 @@ class Item:
     Attributes:
         since: since when it waits.
         kinds: of its findings, `FindingKind` values.
+        why: what the judge says of a held result; `""` where its findings say it.
         appeal: what its student says.
     """
 
     submission: Submission
     since: datetime
     kinds: tuple[str, ...] = ()
+    why: str = ""
     appeal: str = ""
 
 
@@ -120,8 +122,17 @@ def _held(session: Session, course_id: int) -> Part:
     rows = session.scalars(
         select(Submission).where(*where).options(*_people()).order_by(Submission.id).limit(SHOWN)
     ).all()
-    kinds = _kinds(session, [row.result_id for row in rows if row.result_id is not None])
-    items = tuple(Item(row, row.finished_at or row.uploaded_at, kinds.get(row.result_id or 0, ())) for row in rows)
+    results = [row.result_id for row in rows if row.result_id is not None]
+    kinds, reasons = _kinds(session, results), _reasons(session, results)
+    items = tuple(
+        Item(
+            row,
+            row.finished_at or row.uploaded_at,
+            kinds.get(row.result_id or 0, ()),
+            reasons.get(row.result_id or 0, ""),
+        )
+        for row in rows
+    )
     return Part(items, _count(session, counts_of(course_id)[1]))
 
 
@@ -136,6 +147,12 @@ def _findings(session: Session, course_id: int) -> Part:
 def _kinds(session: Session, result_ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
     query = select(FindingLook.result_id, FindingLook.kinds).where(FindingLook.result_id.in_(result_ids))
     return {result_id: tuple(kinds) for result_id, kinds in session.execute(query)}
+
+
+def _reasons(session: Session, result_ids: Sequence[int]) -> dict[int, str]:
+    said = [Result.payload[name].as_string() for name in ("held_reason", "remeasure")]
+    query = select(Result.id, *said).where(Result.id.in_(result_ids))
+    return {result_id: held or remeasure or "" for result_id, held, remeasure in session.execute(query)}
 
 
 def _people() -> tuple[ExecutableOption, ...]:

@@ -21,6 +21,7 @@ from server.http.identity import Someone
 from server.http.turns import Turn
 from server.http.work import Work, database_of
 from server.models import Review, Submission, User
+from server.pages import forms
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
 from server.submissions import submissions
@@ -28,6 +29,12 @@ from server.submissions.evidence import evidence_of
 
 router = APIRouter(include_in_schema=False)
 REASON_CHARS = 2_000
+DONE = {
+    "cleared": "Decided: its speed counts. The student was told.",
+    "rejected": "Decided: its speed does not count. The student was told.",
+    "held": "It is held.",
+    "looked_at": "Reviewed: no problem.",
+}
 
 
 class Action(StrEnum):
@@ -41,11 +48,14 @@ class Action(StrEnum):
 
 
 @router.get("/courses/{course}/review")
-def queue_page(request: Request, course: str, who: Someone, work: Work) -> Response:
+def queue_page(request: Request, course: str, who: Someone, work: Work, done: forms.WhatWasDone) -> Response:
     """Everything that waits."""
     member = courses.membership(work, who.user, course)
     found = review_queue.waiting(work, member)
-    return render(request, "review.html", member=member, course=member.course, found=found, shown=review_queue.SHOWN)
+    return render(
+        request, "review.html", member=member, course=member.course, found=found, shown=review_queue.SHOWN,
+        done=done.said(DONE),
+    )  # fmt: skip
 
 
 @router.get("/submissions/{public_id}/evidence", dependencies=[Turn])
@@ -79,7 +89,7 @@ def decide_page(
     except (ConflictError, InvalidInputError) as error:
         with database_of(request).reading() as session:
             return _evidence(request, session, who.user, public_id, problem=error, reason=reason)
-    return RedirectResponse(f"/courses/{quote(course)}/review", status_code=HTTPStatus.SEE_OTHER)
+    return forms.back(forms.course_path(course, "/review"), action.value)
 
 
 def _act(

@@ -289,6 +289,7 @@ def test_the_evidence_has_what_there_is_to_decide_by(world, visit):
                  "claim is below the limit", "FillFunctor", "aten::add", "This student's times", "forge", "NVIDIA H200",
                  "Every sample", "Let its speed count"):  # fmt: skip
         assert said in text, said
+    assert "Faster than the hardware." in visit("Tom", "/courses/gpu/review")[1]
     assert visit("Tom", path, {"action": "rejected", "seen": "held", "reason": " "})[0] == 422
     assert visit("Alice", path, {"action": "cleared", "seen": "held", "reason": "mine"})[0] == 404
     assert visit("Tom", path, {"action": "rejected", "seen": "held", "reason": f"forged {NASTY}"})[0] == 303
@@ -308,7 +309,9 @@ def test_the_evidence_has_what_there_is_to_decide_by(world, visit):
     given = {"action": "rejected", "seen": "rejected", "reason": "looked again", "appeal": "true"}
     assert visit("Uma", path, given)[0] == 303
     assert "looked again" in visit("Alice", appeal)[1]
-    assert "Nothing to review." in visit("Tom", "/courses/gpu/review")[1]
+    text = visit("Tom", "/courses/gpu/review?done=rejected")[1]
+    for said in ("Nothing to review.", "its speed does not count", "can be changed"):
+        assert said in text, said
 
 
 def test_who_decides_second_on_a_page_that_is_old_is_told(world, visit):
