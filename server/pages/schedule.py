@@ -19,6 +19,7 @@ from server.http.identity import Someone
 from server.http.work import Work, database_of
 from server.pages import forms
 from server.pages.forms import SentForm, WhatWasDone
+from server.pages.labels import LANES
 from server.pages.rendering import Slot, render, write
 from server.schedule import schedule, typed
 from server.schedule.schedule import Edit, ScheduleRefusedError
@@ -126,7 +127,7 @@ def _page(
 ) -> Response:
     found = schedule.rows(session, member)
     sentences = [
-        expected.sentence(lane.value)
+        expected.sentence(LANES[lane])
         for one in found
         if one.row.slug == rung
         for lane, expected in surge.expectations(session, one.row, now=db.now(session))

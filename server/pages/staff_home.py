@@ -17,6 +17,7 @@ from server.http.waits import snapshots_of
 from server.http.work import Work
 from server.models import Lane
 from server.operations import overview
+from server.pages.labels import LANES
 from server.pages.rendering import render
 from server.statistics.waiting import waiting
 from server.surge import surge
@@ -39,6 +40,7 @@ def staff_home(request: Request, course: str, who: Someone, work: Work) -> Respo
         member=member,
         course=member.course,
         waiting=waiting(work, member),
+        students=surge.students_of(work, member.course.id),
         alerts=len(overview.alerts_of(work, [member.course.id])),
         due_next=due_next,
         forecast=_forecast(work, due_next, now),
@@ -59,4 +61,4 @@ def _forecast(session: Session, detail: AssignmentDetail | None, now: datetime) 
     """How long the queue would be when the assignment is due."""
     if detail is None:
         return []
-    return [found.sentence(lane.value) for lane, found in surge.expectations(session, detail.row, now=now)]
+    return [found.sentence(LANES[lane]) for lane, found in surge.expectations(session, detail.row, now=now)]

@@ -70,6 +70,8 @@ class Expectation:
         head = f"{students} × {each:.2g} × {self.mean_s:.2g} s{guess} on {slots} of the {lane} lane"
         if not self.slots:
             return f"{head}: no node is in service, so nothing would be graded."
+        if not self.students:
+            return f"No student is in the course yet, so nobody would wait on the {lane} lane."
         return (
             f"{head}: expect waits of up to {_minutes(self.max_s)} at the due date (median {_minutes(self.p50_s)}); "
             f"all results are out {_minutes(self.drained_s)} after it."

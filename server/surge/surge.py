@@ -28,7 +28,7 @@ def expectations(session: Session, row: Assignment, *, now: datetime) -> Sequenc
     lanes = [lane for lane in Lane if spec.policy(lane) is not None]
     slots = {lane: _slots(session, lane, now) for lane in lanes}
     served = [lane for lane in lanes if slots[lane]] or lanes[:1]
-    students = _students(session, row.course_id)
+    students = students_of(session, row.course_id)
     return [
         (
             lane,
@@ -38,7 +38,8 @@ def expectations(session: Session, row: Assignment, *, now: datetime) -> Sequenc
     ]
 
 
-def _students(session: Session, course_id: int) -> int:
+def students_of(session: Session, course_id: int) -> int:
+    """How many students are in the course now."""
     return session.scalars(
         select(func.count())
         .select_from(Enrolment)

@@ -23,11 +23,13 @@ from server.courses import courses
 from server.db import Database
 from server.models import (
     Assignment,
+    Enrolment,
     Lane,
     LoginSession,
     RegradeRequest,
     RequestState,
     Review,
+    Role,
     RubricSheet,
     State,
     Submission,
@@ -226,6 +228,19 @@ def test_only_failures_that_nothing_made_good_wait_for_staff(
     with database.transaction() as session:
         courses.membership(session, people.bob, COURSE).enrolment.dropped_at = datetime.now(UTC)  # type: ignore[union-attr]
     assert count() == 0
+
+
+def test_the_overview_of_a_course_without_students_leads_to_the_roster(
+    site: Site, people: People, config: Config, database: Database
+) -> None:
+    tom = logged_in(site, people.tom, config)
+    home, said = f"/courses/{COURSE}/staff", "No student is in this course yet."
+    assert said not in tom.get(home).text
+    with database.transaction() as session:
+        students = session.scalars(select(Enrolment).where(Enrolment.role == Role.student))
+        for enrolment in students:
+            enrolment.dropped_at = datetime.now(UTC)
+    assert said in tom.get(home).text
 
 
 def test_the_staffs_overview_asks_the_database_a_few_times(

@@ -88,6 +88,7 @@ def test_what_is_measured_apart_costs_only_those_that_pass() -> None:
 def test_a_course_without_students_has_no_evening() -> None:
     found = expectation(students=0, slots=1, service=Service([5.0]))
     assert (found.submissions, found.max_s, found.drained_s) == (0, 0.0, 0.0)
+    assert found.sentence("CPU") == "No student is in the course yet, so nobody would wait on the CPU lane."
 
 
 @cache
