@@ -50,7 +50,7 @@ def test_a_student_submits_with_the_keyboard_and_watches_it_go_to_its_verdict(wa
     expect(page.locator("table.cases tbody tr")).to_have_count(12)
     # The interval is the samples', not what the result says of itself.
     expect(page.get_by_text(re.compile(r"1\.34× the reference \(1\.\d\d–1\.\d\d\)"))).to_be_visible()
-    expect(page.get_by_text("practice: interpreter time, no speed points")).to_be_visible()
+    expect(page.get_by_text("practice: timed on CPU, no speed points")).to_be_visible()
     expect(page).to_have_title(re.compile("^Passed"))
     assert page.evaluate("window.sameDocument") is True
 
