@@ -75,6 +75,7 @@ MACRO = "CUDA_EMULATOR"
 ENTRY_FILE = "<entry>"
 """What errors call the text that follows the student's file."""
 
+_NULL = frozenset({"NULL", "__null"})
 _ESCAPE = re.compile(r"\\[uU]([\da-fA-F]+)")
 _UNCHECKED = re.compile(rf"\b(?:{'|'.join(UNCHECKED_WORDS)})\b")
 _PRECOMPILED = re.compile(r"pch_preprocess")
@@ -425,6 +426,8 @@ class _Rewriter:
         self._at += 1
         configuration = self._until(">>>", line, "a launch has <<< without >>>")
         arguments = self._in_parentheses(line, "after >>> come the kernel's arguments in parentheses")
+        # The launch's own parameters would make an integer of it, which no pointer is initialised from.
+        arguments = [replace(one, text="nullptr") if one.text in _NULL else one for one in arguments]
         name = callee.partition("<")[0].strip()
         # A variable that points to the kernel is captured. It lies in the host's memory, which no thread may read else.
         body = f"[=](auto... arguments_) {_NOT_CHECKED} {{ {callee}(arguments_...); }}"
