@@ -1,6 +1,6 @@
 """What changed from one profile to another: figures side by side, and the largest differences in a sentence each.
 
-Bytes, instructions and conflicts are of the call: what each counted kernel did in its first launch, times its launches.
+Bytes, instructions and conflicts are of the call: of each counted kernel, by its first launch.
 Registers, occupancy and stalls are of the kernel that takes most of the time. Standard library only.
 """
 
@@ -258,13 +258,13 @@ def _of_call(profile: Profile, *figures: Figure) -> float | None:
     found = [(kernel, kernel.figure(figure)) for kernel in profile.kernels for figure in figures]
     if not found or any(value is None for _, value in found):
         return None
-    return sum(kernel.calls * (value or 0.0) for kernel, value in found)
+    return sum(profile.launches_of(kernel) * (value or 0.0) for kernel, value in found)
 
 
 def _executed(profile: Profile, kind: Mix) -> float | None:
     if not profile.kernels or not all(kernel.mix for kernel in profile.kernels):
         return None
-    return float(sum(kernel.calls * kernel.mix.get(kind.value, 0) for kernel in profile.kernels))
+    return float(sum(profile.launches_of(kernel) * kernel.mix.get(kind.value, 0) for kernel in profile.kernels))
 
 
 def _longest(profile: Profile, figure: Figure) -> float | None:

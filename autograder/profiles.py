@@ -15,6 +15,8 @@ MOST_KERNELS = 3
 LEAST_SHARE = 0.05
 """A kernel below this part of the device's time is not looked at, unless it is the longest."""
 MOST_SPANS = 600
+_ALIKE = 1.5
+"""Launches of one kernel that differ in time by less than this factor did the same work."""
 MOST_LINES = 200
 MOST_STALLS = 8
 REPORT = "profile.ncu-rep"
@@ -255,3 +257,14 @@ class Profile:
     missing: dict[str, str] = field(default_factory=dict)
     report_bytes: int = 0
     seconds: float = 0.0
+
+    def launches_of(self, kernel: ProfiledKernel) -> float:
+        """How many times its first launch, which was counted, all launches of a kernel are.
+
+        Launches of different sizes count by their time in the trace, as many passes over less and less data do.
+        """
+        spans = self.timeline.spans
+        took = [one.end_ns - one.start_ns for one in spans if one.kind is SpanKind.kernel and one.name == kernel.name]
+        if len(took) != kernel.calls or min(took) <= 0 or max(took) < _ALIKE * min(took):
+            return kernel.calls
+        return sum(took) / took[0]

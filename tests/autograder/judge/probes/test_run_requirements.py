@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from autograder.assignment import RunRequirement, load_assignment
-from autograder.contract import Lane
+from autograder.contract import GradeRequest, Lane, Language, Mode, Work
 from autograder.errors import ManifestError
+from autograder.judge.probes.profiling import case_of
 from autograder.judge.probes.run_requirements import evaluate
 from autograder.profiles import Figure, Mix, ProfiledKernel, Span, SpanKind, Timeline
 from tests.doubles.profiles import PROFILE
@@ -78,9 +79,29 @@ def test_the_number_is_told_or_why_there_is_none():
     assert told(bare, launches="== 1") == (None, "`launches` was not counted: Off.")
 
 
+def test_launches_over_less_and_less_data_count_by_their_time():
+    found = profile("k", "k", calls=2)
+    spans = (Span(SpanKind.kernel, "k", 0, 100), Span(SpanKind.kernel, "k", 100, 105))
+    found = dataclasses.replace(found, timeline=dataclasses.replace(found.timeline, spans=spans))
+    assert told(found, traffic="<= 110") == (True, "`traffic` is 105.")
+    alike = (spans[0], dataclasses.replace(spans[1], end_ns=220))
+    found = dataclasses.replace(found, timeline=dataclasses.replace(found.timeline, spans=alike))
+    assert told(found, traffic="<= 110") == (False, "`traffic` is 200.")
+
+
+def test_the_case_that_is_profiled_unasked_is_one_that_a_requirement_is_on():
+    """A student who chooses no case learns whether the requirement is met."""
+    for path in sorted((ROOT / "assignments").glob("*/assignment.toml")):
+        rung = load_assignment(path.parent)
+        for lane in {Lane.h200} & set(rung.lanes):
+            if rung.run_requirements:
+                request = GradeRequest(rung.slug, "", Language.triton, lane, Mode.profile, "", "x.py", Work.profile)
+                assert case_of(rung, request).name in {one.case for one in rung.run_requirements}, rung.slug
+
+
 def test_only_requirements_on_the_profiled_case_are_told():
     assert evaluate(GEMM, Lane.h200, PROFILE) == ()
-    found = evaluate(GEMM, Lane.h200, dataclasses.replace(profile(), case="gpu_ranked"))
+    found = evaluate(GEMM, Lane.h200, dataclasses.replace(profile(), case="gpu_ranked_large"))
     assert [(one.rule, one.met) for one in found] == [("library_kernels == 0, tensor > 0", True)]
 
 
@@ -94,7 +115,7 @@ def test_every_rung_from_14_on_that_is_run_on_a_gpu_states_its_own():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('case = "gpu_ranked"\ntensor', 'case = "ranked"\ntensor', "no public case of a lane with a GPU"),
+        ('case = "gpu_ranked_large"\ntensor', 'case = "ranked"\ntensor', "no public case of a lane with a GPU"),
         ('tensor = "> 0"', 'tensor = "many"', "is no comparison"),
         ('tensor = "> 0"\nlibrary_kernels = "== 0"\n', "", "requires none of launches"),
     ],
