@@ -121,6 +121,11 @@ redteam: $(TOOLS) ## Attack every path that this machine has, and print what bec
 	@mkdir -p var
 	$(BIN)/python -m tests.redteam $(if $(ONLY),--only $(ONLY)) $(if $(LANE),--lane $(LANE)) $(if $(SANDBOX),--sandbox $(SANDBOX)) --json var/redteam.json
 
+.PHONY: b200-acceptance
+b200-acceptance: $(TOOLS) ## Try a GPU for all that grading needs, in steps; signed table in OUT (LANE=h200, ONLY='kernels:*', KEY=node.pem)
+	$(BIN)/python scripts/acceptance.py run --lane $(or $(LANE),b200) --out $(or $(OUT),var/acceptance) --key $(or $(KEY),var/acceptance-key.pem) \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(LANGUAGE),--language $(LANGUAGE)) $(if $(SANDBOX),--sandbox $(SANDBOX)) $(if $(LIMIT_S),--limit-s $(LIMIT_S))
+
 .PHONY: pins
 pins: $(TOOLS) ## Say which images of the containers are behind their registry (docs/deploy.md)
 	$(BIN)/python -m scripts.pins

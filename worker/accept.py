@@ -20,7 +20,18 @@ from typing import Any
 
 from autograder import codec
 from autograder.assignment import EXTENSIONS, load_assignment
-from autograder.contract import GradeRequest, GradeResult, Lane, Language, Measurement, Mode, Verdict, Work
+from autograder.contract import (
+    CompiledFor,
+    GradeRequest,
+    GradeResult,
+    Lane,
+    Language,
+    Measurement,
+    Mode,
+    Verdict,
+    Work,
+)
+from autograder.languages import lacking
 from autograder.sandbox import Promise
 from worker import selftest
 from worker.known import Outcome, stage
@@ -38,6 +49,8 @@ NO_PATH = 77
 """The red team's exit status where it had nothing to attack."""
 FINE = ("as expected", "cleared", "skipped")
 """Outcomes of an attack that are nothing to tell; `cleared` is a hold that a second measurement took back."""
+PARTS = ("self_test", "noise", "rungs")
+"""What needs the judge, in the order in which it is tried."""
 MOST_SPREAD = 0.02
 """A noise floor above this makes ranks of this node meaningless."""
 MOST_DOUBTFUL = 0.25
@@ -52,9 +65,11 @@ class Plan:
     """What is tried.
 
     Attributes:
-        slugs, languages: rungs whose staff kernels are graded, in which languages.
+        slugs, languages: rungs whose staff kernels are graded, in which languages; those that are not installed here
+            are named in the report and left out.
         gradings: how often the golden kernel is measured for the noise floor.
         red_team: `quick`, `full` or `none`.
+        parts: of `PARTS`; a known-good kernel has to pass before any of them.
     """
 
     assignments: Path
@@ -63,6 +78,7 @@ class Plan:
     languages: tuple[Language, ...] = tuple(Language)
     gradings: int = 20
     red_team: str = "quick"
+    parts: tuple[str, ...] = PARTS
 
 
 def run(config: NodeConfig, plan: Plan, say: Say) -> Document:
@@ -104,7 +120,8 @@ class _Accept:
             "version": VERSION,
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "lane": self._lane.value,
-            "node": machine_facts() | node.serves.facts,
+            "node": (facts := machine_facts() | node.serves.facts),
+            "not_installed": sorted(lacking(facts).intersection(plan.languages)),
         }
 
     def all(self) -> None:
@@ -112,7 +129,7 @@ class _Accept:
         self._fill("sandbox", self._sandbox)
         parts = {"self_test": self._self_test, "noise": self._noise, "rungs": self._rungs}
         for name, part in parts.items():
-            if self._works and not self._interrupted:
+            if name in self._plan.parts and self._works and not self._interrupted:
                 self._fill(name, part)
             else:
                 self.document[name] = None
@@ -236,7 +253,8 @@ class _Accept:
             assignment = load_assignment(self._plan.assignments / slug)
             if assignment.policy(self._lane) is None:
                 continue
-            for language in (one for one in assignment.languages if one in self._plan.languages):
+            here = set(self._plan.languages).difference(self.document["not_installed"])
+            for language in (one for one in assignment.languages if one in here):
                 path = self._plan.reference / slug / "solutions" / f"{language}.{EXTENSIONS[language]}"
                 if path.is_file():
                     yield slug, language, path
@@ -251,6 +269,9 @@ class _Accept:
             if result is not None and result.remeasure:
                 found["remeasured"] = result.remeasure
                 result = self._attempt(request, found)
+            if result is not None and work is Work.check:
+                found["requirements"] = [codec.to_json(one) for one in result.requirements]
+                found["compiled"] = [_structure(one) for one in result.compiled]
             if result is not None and work is Work.measure:
                 found["cases"] = [self._case(slug, one) for one in result.measurements]
                 found["gpu"] = codec.to_json(result.gpu) if result.gpu else None
@@ -350,6 +371,20 @@ class _Accept:
     def _alone(self, part: Callable[[], list[selftest.Tried]]) -> list[selftest.Tried]:
         with self._node.device.lock.held(Work.measure, patience_s=PATIENCE_S):
             return part()
+
+
+def _structure(compiled: CompiledFor) -> Document:
+    """What the kernels became for one target: the most registers and spills of one, tensor instructions of all."""
+    kernels = compiled.kernels
+    return {
+        "target": compiled.target,
+        "kernels": len(kernels),
+        "registers": max((one.registers for one in kernels), default=0),
+        "spills": max((one.spills for one in kernels), default=0),
+        "wgmma": sum(one.wgmma for one in kernels),
+        "tcgen05": sum(one.tcgen05 for one in kernels),
+        "message": compiled.message,
+    }
 
 
 def _without(document: Mapping[str, Any], *names: str) -> Document:

@@ -46,6 +46,13 @@ MAX_REPORT_BYTES = 64 * 2**20
 @click.option(
     "--gradings", type=click.IntRange(1, 200), default=20, show_default=True, help="Measurements of the golden kernel."
 )
+@click.option(
+    "--part",
+    "parts",
+    type=click.Choice(["self_test", "noise", "rungs"]),
+    multiple=True,
+    help="Only this part; may be repeated. Default: all.",
+)
 @click.option("--red-team", type=click.Choice(["quick", "full", "none"]), default="quick", show_default=True)
 @click.option("--out", type=_FOLDER, default=Path(), show_default=True, help="Folder for the report.")
 @click.option("--key", type=_FILE, help="Ed25519 key to sign with, made if missing; default: a new key.")
@@ -54,8 +61,8 @@ MAX_REPORT_BYTES = 64 * 2**20
 )
 @click.option("--reference", type=_FOLDER, default=Path("reference"), show_default=True, envvar="LADDER_REFERENCE")
 def accept(
-    *, wanted: tuple[str, ...], languages: tuple[Language, ...], gradings: int, red_team: str, out: Path,
-    key: Path | None, assignments: Path, reference: Path, **how: Any,
+    *, wanted: tuple[str, ...], languages: tuple[Language, ...], gradings: int, parts: tuple[str, ...], red_team: str,
+    out: Path, key: Path | None, assignments: Path, reference: Path, **how: Any,
 ) -> None:  # fmt: skip
     """Test everything that grading on this machine depends on, and write a signed report.
 
@@ -67,7 +74,13 @@ def accept(
     with _node_config(**how) as config:
         accepting = load("worker.accept", "worker")
         plan = accepting.Plan(
-            assignments.resolve(), reference.resolve(), chosen, languages or tuple(Language), gradings, red_team
+            assignments.resolve(),
+            reference.resolve(),
+            chosen,
+            languages or tuple(Language),
+            gradings,
+            red_team,
+            parts or accepting.PARTS,
         )
         try:
             report = accepting.run(config, plan, lambda text: click.echo(text, err=True))

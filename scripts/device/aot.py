@@ -1,6 +1,6 @@
 """On a GPU: are kernels that are compiled without a device the ones that it runs, and who is found to use a library?
 
-    python scripts/device/aot.py compare --out FILE     every honest kernel of every rung, both ways
+    python scripts/device/aot.py compare [SLUG …] --out FILE   every honest kernel of these rungs, or all, both ways
     python scripts/device/aot.py findings --out FILE    check attempts of the corpus through the judge
 
 `compare` calls each entry with real tensors of the cases that the judge compiles from, in one process, and has them
@@ -35,8 +35,10 @@ from autograder.assignment import load_assignment, slugs  # noqa: E402
 from autograder.compile_checks.messages import Compile, Compiled, Part  # noqa: E402
 from autograder.contract import GradeRequest, GradeResult, Lane, Language, Mode, Work  # noqa: E402
 from autograder.judge.compile.cross_compile import cases_for, dry_case  # noqa: E402
+from autograder.lanes import DEVICES  # noqa: E402
 
-TARGET = "sm_90a"
+LANE = Lane(os.environ.get("LANE", Lane.h200))
+TARGET = DEVICES[LANE].target
 _LIMIT_S = 120
 _AT_ONCE = 6
 _JUDGES = 5
@@ -47,7 +49,7 @@ def main() -> int:
     """Do one of the two."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["compare", "findings", "launched", "absent", "found"])
-    parser.add_argument("files", nargs="*", metavar="SLUG:FILE")
+    parser.add_argument("files", nargs="*", metavar="SLUG[:FILE]")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.what == "found":
@@ -57,7 +59,7 @@ def main() -> int:
         slug, _, name = options.files[0].partition(":")
         print(json.dumps((launched if options.what == "launched" else absent)(slug, Path(name))))
         return 0
-    rows = list(compare() if options.what == "compare" else findings())
+    rows = list(compare(options.files) if options.what == "compare" else findings())
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return not all(row["right"] for row in rows)
@@ -66,9 +68,9 @@ def main() -> int:
 # --- the same kernel, both ways --------------------------------------------------------------------------------------
 
 
-def compare() -> Iterator[dict[str, Any]]:
+def compare(wanted: list[str]) -> Iterator[dict[str, Any]]:
     """One row per kernel of every staff kernel and honest variant."""
-    files = list(honest())
+    files = [(slug, path) for slug, path in honest() if slug in wanted or not wanted]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         both = list(pool.map(lambda one: (_told("launched", *one), _told("absent", *one)), files))
     for (slug, path), (there, here) in zip(files, both, strict=True):
@@ -92,7 +94,7 @@ def compare() -> Iterator[dict[str, Any]]:
 
 def honest() -> Iterator[tuple[str, Path]]:
     """Staff kernels, milestones and submissions that pass with kernels of their own."""
-    for slug in slugs(ROOT / "assignments", Lane.h200):
+    for slug in slugs(ROOT / "assignments", LANE):
         if "triton" not in load_assignment(ROOT / "assignments" / slug).languages:
             continue
         yield slug, ROOT / "reference" / slug / "solutions" / "triton.py"
@@ -237,9 +239,7 @@ def found(files: list[str]) -> None:
             slug, _, name = file.partition(":")
             path, start = Path(name), time.monotonic()
             text = path.read_text(encoding="utf-8-sig")
-            request = GradeRequest(
-                slug, "", Language("triton"), Lane.h200, Mode.submission, text, path.name, Work.check
-            )
+            request = GradeRequest(slug, "", Language("triton"), LANE, Mode.submission, text, path.name, Work.check)
             # Without the hidden cases, which add nothing to what is looked for.
             result = grade(
                 request, assignment_folder=_small(slug, Path(folder)), reference_folder=None, sandbox=sandbox

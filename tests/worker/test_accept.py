@@ -56,7 +56,7 @@ def interrupted(monkeypatch, plan="quick"):
     said = []
     made = _Accept.__new__(_Accept)
     made._problems, made._works, made._interrupted, made._say = [], True, False, said.append
-    made._plan = SimpleNamespace(red_team=plan)
+    made._plan = SimpleNamespace(red_team=plan, parts=accept.PARTS)
     made.document = {}
     done = {"outcome": "passed", "seconds": 2.0}
 
