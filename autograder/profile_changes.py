@@ -255,16 +255,16 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
 
 def _of_call(profile: Profile, *figures: Figure) -> float | None:
     """The sum over all launches of what was counted; `None` where a kernel has no such figure."""
-    found = [(kernel, kernel.figure(figure)) for kernel in profile.kernels for figure in figures]
-    if not found or any(value is None for _, value in found):
+    kernels = profile.kernels
+    if not kernels or any(kernel.figure(figure) is None for kernel in kernels for figure in figures):
         return None
-    return sum(profile.launches_of(kernel) * (value or 0.0) for kernel, value in found)
+    return profile.of_call(kernels, lambda kernel: sum(kernel.figure(figure) or 0.0 for figure in figures))
 
 
 def _executed(profile: Profile, kind: Mix) -> float | None:
     if not profile.kernels or not all(kernel.mix for kernel in profile.kernels):
         return None
-    return float(sum(profile.launches_of(kernel) * kernel.mix.get(kind.value, 0) for kernel in profile.kernels))
+    return float(profile.of_call(profile.kernels, lambda kernel: kernel.mix.get(kind.value, 0)))
 
 
 def _longest(profile: Profile, figure: Figure) -> float | None:

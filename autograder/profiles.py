@@ -7,6 +7,7 @@ Standard library only: judge, worker, server and client read it. A page knows th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -258,7 +259,11 @@ class Profile:
     report_bytes: int = 0
     seconds: float = 0.0
 
-    def launches_of(self, kernel: ProfiledKernel) -> float:
+    def of_call(self, kernels: Iterable[ProfiledKernel], count: Callable[[ProfiledKernel], float]) -> float:
+        """A count over all launches of these kernels, of each of which the first launch was counted."""
+        return sum(self._launches_of(kernel) * count(kernel) for kernel in kernels)
+
+    def _launches_of(self, kernel: ProfiledKernel) -> float:
         """How many times its first launch, which was counted, all launches of a kernel are.
 
         Launches of different sizes count by their time in the trace, as many passes over less and less data do.

@@ -37,6 +37,7 @@ from autograder.assignment import load_assignment, slugs  # noqa: E402
 from autograder.contract import Lane, Language  # noqa: E402
 from autograder.languages import of  # noqa: E402
 from autograder.signing import SignatureError, SigningKey, key_id, verify  # noqa: E402
+from worker.accept import FINE as HARMLESS  # noqa: E402
 
 KIND = "kernel-ladder acceptance"
 FINE, NOT_RUN = "as expected", "not run"
@@ -95,9 +96,9 @@ def _options() -> argparse.Namespace:
 def steps(options: argparse.Namespace) -> Iterator[Step]:
     """Every step of the lane, the ones that say most first."""
     lane, out = options.lane, options.out
-    yield _accept(options, "node", "self_test", "noise")
+    yield _accept(options, "node", ("self_test", "noise"))
     rungs = [slug for slug in slugs(ROOT / "assignments", lane) if _has_kernels(slug)]
-    yield from (_accept(options, f"kernels:{slug}", "rungs", "--rung", slug) for slug in rungs)
+    yield from (_accept(options, f"kernels:{slug}", ("rungs",), slug) for slug in rungs)
     team = [sys.executable, "-m", "tests.redteam", "--lane", lane.value, "--sandbox", options.sandbox, "--quick"]
     if lane is not Lane.cpu:
         for slug in rungs:
@@ -119,16 +120,16 @@ def _has_kernels(slug: str) -> bool:
     return any((solutions / f"{one}.{of(one).extension}").is_file() for one in Language)
 
 
-def _accept(options: argparse.Namespace, name: str, *parts: str) -> Step:
-    """`ladder node accept` with some of its parts."""
+def _accept(options: argparse.Namespace, name: str, parts: tuple[str, ...], rung: str = "") -> Step:
+    """`ladder node accept` with some of its parts, on one rung."""
     folder = name.replace(":", "-")
-    rung = parts[1:] if "--rung" in parts else ()
-    asked = [word for part in (parts[:1] if rung else parts) for word in ("--part", part)]
+    asked = [word for part in parts for word in ("--part", part)]
     asked += [word for one in options.language for word in ("--language", one.value)]
+    asked += ["--rung", rung] if rung else []
     command = (
         sys.executable, "-m", "client", "node", "accept", "--lane", options.lane.value, "--sandbox", options.sandbox,
         "--red-team", "none", "--gradings", str(options.gradings), "--key", options.key,
-        "--out", str(options.out / folder), *asked, *rung,
+        "--out", str(options.out / folder), *asked,
     )  # fmt: skip
     return Step(name, command, f"{folder}/node-report.json", _node)
 
@@ -160,7 +161,7 @@ def _structure(rows: Any) -> tuple[list[str], str]:
 
 
 def _red_team(table: Any) -> tuple[list[str], str]:
-    differing = [row for row in table["rows"] if row["outcome"] not in {FINE, "cleared", "skipped"}]
+    differing = [row for row in table["rows"] if row["outcome"] not in HARMLESS]
     wrong = [f"{row['attack']}: {row['outcome']} ({row['verdict']})" for row in differing]
     counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in table["counts"].items())
     return wrong or ([] if table["ok"] else ["the table is not ok"]), counts

@@ -249,11 +249,11 @@ class _Accept:
 
     def _kernels(self) -> Iterator[tuple[str, Language, Path]]:
         """The staff's kernel of each rung of this lane, in each language that it has one in."""
+        here = set(self._plan.languages).difference(self.document["not_installed"])
         for slug in self._plan.slugs:
             assignment = load_assignment(self._plan.assignments / slug)
             if assignment.policy(self._lane) is None:
                 continue
-            here = set(self._plan.languages).difference(self.document["not_installed"])
             for language in (one for one in assignment.languages if one in here):
                 path = self._plan.reference / slug / "solutions" / f"{language}.{EXTENSIONS[language]}"
                 if path.is_file():

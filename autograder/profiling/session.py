@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -68,7 +69,7 @@ def picked(kernels: Sequence[Ran]) -> list[Ran]:
     return [one for place, one in enumerate(ordered) if not place or one.ns >= LEAST_SHARE * total][:MOST_KERNELS]
 
 
-class _Looking:
+class _Looking(ABC):
     def __init__(self, ask: Ask, loader: Loader, folder: Path, descriptors: Sequence[int]) -> None:
         self._ask = ask
         self._loader = loader
@@ -89,9 +90,9 @@ class _Looking:
         sizes = [self._sizes.get(name, 0) for name in self._ask.files]
         return "Answer", {"sizes": sizes, "problems": self._problems, "tool": self._tool}
 
+    @abstractmethod
     def _look(self) -> dict[str, Any] | None:
         """Fill the files; what the submission's call raised, where there is nothing else to say."""
-        raise NotImplementedError
 
     def _lay_out(self) -> None:
         self._folder.mkdir()

@@ -72,7 +72,7 @@ def _executed(profile: Profile, kind: Mix) -> _Found | None:
     counted = [kernel for kernel in profile.kernels if kernel.mix]
     if not counted:
         return None
-    value = sum(profile.launches_of(kernel) * kernel.mix.get(kind.value, 0) for kernel in counted)
+    value = profile.of_call(counted, lambda kernel: kernel.mix.get(kind.value, 0))
     return _Found(value, _covered(sum(kernel.share for kernel in counted)))
 
 
@@ -81,7 +81,7 @@ def _traffic(_: Assignment, profile: Profile) -> _Found | None:
     counted = [kernel for kernel in profile.kernels if all(kernel.figure(figure) is not None for figure in both)]
     if not counted or not profile.bytes_moved:
         return None
-    moved = sum(profile.launches_of(kernel) * (kernel.figure(figure) or 0.0) for kernel in counted for figure in both)
+    moved = profile.of_call(counted, lambda kernel: sum(kernel.figure(figure) or 0.0 for figure in both))
     return _Found(100 * moved / profile.bytes_moved, _covered(sum(kernel.share for kernel in counted)))
 
 

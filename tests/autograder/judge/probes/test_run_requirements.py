@@ -93,10 +93,9 @@ def test_the_case_that_is_profiled_unasked_is_one_that_a_requirement_is_on():
     """A student who chooses no case learns whether the requirement is met."""
     for path in sorted((ROOT / "assignments").glob("*/assignment.toml")):
         rung = load_assignment(path.parent)
-        for lane in {Lane.h200} & set(rung.lanes):
-            if rung.run_requirements:
-                request = GradeRequest(rung.slug, "", Language.triton, lane, Mode.profile, "", "x.py", Work.profile)
-                assert case_of(rung, request).name in {one.case for one in rung.run_requirements}, rung.slug
+        if Lane.h200 in rung.lanes and rung.run_requirements:
+            request = GradeRequest(rung.slug, "", Language.triton, Lane.h200, Mode.profile, "", "x.py", Work.profile)
+            assert case_of(rung, request).name in {one.case for one in rung.run_requirements}, rung.slug
 
 
 def test_only_requirements_on_the_profiled_case_are_told():
