@@ -60,6 +60,7 @@ from server.reconciliation import runs as reconciliation
 from server.regrades import runner as regrading
 from server.service_heartbeat import Presence, forget_silent
 from server.similarity.supervisor import Keeper
+from server.submissions.board_inspections import inspect_due
 
 logger = logging.getLogger(__name__)
 
@@ -216,10 +217,10 @@ class Dispatcher:
             return put_apart(session, now=now(session))
 
     def confirm(self) -> int:
-        """Queue what is to be graded once more; how many."""
+        """Queue what is to be graded once more, then what the sanitizer is to see of leaderboards; how many."""
         with self._database.transaction() as session:
             at = now(session)
-            return measure_suspects_again(session, now=at) + confirm_due(session, now=at)
+            return measure_suspects_again(session, now=at) + confirm_due(session, now=at) + inspect_due(session, now=at)
 
     def regrades(self) -> int:
         """Do the next bit for every proposal that is under way, each in a transaction of its own; how many."""

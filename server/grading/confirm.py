@@ -44,13 +44,13 @@ MOST_OF_A_BOARD = 10
 
 def confirm_due(session: Session, *, now: datetime) -> int:
     """Put into the queue what is to be confirmed for the first time, then what is tonight's; how many."""
-    room = _room(session)
-    if room <= 0:
+    free = room(session)
+    if free <= 0:
         return 0
-    boards = _confirmed_boards(session)
-    found = session.scalars(_due(now, boards).limit(room)).all()
+    boards = confirmed_boards(session)
+    found = session.scalars(_due(now, boards).limit(free)).all()
     first = sum(_confirm(session, item, now, check_too=True) for item in found)
-    return first + _tonight(session, now, room - first, boards)
+    return first + _tonight(session, now, free - first, boards)
 
 
 def night_of(now: datetime) -> datetime:
@@ -62,23 +62,24 @@ def night_of(now: datetime) -> datetime:
 def confirm_top(session: Session, course_id: int, *, now: datetime, top: int = TOP) -> int:
     """Put the first ranks of a course's boards into the queue now, however often they were confirmed; how many."""
     own = session.scalars(select(Assignment.id).where(Assignment.course_id == course_id)).all()
-    tops = _tops(session, top, _confirmed_boards(session), own)
+    tops = _tops(session, top, confirmed_boards(session), own)
     return sum(_confirm(session, item, now, check_too=True) for item in tops)
 
 
-def _room(session: Session) -> int:
+def room(session: Session) -> int:
+    """How many more may wait in the line of confirmations."""
     waiting = select(func.count()).where(Submission.line == Line.confirm, Submission.state.not_in(FINAL))
     return CONFIRM_LIMIT - session.scalars(waiting.select_from(Submission)).one()
 
 
-def _tonight(session: Session, now: datetime, room: int, boards: Collection[tuple[int, Lane]]) -> int:
+def _tonight(session: Session, now: datetime, free: int, boards: Collection[tuple[int, Lane]]) -> int:
     """Go on with the night's round, as far as there is room."""
     begins = night_of(now)
     night = session.scalar(select(ConfirmNight).where(ConfirmNight.night_at == begins).with_for_update())
     if night is None:
         night = ConfirmNight(night_at=begins, queued=0)
         session.add(night)
-    if night.finished_at is not None or room <= 0:
+    if night.finished_at is not None or free <= 0:
         return 0
     rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < begins)
     due = session.scalars(
@@ -89,9 +90,9 @@ def _tonight(session: Session, now: datetime, room: int, boards: Collection[tupl
             rested,
         )
     ).all()
-    queued = sum(_confirm(session, item, now, check_too=True) for item in due[:room])
+    queued = sum(_confirm(session, item, now, check_too=True) for item in due[:free])
     night.queued += queued
-    if len(due) <= room:
+    if len(due) <= free:
         night.finished_at = now
     return queued
 
@@ -106,7 +107,7 @@ def _tops(
             for number in _firsts([(row.id, row.ratio_low, row.ratio_high) for row in board], top)]  # fmt: skip
 
 
-def _confirmed_boards(session: Session) -> set[tuple[int, Lane]]:
+def confirmed_boards(session: Session) -> set[tuple[int, Lane]]:
     """Assignment and lane of every board that is confirmed: times that give no points nobody takes once more."""
     current = (
         select(Assignment.id, AssignmentVersion)

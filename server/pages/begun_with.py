@@ -92,5 +92,5 @@ def _first_lane(session: Session, detail: AssignmentDetail) -> Lane:
 
 def last_of(session: Session, member: Membership, detail: AssignmentDetail) -> Submission | None:
     """What the member handed in last for this assignment."""
-    found = submissions.history(session, member, assignment=detail.slug, user=member.user, limit=1)
+    found = submissions.history(session, member, assignment=detail.slug, user=member.user, asked_for=True, limit=1)
     return found[0] if found else None

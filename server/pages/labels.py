@@ -156,10 +156,14 @@ def verdict_label(verdict: Verdict | None) -> Label:
 
 
 def status_label(
-    state: State, verdict: Verdict | None, phase: Phase | None = None, line: Line = Line.submission
+    state: State,
+    verdict: Verdict | None,
+    phase: Phase | None = None,
+    line: Line = Line.submission,
+    mode: Mode = Mode.submission,
 ) -> Label:
     """What stands at the head of a submission: its verdict once there is one, else where it is."""
-    if line is Line.profile and verdict is Verdict.passed:
+    if mode.inspects and verdict is Verdict.passed:
         return Label("Done", "check")
     graded_once_more = line in {Line.measuring, Line.confirm, Line.regrade}
     if verdict is not None and (state in {State.done, State.failed} or graded_once_more):

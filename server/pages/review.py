@@ -24,7 +24,7 @@ from server.models import Review, Submission, User
 from server.pages import forms
 from server.pages.highlight import listing
 from server.pages.rendering import Slot, render, write
-from server.submissions import submissions
+from server.submissions import board_inspections, submissions
 from server.submissions.evidence import evidence_of
 
 router = APIRouter(include_in_schema=False)
@@ -147,6 +147,7 @@ def _evidence(
         course=member.course,
         submission=submission,
         evidence=evidence_of(session, submission, source),
+        inspected=board_inspections.found_in(session, submission),
         listing=listing(source, submission.language.value),
         problem=problem,
         reason=reason[:REASON_CHARS],

@@ -30,7 +30,7 @@ from server.pages.nav_context import around
 from server.pages.queue_text import PLACE, place_context
 from server.pages.rendering import Slot, render, write
 from server.pages.submission_view import Sheet, sheet_of
-from server.submissions import submissions
+from server.submissions import board_inspections, submissions
 
 router = APIRouter(include_in_schema=False)
 PARTS = ("head", PLACE, "cancel", "progress", "detail", "cases", "receipt")
@@ -74,6 +74,7 @@ def _page(
     member = courses.membership(session, user, sheet.view.course)
     context = place_context(wait, submission.lane, own=sheet.own)
     beside = around(session, member, submission)
+    inspected = board_inspections.found_in(session, submission) if sheet.own or sheet.view.for_staff else None
     db.let_go(session)
     return render(
         request,
@@ -83,6 +84,7 @@ def _page(
         reason=reason,
         member=member,
         around=beside,
+        inspected=inspected,
         sheet=sheet,
         view=sheet.view,
         **context,

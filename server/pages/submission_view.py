@@ -187,7 +187,7 @@ def sheet_of(session: Session, submission: Submission, viewer: User, *, wait: Wa
         view=view,
         own=submission.user_id == viewer.id,
         zone=submission.assignment.course.timezone,
-        label=status_label(view.state, view.verdict, view.phase, view.line),
+        label=status_label(view.state, view.verdict, view.phase, view.line, view.mode),
         phases=_phases(view, now),
         elapsed_s=max(0.0, ((view.finished_at or now) - view.uploaded_at).total_seconds()),
         sizes=_sizes(spec),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, not_, select
 from sqlalchemy.orm import Session
 
 from autograder.assignment import Assignment as Manifest
@@ -16,13 +16,15 @@ from server import db
 from server.config import Config
 from server.courses.courses import Membership
 from server.errors import InvalidInputError, TooManyError
-from server.models import Lane, Mode, State, Submission
+from server.models import Lane, Line, Mode, State, Submission
 from server.nodes import nodes
 
 _DAY = timedelta(days=1)
 _NO_GPU = "The CPU lane has no GPU, so there is nothing to {}. Choose a GPU lane."
 _FACTS = {Mode.profile: "profiles", Mode.sanitize: "sanitizer"}
 """Where a node says whether it can, or why not."""
+ASKED_FOR = not_(and_(Submission.mode == Mode.sanitize, Submission.line == Line.confirm))
+"""Whether a person handed it in; what is made for a leaderboard uses up no quota."""
 _DOES = {Mode.profile: "makes profiles", Mode.sanitize: "runs the sanitizer"}
 
 
@@ -78,6 +80,7 @@ def check(session: Session, membership: Membership, lane: Lane, mode: Mode, *, c
         Submission.user_id == membership.user.id,
         Submission.course_id == membership.course.id,
         Submission.mode.in_(_FACTS),
+        ASKED_FOR,
         Submission.uploaded_at > now - _DAY,
         Submission.state.not_in((State.failed, State.cancelled)),
     )

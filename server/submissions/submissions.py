@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, joinedload, undefer
 
 from autograder import languages
@@ -238,6 +238,7 @@ def history(
     assignment: str | None = None,
     user: User | None = None,
     together: bool = False,
+    asked_for: bool = False,
     before: str | None = None,
     limit: int = 50,
 ) -> list[Submission]:
@@ -247,6 +248,7 @@ def history(
         assignment: only of this slug.
         user: whose; students always get their own, staff without it everybody's.
         together: of `assignment`, also what others of their group handed in; their runs are their own.
+        asked_for: only what a person handed in, without what is made of it for a leaderboard.
         before: older than the submission with this public id.
         limit: at most `MAX_PAGE`.
     """
@@ -258,6 +260,8 @@ def history(
         shown.append(_theirs(session, owner, assignment_id if together else None))
     if assignment is not None:
         shown.append(Submission.assignment_id == assignment_id)
+    if asked_for:
+        shown.append(inspections.ASKED_FOR)
     if before is not None:
         # One that is not among them has no place there, and nothing comes after it.
         start = select(Submission.id).where(Submission.public_id == before, *shown).scalar_subquery()
@@ -382,7 +386,7 @@ class _Standing:
 
 
 def _standing(session: Session, user: User, mode: Mode, assignment_id: int, now: datetime) -> _Standing:
-    recent = Submission.uploaded_at > now - _WINDOW
+    recent = and_(Submission.uploaded_at > now - _WINDOW, inspections.ASKED_FOR)
     number = func.max(Submission.number).filter(Submission.assignment_id == assignment_id)
     query = select(func.count().filter(recent), func.min(Submission.uploaded_at).filter(recent), number)
     count, since, last = session.execute(query.where(Submission.user_id == user.id, Submission.mode == mode)).one()

@@ -219,7 +219,7 @@ class SubmissionView:
     def is_confirmed_now(self) -> bool:
         """Whether it has its grade and is, or waits to be, graded once more."""
         once_more = self.line is Line.confirm or (self.line is Line.regrade and self.score is not None)
-        return once_more and not self.is_final
+        return once_more and not self.is_final and not self.mode.inspects
 
     @property
     def withholds_speed(self) -> bool:

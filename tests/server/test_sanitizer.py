@@ -16,6 +16,7 @@ from server.models import Attempt, Lane, Line, Mode, Node, Submission
 from server.nodes import nodes
 from tests.doubles.machines import make_node
 from tests.doubles.sanitized import sanitized_result
+from tests.server.conftest import COURSE, RUNG
 
 ASKED = {"lane": Lane.h200, "mode": Mode.sanitize}
 SOURCE = b"def add_one(x, out, n): ...\n\n"
@@ -44,13 +45,14 @@ def node(database, people):
 def made(database, config, node, submit, people):
     """A run of Alice's that a node has made, by its changes."""
 
-    def call(**changes):
+    def call(line=Line.profile, **changes):
         row = submit(people.alice, SOURCE, **ASKED)
         with database.transaction() as session:
             task = claim_next(session, node_id=node.id, now=datetime.now(UTC), config=config)
         with database.transaction() as session:
             submission = session.scalars(select(Submission).where(Submission.public_id == row.public_id)).one()
             attempt = session.scalars(select(Attempt).where(Attempt.public_id == task.attempt)).one()
+            submission.line = line
             write_result(session, submission, attempt, sanitized_result(**changes), now=datetime.now(UTC))
         return row.public_id
 
@@ -125,3 +127,20 @@ def test_it_is_asked_for_on_a_page_of_its_own(site, people, submit, node, config
     refused = page.get(f"/submissions/{handed_in.public_id}/sanitizer").text
     assert "Compute Sanitizer is not installed." in refused
     assert "Run the sanitizer" not in refused
+
+
+def test_one_made_for_the_leaderboard_is_told_on_the_submissions_page(site, people, submit, made, config):
+    handed_in = submit(people.alice, SOURCE, lane=Lane.h200).public_id
+    made()
+    pages = [site.logged_in(user, config) for user in (people.alice, people.tom)]
+    told = "The sanitizer found 2 places in this source."
+    assert not any(told in page.get(f"/submissions/{handed_in}").text for page in pages)
+    run = made(Line.confirm)
+    # What the student handed in last is still what the editor begins with.
+    assert f'/submissions/{run}"' not in pages[0].get(f"/courses/{COURSE}/assignments/{RUNG}").text
+    for text in (
+        *(page.get(f"/submissions/{handed_in}").text for page in pages),
+        pages[1].get(f"/submissions/{handed_in}/evidence").text,
+    ):
+        assert told in text
+        assert f'href="/submissions/{run}"' in text
