@@ -574,6 +574,7 @@ class CompiledKernel:
         shared_bytes: per block.
         wgmma, imma, tcgen05, tma, ldg128: instructions of each kind in the machine code; `imma` are those for integers
             on tensor cores, wgmma's among them; the last are loads of global memory, of 128 bits or more.
+        mfma: products of tiles, of AMD's devices.
         message: why it does not compile, with the student's line; `""` if it does.
     """
 
@@ -591,6 +592,7 @@ class CompiledKernel:
     tcgen05: int = 0
     tma: int = 0
     ldg128: int = 0
+    mfma: int = 0
     message: str = ""
     error: StudentError | None = None
 
@@ -600,7 +602,7 @@ class CompiledFor:
     """What compiling for one target showed.
 
     Attributes:
-        target: `sm_90a` or `sm_100a`.
+        target: a name of `compile_checks.targets`.
         left_out: launches beyond the limit of number or time.
         message: why kernels may be missing, `""` if none is.
     """

@@ -113,7 +113,7 @@ def _compiled(found: CompiledFor) -> str:
 def _kernel_rows(kernels: Sequence[CompiledKernel]) -> list[tuple[str, ...]]:
     """Kernels that compile; instructions that none of them has are left out."""
     right = [kernel for kernel in kernels if not kernel.message]
-    kinds = ("wgmma", "imma", "tcgen05", "tma", "ldg128")
+    kinds = ("wgmma", "imma", "tcgen05", "tma", "ldg128", "mfma")
     special = [name for name in kinds if any(getattr(kernel, name) for kernel in right)]
     rows = [
         (

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.compile_checks.targets import instructions_of
 from autograder.profile_changes import Unit, shown
 from client.api import Json
 from client.errors import clean
@@ -26,7 +27,6 @@ MAX_COMPILED = 12
 MAX_KERNEL = 60
 _NEEDED = 2
 """Columns of a table that are never left out: a name, and what it is of."""
-_SPECIAL = ("wgmma", "tcgen05", "TMA", "LDG.128")
 _SHADES = " ░▒▓█"  # block elements: the density of wrong elements in a tile
 
 
@@ -247,7 +247,7 @@ def _show_compiled(out: Console, compiled: Sequence[Json]) -> None:
         out.print(Text("as compiled, not run:", style="dim"))
     for target, kernel in made[:MAX_COMPILED]:
         counts = f"{kernel['registers']} registers, {kernel['spills']} spills, {kernel['shared_bytes']} B shared"
-        special = ", ".join(f"{name} {kernel[name.lower().replace('.', '')]}" for name in _SPECIAL)
+        special = ", ".join(f"{word} {kernel.get(name, 0)}" for name, word in instructions_of(target))
         made_for = f"{kernel['case']}, {kernel['config']}" if kernel["config"] else kernel["case"]
         out.print(Text(clean(f"  {target}  {kernel['kernel']}: {counts}, {special}  ({made_for})")))
     if len(made) > MAX_COMPILED:

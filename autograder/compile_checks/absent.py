@@ -23,7 +23,8 @@ from triton.runtime import driver
 from triton.runtime.autotuner import Autotuner
 
 from autograder.compile_checks import machine_code
-from autograder.compile_checks.targets import Target
+from autograder.compile_checks.messages import Reading
+from autograder.compile_checks.targets import AMD, NVIDIA, Target
 
 _PAGE = 2 * 2**20
 _FIRST_PAGE = 0x7F00_0000_0000 // _PAGE
@@ -31,6 +32,9 @@ _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 """torch's table of *device guards*, which switch to a tensor's device before work on it, by type of device."""
 _CUDA, _META = 1, 14
 """Places in it."""
+_BACKENDS = {NVIDIA: "cuda", AMD: "hip"}
+"""What triton calls the compiler for each vendor's devices."""
+_HIP_VERSION = "7.0"
 _CUDA_VERSION = "13.0"
 """What a build of torch without CUDA says that it was built with."""
 _INERT = (
@@ -73,7 +77,7 @@ class AbsentDevice:
 
     def get_current_target(self) -> GPUTarget:
         """What to compile for."""
-        return GPUTarget("cuda", self._target.arch, self._target.warp)
+        return GPUTarget(_BACKENDS[self._target.vendor], self._target.arch, self._target.warp)
 
     def get_current_device(self) -> int:
         """The only one."""
@@ -135,7 +139,8 @@ class _Utils:
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
         """No module and no function; registers, spills in words, and threads of a block as the device would say."""
         del name, shared, device
-        used = machine_code.resources(kernel)
+        # The object for AMD's devices is not read: it has no tool here, and nothing is launched that asks for more.
+        used = machine_code.resources(kernel) if self._target.vendor == NVIDIA else Reading(readable=False)
         registers = max(used.registers, 1)
         threads = self._target.registers // registers // self._target.warp * self._target.warp
         return 0, 0, registers, used.stack_bytes // 4, min(threads, self._target.threads)
@@ -183,7 +188,9 @@ def _stand_in_for_torch(target: Target) -> None:
     nothing = {name: (lambda *_, **__: None) for name in _NOTHING}
     for name, value in (replaced | inert | nothing).items():
         setattr(torch.cuda, name, value)
-    torch.version.cuda = torch.version.cuda or _CUDA_VERSION
+    is_amd = target.vendor == AMD
+    torch.version.hip = _HIP_VERSION if is_amd else None
+    torch.version.cuda = None if is_amd else torch.version.cuda or _CUDA_VERSION
     torch.backends.cuda.is_built = lambda: True
     torch.accelerator.is_available = lambda: True
     torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")
@@ -197,7 +204,7 @@ def _said_by_torch(target: Target) -> dict[str, Any]:
         "is_current_stream_capturing": False,
         "device_count": 1,
         "current_device": 0,
-        "get_arch_list": [f"sm_{target.arch}"],
+        "get_arch_list": [f"sm_{target.arch}" if target.vendor == NVIDIA else target.name],
         "get_device_capability": target.capability,
         "get_device_name": target.device,
         "get_device_properties": target.as_torch_says(),

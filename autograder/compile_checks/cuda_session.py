@@ -32,7 +32,7 @@ from autograder.compile_checks.messages import (
     Part,
     Reading,
 )
-from autograder.compile_checks.targets import TARGETS
+from autograder.compile_checks.targets import NVIDIA, TARGETS, of_vendor
 from autograder.contract import Language
 from autograder.languages.cuda import LANGUAGE
 from autograder.protocol import Load
@@ -72,7 +72,7 @@ def warm() -> Toolchain:
     except RuntimeError:
         return Toolchain()
     with tempfile.TemporaryDirectory() as folder:
-        return Toolchain(path, build(path, Path(folder)), nvcc.known_targets(path, TARGETS))
+        return Toolchain(path, build(path, Path(folder)), nvcc.known_targets(path, of_vendor(NVIDIA)))
 
 
 def warmed() -> Callable[[socket.socket], None]:

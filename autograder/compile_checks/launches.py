@@ -190,9 +190,14 @@ def _succeeded(function: Any, compiled: Any) -> Kernel:
         _text(config | told),
         cut(", ".join(arguments), _MOST_TEXT),
         shared_bytes=int(metadata.shared),
-        code=bytes(compiled.asm["cubin"]),
+        code=_code(compiled.asm),
         ptx=str(compiled.asm.get("ptx", "")).encode(),
     )
+
+
+def _code(made: Any) -> bytes:
+    """A cubin; for AMD's devices the assembly, which says what the object says."""
+    return bytes(made["cubin"]) if "cubin" in made else str(made["amdgcn"]).encode()
 
 
 def _constant_names(function: Any) -> list[str]:

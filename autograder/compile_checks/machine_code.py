@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from autograder.compile_checks import amdgcn
 from autograder.compile_checks.child import BACKSTOP
 from autograder.compile_checks.messages import Reading
 
@@ -61,7 +62,9 @@ def disassembled(cubin: bytes) -> tuple[Reading, str]:
 
 
 def all_disassembled(cubin: bytes) -> dict[str, tuple[Reading, str]]:
-    """The same of every function, by its symbol."""
+    """The same of every function, by its symbol; of assembly for AMD's devices too."""
+    if amdgcn.is_assembly(cubin):
+        return amdgcn.all_read(cubin)
     with _file(cubin) as path:
         used = _resources(path)
         # No analysis of data flow: it names targets on a stack that no GPU since 2017 has, and takes a third.

@@ -221,6 +221,7 @@ class Reading:
     tcgen05: int = 0
     tma: int = 0
     ldg128: int = 0
+    mfma: int = 0
     text_offset: int = 0
     text_bytes: int = 0
 

@@ -10,7 +10,7 @@ from typing import Any
 from autograder.compile_checks import parts
 from autograder.compile_checks.cuda_compiler import COMPILER_BYTES
 from autograder.compile_checks.messages import NO_COMPILER, NO_TARGET, Compile, Part
-from autograder.compile_checks.targets import TARGETS
+from autograder.compile_checks.targets import NVIDIA, of_vendor
 from autograder.compile_checks.traced_target import Making, TracedTarget
 from autograder.languages.tirx import LANGUAGE
 from autograder.protocol import Load
@@ -26,7 +26,7 @@ def warmed() -> Callable[[socket.socket], None]:
         return lambda channel: parts.serve(
             channel, lambda _request, _text: lambda part, code: parts.nothing(part, NO_COMPILER, code)
         )
-    known, toolchain = nvcc.known_targets(path, TARGETS), Toolchain()
+    known, toolchain = nvcc.known_targets(path, of_vendor(NVIDIA)), Toolchain()
     toolchain.install()
 
     def compiler(entry: Callable[..., Any], load: Load, target: str, folder: str) -> Compiler:

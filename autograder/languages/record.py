@@ -53,6 +53,7 @@ class Record:
         error_kinds: kinds of errors that its loaders and compile checks raise, beside Python's own exceptions.
         compiler: function without arguments that imports what compiles it for devices that are not there, and returns
             what serves a runner's channel; `""` where nothing compiles it.
+        compiles_for: vendors whose devices it makes code for, as `compile_checks.targets` names them.
         compile_s: seconds that compile checks of one submission may compile for.
         brings_compiler: its compiler is a part of what every node that grades it has installed.
         compiled_at_load: all of its kernels are compiled when a source is loaded, otherwise when they are launched.
@@ -88,6 +89,7 @@ class Record:
     recognised_by: str = ""
     error_kinds: Mapping[str, ErrorKind] = field(default_factory=dict)
     compiler: str = ""
+    compiles_for: tuple[str, ...] = ("nvidia",)
     compile_s: float = 0.0
     brings_compiler: bool = False
     compiled_at_load: bool = False

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autograder import languages
+from autograder.compile_checks.targets import TARGETS
+from autograder.compile_checks.targets import instructions_of as instructions_of  # noqa: PLC0414 -- for templates.
 from autograder.contract import FindingKind, Language, Mode, Phase, Review, State, Throttle, Verdict
-from autograder.lanes import TITLES
+from autograder.lanes import TITLES, of_target
 from autograder.sanitizer import Check
 from server.models import ChangeReason, Line, Role
 from server.quizzes import Standing
+
+NEVER_RUN = tuple(name for name in TARGETS if not of_target(name))
+"""Targets that no lane has: compiled for and read, and nothing more."""
 
 
 @dataclass(frozen=True)

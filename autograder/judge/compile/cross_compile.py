@@ -38,6 +38,7 @@ from autograder.compile_checks.messages import (
     Readings,
     RefusedCall,
 )
+from autograder.compile_checks.targets import TARGETS
 from autograder.contract import CompiledFor, CompiledKernel, GradeRequest, Language, StudentError
 from autograder.errors import SandboxError
 from autograder.judge.compile.compiler_client import (
@@ -55,7 +56,7 @@ from autograder.judge.protocol import memfd
 from autograder.judge.protocol.buffers import layout_of
 from autograder.judge.protocol.failure import clean, from_exit, from_raised
 from autograder.judge.protocol.own_time import Wait
-from autograder.lanes import of_target
+from autograder.lanes import DEVICES, of_target
 from autograder.listings import KernelListing, Listings, ptx_rows, sass_rows, text_of
 from autograder.protocol import Raised
 from autograder.sandbox import Exit, Purpose, Runner, Sandbox, Side
@@ -133,6 +134,12 @@ def is_compiled(language: Language) -> bool:
     return language in BUDGET_S
 
 
+def targets_of(assignment: Assignment, language: Language) -> tuple[str, ...]:
+    """What the assignment has its submissions compiled for, as far as the language's compiler makes code for it."""
+    vendors = languages.of(language).compiles_for
+    return tuple(target for target in assignment.compile_for if TARGETS[target].vendor in vendors)
+
+
 def prewarm(sandbox: Sandbox, language: Language) -> None:
     """Have the sandbox ready for the two runners of a compilation."""
     if is_compiled(language):
@@ -151,7 +158,7 @@ class Compilation:
         self._request = request
         self._sandbox = sandbox
         self._start = time.monotonic()
-        self._jobs = {target: _Job(target, assignment) for target in assignment.compile_for}
+        self._jobs = {target: _Job(target, assignment) for target in targets_of(assignment, request.language)}
         self._runners: dict[Purpose, Runner] = {}
         self._text = memfd.of_fixed_size("instructions", TEXT_BYTES)
         self._go_on(self._begin)
@@ -252,8 +259,11 @@ class Compilation:
 
 
 def cases_for(target: str, assignment: Assignment) -> tuple[Case, ...]:
-    """Those that are compiled from: what a requirement names, the ranked ones, or the first of each type of element."""
-    lanes = of_target(target)
+    """Those that are compiled from: what a requirement names, the ranked ones, or the first of each type of element.
+
+    For a target that no lane has, they are those of the first lane that the assignment ranks.
+    """
+    lanes = of_target(target) or tuple(DEVICES)
     lane = next((lane for lane in lanes if assignment.policy(lane)), lanes[0])
     cases = assignment.cases_for(lane)
     named = {requirement.case for requirement in assignment.requirements if requirement.target == target}
@@ -425,6 +435,7 @@ def _shown(claim: ClaimedKernel, reading: Reading, target: str, cases: Sequence[
         tcgen05=_number(reading.tcgen05),
         tma=_number(reading.tma),
         ldg128=_number(reading.ldg128),
+        mfma=_number(reading.mfma),
         message=message,
         error=error,
     )

@@ -22,8 +22,9 @@ _WHY = "It runs here on the CPU, but it would not run on a GPU of this assignmen
 
 
 def as_cases(assignment: Assignment, checked: Mapping[str, TargetReport]) -> tuple[CaseResult, ...]:
-    """The cases of the first target that it would refuse, if every target of the rung's would refuse one."""
-    refused = [checked[target].refused if target in checked else () for target in assignment.compile_for]
+    """The cases of the first target that it would refuse, if every target that a lane has would refuse one."""
+    graded_on = [target for target in assignment.compile_for if of_target(target)]
+    refused = [checked[target].refused if target in checked else () for target in graded_on]
     if not refused or not all(refused) or not _is_for_all_lanes(assignment):
         return ()
     cases = {case.name: case for case in assignment.cases}

@@ -26,6 +26,7 @@ LANGUAGE = Record(
         "DataRace": ErrorKind("wrong_answer", "The result depends on timing."),
     },
     compiler="autograder.compile_checks.triton_session:warmed",
+    compiles_for=("nvidia", "amd"),
     compile_s=20.0,
     brings_compiler=True,
     counted_by="interpreter",
