@@ -6,7 +6,6 @@ none is, the first that is wrong for the most part (an element may be right by c
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -35,19 +34,73 @@ class Region:
     words: Callable[[], str]
 
 
+class Hits:
+    """Which rows or columns have a wrong element; at least one has. Never as a list: a vector has up to 2^31 columns.
+
+    Attributes:
+        count: how many.
+        first, last: the lowest and the highest index.
+        length: of all rows or columns.
+    """
+
+    def __init__(self, hit: torch.Tensor) -> None:
+        """Count them; `hit` is a bool for each."""
+        self._hit = hit
+        self.length = hit.shape[0]
+        self.count = int(hit.sum())
+        self.first = _first(hit)
+        self.last = self.length - 1 - _first(hit.flip(0))
+
+    def lowest(self, most: int) -> list[int]:
+        """Up to so many indices, ascending."""
+        found: list[int] = self._hit.nonzero()[:most].reshape(-1).tolist()
+        return found
+
+    def step(self) -> int:
+        """The step of an arithmetic progression that runs through all of the length, 0 if it is none."""
+        if self.count < MIN_STEPS:
+            return 0
+        step = 1 + _first(self._hit[self.first + 1 :])
+        through = self.first < step and self.last + step >= self.length
+        if step == 1 or not through or self.last - self.first != (self.count - 1) * step:
+            return 0
+        return step if bool(self._hit[self.first :: step].all()) else 0
+
+    def runs(self) -> tuple[int, int] | None:
+        """How long runs are that begin at one distance, through all of the length, and that distance."""
+        rest = self._hit[self.first :]
+        if bool(rest.all()):
+            return None
+        run = _first(~rest)
+        if not bool(rest[run:].any()):
+            return None
+        step = run + _first(rest[run:])
+        if run < MIN_TILE or self.first >= step:
+            return None
+        whole = rest.shape[0] // step * step
+        parts = (rest[:whole].reshape(-1, step), rest[whole:].reshape(1, -1))
+        even = all(bool(part[:, :run].all()) and not bool(part[:, run:].any()) for part in parts)
+        return (run, step) if even else None
+
+
+def _first(hit: torch.Tensor) -> int:
+    """Index of the first that is true; 0 where none is."""
+    return int(hit.to(torch.uint8).argmax())
+
+
 @dataclass(frozen=True)
 class Damage:
     """The wrong elements of an output as rows and columns; a vector is one row.
 
     Attributes:
-        rows, columns: indices of those that have a wrong element, ascending.
+        rows, columns: those that have a wrong element.
         height, width: of the output.
         first: flat index of the first wrong element.
         first_row: how many elements are wrong in the first row that has any.
     """
 
-    rows: list[int]
-    columns: list[int]
+    rows: Hits
+    columns: Hits
     height: int
     width: int
     first: int
@@ -80,14 +133,14 @@ def find_pattern(wrong: torch.Tensor) -> tuple[Pattern, str]:
 
 
 def _damage(grid: torch.Tensor, vector: bool) -> Damage:
-    rows = grid.any(dim=1).nonzero().reshape(-1).tolist()
+    rows = Hits(grid.any(dim=1))
     return Damage(
         rows=rows,
-        columns=grid.any(dim=0).nonzero().reshape(-1).tolist(),
+        columns=Hits(grid.any(dim=0)),
         height=grid.shape[0],
         width=grid.shape[1],
-        first=int(grid.reshape(-1).to(torch.uint8).argmax()),
-        first_row=int(grid[rows[0]].sum()),
+        first=_first(grid.reshape(-1)),
+        first_row=int(grid[rows.first].sum()),
         vector=vector,
     )
 
@@ -98,13 +151,13 @@ def _regions(damage: Damage) -> Iterator[Region]:
     yield from _steps(damage)
     yield from _boxes(damage)
     if not damage.vector:
-        yield Region(Pattern.rows, len(damage.rows) * damage.width, lambda: _listed("row", damage.rows))
-        yield Region(Pattern.columns, damage.height * len(damage.columns), lambda: _listed("column", damage.columns))
+        yield Region(Pattern.rows, damage.rows.count * damage.width, lambda: _listed("row", damage.rows))
+        yield Region(Pattern.columns, damage.height * damage.columns.count, lambda: _listed("column", damage.columns))
 
 
 def _ends(damage: Damage) -> Iterator[Region]:
     """From some row, column or element on, to the end."""
-    row, column, total = damage.rows[0], damage.columns[0], damage.height * damage.width
+    row, column, total = damage.rows.first, damage.columns.first, damage.height * damage.width
     starts_a_row = damage.first_row >= DENSE * damage.width
     if row and not damage.vector and starts_a_row:
         size = (damage.height - row) * damage.width
@@ -118,23 +171,22 @@ def _ends(damage: Damage) -> Iterator[Region]:
 
 def _steps(damage: Damage) -> Iterator[Region]:
     """Every k-th row or column, or every k-th tile of them."""
-    if (step := _step(damage.rows, damage.height)) and not damage.vector:
-        size = len(damage.rows) * damage.width
-        yield Region(Pattern.every_kth_row, size, lambda: _every(step, "row", damage.rows[0]))
-    if across := _step(damage.columns, damage.width):
-        word = "element" if damage.vector else "column"
-        size = damage.height * len(damage.columns)
-        yield Region(Pattern.every_kth_column, size, lambda: _every(across, word, damage.columns[0]))
-    if (runs := _runs(damage.rows, damage.height)) and not damage.vector:
-        yield Region(Pattern.every_kth_row, len(damage.rows) * damage.width, partial(_run, runs, "row", damage.rows[0]))
-    if runs := _runs(damage.columns, damage.width):
-        word, size = "element" if damage.vector else "column", damage.height * len(damage.columns)
-        yield Region(Pattern.every_kth_column, size, partial(_run, runs, word, damage.columns[0]))
+    tall, wide = damage.rows.count * damage.width, damage.height * damage.columns.count
+    top, left = damage.rows.first, damage.columns.first
+    word = "element" if damage.vector else "column"
+    if not damage.vector and (step := damage.rows.step()):
+        yield Region(Pattern.every_kth_row, tall, lambda: _every(step, "row", top))
+    if across := damage.columns.step():
+        yield Region(Pattern.every_kth_column, wide, lambda: _every(across, word, left))
+    if not damage.vector and (runs := damage.rows.runs()):
+        yield Region(Pattern.every_kth_row, tall, partial(_run, runs, "row", top))
+    if runs := damage.columns.runs():
+        yield Region(Pattern.every_kth_column, wide, partial(_run, runs, word, left))
 
 
 def _boxes(damage: Damage) -> Iterator[Region]:
     """The smallest block of rows and columns around the damage."""
-    top, bottom, left, right = damage.rows[0], damage.rows[-1], damage.columns[0], damage.columns[-1]
+    top, bottom, left, right = damage.rows.first, damage.rows.last, damage.columns.first, damage.columns.last
     size = (bottom - top + 1) * (right - left + 1)
     rows = _range("row", top, bottom, damage.height)
     columns = _range("element" if damage.vector else "column", left, right, damage.width)
@@ -146,26 +198,6 @@ def _boxes(damage: Damage) -> Iterator[Region]:
         yield Region(Pattern.columns, size, lambda: columns)
     else:
         yield Region(Pattern.tile, size, lambda: f"{rows}, {columns}")
-
-
-def _step(indices: list[int], length: int) -> int:
-    """The step of an arithmetic progression that runs through all of `length`, 0 if it is none."""
-    if len(indices) < MIN_STEPS:
-        return 0
-    step = indices[1] - indices[0]
-    even = all(after - before == step for before, after in itertools.pairwise(indices))
-    return step if even and step > 1 and indices[0] < step and indices[-1] + step >= length else 0
-
-
-def _runs(indices: list[int], length: int) -> tuple[int, int] | None:
-    """How long runs are that begin at one distance, through all of `length`, and that distance; `None` if none are."""
-    starts = [indices[0], *(after for before, after in itertools.pairwise(indices) if after > before + 1)]
-    if len(starts) < MIN_RUNS:
-        return None
-    run, step = indices.index(starts[1]), starts[1] - starts[0]
-    through = (range(start, min(start + run, length)) for start in range(starts[0], length, step))
-    even = starts[0] < step and run >= MIN_TILE and list(itertools.chain.from_iterable(through)) == indices
-    return (run, step) if even else None
 
 
 def _range(word: str, first: int, last: int, length: int) -> str:
@@ -207,12 +239,13 @@ def _ordinal(number: int) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
-def _listed(word: str, indices: list[int]) -> str:
+def _listed(word: str, hits: Hits) -> str:
     """`rows 3, 17 and 40`, the first few of them."""
-    if len(indices) == 1:
+    indices = hits.lowest(LISTED)
+    if hits.count == 1:
         return f"{word} {indices[0]}"
-    if len(indices) > LISTED:
-        return f"{len(indices)} {word}s, among them {', '.join(map(str, indices[:LISTED]))}"
+    if hits.count > LISTED:
+        return f"{hits.count} {word}s, among them {', '.join(map(str, indices))}"
     return f"{word}s {', '.join(map(str, indices[:-1]))} and {indices[-1]}"
 
 
@@ -223,12 +256,12 @@ def _share(count: int, total: int) -> str:
 def _single(damage: Damage) -> str:
     if damage.vector:
         return f"a single element, index {damage.first}"
-    return f"a single element, row {damage.rows[0]}, column {damage.columns[0]}"
+    return f"a single element, row {damage.rows.first}, column {damage.columns.first}"
 
 
 def _scattered(damage: Damage, count: int) -> str:
     if damage.vector:
-        return f"single elements between index {damage.columns[0]} and {damage.columns[-1]}"
-    rows = "row" if len(damage.rows) == 1 else "rows"
-    columns = "column" if len(damage.columns) == 1 else "columns"
-    return f"{count} elements spread over {len(damage.rows)} {rows} and {len(damage.columns)} {columns}"
+        return f"single elements between index {damage.columns.first} and {damage.columns.last}"
+    rows = "row" if damage.rows.count == 1 else "rows"
+    columns = "column" if damage.columns.count == 1 else "columns"
+    return f"{count} elements spread over {damage.rows.count} {rows} and {damage.columns.count} {columns}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.contract import Pattern
+from autograder.judge.correctness import patterns
 from autograder.judge.correctness.patterns import find_pattern
 
 
@@ -198,3 +201,52 @@ def test_steps_are_spelt_as_in_english(number: int, text: str) -> None:
     wrong = matrix(2, 5 * number)
     wrong[:, ::number] = True
     assert found(wrong)[1].startswith(f"every {text} column")
+
+
+def _progression(places: list[int], length: int) -> int:
+    """The step, by trying all of them."""
+    found = (step for step in range(2, length + 1) if places == list(range(places[0], length, step)))
+    return next((step for step in found if places[0] < step and len(places) >= patterns.MIN_STEPS), 0)
+
+
+def _tiles(places: list[int], length: int) -> tuple[int, int] | None:
+    """Run and distance, by trying all of them."""
+    for step in range(patterns.MIN_TILE + 1, length):
+        for run in range(patterns.MIN_TILE, step):
+            starts = range(places[0], length, step)
+            through = [place for start in starts for place in range(start, min(start + run, length))]
+            if places[0] < step and len(starts) > 1 and places == through:
+                return run, step
+    return None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_and_runs_are_those_that_trying_all_of_them_finds(seed: int) -> None:
+    source = random.Random(seed)
+    length, step = source.randint(20, 60), source.randint(1, 25)
+    run, start = source.randint(1, step), source.randrange(step)
+    places = [place for place in range(start, length) if (place - start) % step < run]
+    if seed % 4 == 0:
+        places.remove(source.choice(places))
+    hit = torch.zeros(length, dtype=torch.bool)
+    hit[places] = True
+    if places:
+        hits = patterns.Hits(hit)
+        assert hits.step() == _progression(places, length)
+        assert hits.runs() == _tiles(places, length)
+
+
+def test_no_list_is_made_of_a_long_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 2^27 wrong elements that took 20 s."""
+    real, longest = torch.Tensor.tolist, [0]
+
+    def tolist(self: torch.Tensor) -> object:
+        longest[0] = max(longest[0], self.numel())
+        return real(self)
+
+    monkeypatch.setattr(torch.Tensor, "tolist", tolist)
+    wrong = torch.ones(2**20, dtype=torch.bool)
+    wrong[:1024] = False
+    assert find_pattern(wrong) == (Pattern.tail, "everything from index 1024 on")
+    assert find_pattern(wrong.reshape(-1, 2))[0] is Pattern.rows_from
+    assert longest[0] <= patterns.LISTED
