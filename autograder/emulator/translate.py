@@ -429,8 +429,10 @@ class _Rewriter:
         # The launch's own parameters would make an integer of it, which no pointer is initialised from.
         arguments = [replace(one, text="nullptr") if one.text in _NULL else one for one in arguments]
         name = callee.partition("<")[0].strip()
+        # Only the literal itself is both a number and a null pointer: it stands in the call, where it is not passed on.
+        parameters, passed, arguments = _without_zeros(arguments)
         # A variable that points to the kernel is captured. It lies in the host's memory, which no thread may read else.
-        body = f"[=](auto... arguments_) {_NOT_CHECKED} {{ {callee}(arguments_...); }}"
+        body = f"[=]({parameters}) {_NOT_CHECKED} {{ {callee}({passed}); }}"
         self._write(f'::cuda_emulator::launch("{name}", {line}, ::cuda_emulator::Configuration(', taken[0].line)
         self._out += configuration
         self._write(f"), {body}", line)
@@ -523,6 +525,49 @@ class _Rewriter:
         "cudaLaunchKernel": _launch_by_call,
         **dict.fromkeys(ASSEMBLY, _assembly),
     }
+
+
+def _without_zeros(arguments: list[Token]) -> tuple[str, str, list[Token]]:
+    """The parameters of the lambda that calls a kernel, what it passes on, and a launch's arguments for it.
+
+    An argument that is the literal 0 is written into the call, and is left out of the arguments.
+    """
+    split = _arguments(arguments)
+    texts = ["".join(token.text for token in one if token.kind not in _SILENT) for one in split]
+    if "0" not in texts:
+        return "auto... arguments_", "arguments_...", arguments
+    names = ["0" if text == "0" else f"argument_{index}_" for index, text in enumerate(texts)]
+    given = [one for one, text in zip(split, texts, strict=True) if text != "0"]
+    comma = [Token("other", ",", arguments[0].line)]
+    joined = [token for one in given for token in (*one, *comma)][: -len(comma)]
+    return ", ".join(f"auto {name}" for name in names if name != "0"), ", ".join(names), joined
+
+
+def _arguments(tokens: list[Token]) -> list[list[Token]]:
+    """What stands between the commas outside of all brackets; nothing where a `<` may be one or may be less-than."""
+    split, depth, behind = [list[Token]()], 0, 0
+    for index, token in enumerate(tokens):
+        if depth == 0 and index >= behind and token.text in {"<", ">"}:
+            behind = _behind_template_arguments(tokens, index)
+            if not behind:
+                return []
+        depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        if depth == 0 and index >= behind and token.text == ",":
+            split.append([])
+        else:
+            split[-1].append(token)
+    return split
+
+
+def _behind_template_arguments(tokens: list[Token], begin: int) -> int:
+    """The index behind the `>` of the `<` at `begin`, 0 if no call or name follows, as after `static_cast<int>`."""
+    depth = 0
+    for index in range(begin, len(tokens)):
+        depth += (tokens[index].text == "<") - (tokens[index].text == ">")
+        if depth <= 0:
+            after = next((token.text for token in tokens[index + 1 :] if token.kind not in _SILENT), "")
+            return index + 1 if depth == 0 and index > begin and after in {"(", "{", "::"} else 0
+    return 0
 
 
 def _launch_bounds(head: list[Token]) -> str:

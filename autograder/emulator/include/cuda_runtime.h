@@ -6,7 +6,11 @@
 #include <cstdint>
 #include <cstdio>
 
-// translate.py reads `__global__`, `__shared__`, `__launch_bounds__`, `__noinline__` and launches: they are no macros.
+// translate.py reads these words and launches. As nvcc's they are macros, so that `extern "C"__global__` is two tokens.
+#define __global__ __global__
+#define __shared__ __shared__
+#define __launch_bounds__ __launch_bounds__
+#define __noinline__ __noinline__
 #define __device__
 #define __host__
 #define __constant__

@@ -170,6 +170,36 @@ def test_a_file_may_hold_a_measurement_of_cublas_beside_its_kernels(kernel) -> N
     assert (both.kind, both.line) == ("GpuOnly", 14)
 
 
+CURAND = """#include <curand.h>
+    #define CHECKED(call) { check((call), __FILE__, __LINE__); }
+    void check(curandStatus_t status, const char* file, int line) {
+      if (status != CURAND_STATUS_SUCCESS) printf("%d %s %d", status, file, line);
+    }
+    __global__ void k(float* out) { *out = 3; }
+    // As the harness calls a launcher: only there can one be left before its end.
+    extern "C" void cuda_emulator_call(void (*launcher)(void*), void* argument);
+    void fill(void* out) {
+      curandGenerator_t generator;
+      CHECKED(curandCreateGenerator(&generator, CURAND_RNG_PSEUDO_DEFAULT));
+      CHECKED(curandSetPseudoRandomGeneratorSeed(generator, 1234ULL));
+      CHECKED(curandGenerateUniform(generator, static_cast<float*>(out), 1));
+      CHECKED(curandDestroyGenerator(generator));
+    }
+    extern "C" void go(float* out, int which) {
+      if (which) cuda_emulator_call(fill, out);
+      else k<<<1, 1>>>(out);
+    }"""
+
+
+def test_a_file_may_draw_its_inputs_by_curand_where_nobody_reaches_it(kernel) -> None:
+    both = kernel(CURAND)
+    out = torch.zeros(1)
+    assert both(out, 0) == ""
+    assert out.item() == 3
+    assert "`curandCreateGenerator` (cuRAND) cannot run on the CPU lane" in both(out, 1)
+    assert (both.kind, both.line) == ("GpuOnly", 11)
+
+
 def test_letters_of_other_alphabets_may_stand_where_they_may_in_cuda(kernel) -> None:
     named = kernel("""__global__ void k(float* out) { __shared__ float \u03c3[4]; \u03c3[1] = 2; out[0] = \u03c3[1]; }
         // \uff1b and \u201cso on\u201d

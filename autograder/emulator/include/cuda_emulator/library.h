@@ -11,8 +11,8 @@ struct Library {
 };
 }  // namespace cuda_emulator
 
-#define CUDA_EMULATOR_ABSENT(name)                                        \
-  template <class... Arguments>                                           \
-  cublasStatus_t name(::cuda_emulator::Library first, Arguments&&...) {   \
-    ::cuda_emulator::gpu_only("`" #name "` (cuBLAS)", first.line);        \
+#define CUDA_EMULATOR_ABSENT(library, status, name)                      \
+  template <class... Arguments>                                          \
+  status name(::cuda_emulator::Library first, Arguments&&...) {          \
+    ::cuda_emulator::gpu_only("`" #name "` (" library ")", first.line);  \
   }
