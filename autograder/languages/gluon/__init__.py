@@ -16,6 +16,8 @@ LANGUAGE = replace(
     title="Gluon",
     order=3,
     recognised_by="",
+    # A layout says how many threads a warp has: 32 there, 64 on AMD's devices.
+    compiles_for=("nvidia",),
     cpu_lane="Triton's interpreter does not know Gluon: submit it on a GPU lane.",
     cpu_loader="",
     counted_by="",

@@ -1,0 +1,14 @@
+# language: gluon
+# Right, and no exercise: torch adds, and the kernel is never launched.
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def unused(x_ptr, BLOCK: gl.constexpr, layout: gl.constexpr):
+    gl.store(x_ptr + gl.arange(0, BLOCK, layout=layout), 0.0)
+
+
+def vector_add(x, y, out, n):
+    torch.add(x, y, out=out)

@@ -1,0 +1,20 @@
+# language: gluon
+# Wrong: the number of programs is rounded down, so the last elements keep what was there.
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+BLOCK = 1024
+
+
+@gluon.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    i = gl.program_id(0).to(gl.int64) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    mask = i < n
+    gl.store(out_ptr + i, gl.load(x_ptr + i, mask=mask) + gl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def vector_add(x, y, out, n):
+    layout = gl.BlockedLayout([4], [32], [4], [0])
+    add[(max(1, n // BLOCK),)](x, y, out, n, BLOCK=BLOCK, layout=layout, num_warps=4)

@@ -1,0 +1,22 @@
+# language: gluon
+# Wrong: the sum is made in half precision, whatever the vectors are.
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+BLOCK = 1024
+
+
+@gluon.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: gl.constexpr, layout: gl.constexpr):
+    i = gl.program_id(0).to(gl.int64) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    mask = i < n
+    x = gl.load(x_ptr + i, mask=mask).to(gl.float16)
+    y = gl.load(y_ptr + i, mask=mask).to(gl.float16)
+    gl.store(out_ptr + i, (x + y).to(out_ptr.dtype.element_ty), mask=mask)
+
+
+def vector_add(x, y, out, n):
+    layout = gl.BlockedLayout([4], [32], [4], [0])
+    add[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK, layout=layout, num_warps=4)
