@@ -97,12 +97,18 @@ def _gaps(assignment: Assignment, problem: Problem, meetings: list[Meeting]) -> 
                 continue
             if name in OF_LOWER and dtype_of(dtype) not in LOWER:
                 continue
+            if name in OF_FRACTIONS and not _has_a_fraction(mine):
+                continue
             if not any(failing(assignment, problem, meeting, shortcut) for meeting in mine):
                 yield Gap("assignment.toml", f"in {dtype}, {name} passes every public case")
 
 
 def _has_one_element(meeting: Meeting) -> bool:
     return all(value.numel() == 1 for value in meeting.expected.values())
+
+
+def _has_a_fraction(meetings: list[Meeting]) -> bool:
+    return any(value.is_floating_point() for meeting in meetings for value in meeting.expected.values())
 
 
 def _each(change: Callable[[torch.Tensor], torch.Tensor]) -> Shortcut:
@@ -157,3 +163,6 @@ OF_MANY = {
 
 OF_LOWER = {"inputs rounded to the next lower precision", "the answer in the next lower precision"}
 """Shortcuts that there are where a type has a lower precision."""
+
+OF_FRACTIONS = {"the answer in the next lower precision"}
+"""Shortcuts that there are where some answer is no integer: the oracle gives integers in a type of them."""

@@ -73,3 +73,8 @@ def test_a_single_number_that_zeros_or_an_earlier_answer_pass_is_found(tmp_path:
     assert "in float32, zeros passes every public case" in problems
     assert "in float32, the answer to earlier inputs passes every public case" in problems
     assert not any("mean" in problem for problem in problems)
+
+
+def test_integers_have_no_lower_precision() -> None:
+    """All answers are bytes, of inputs that are floats."""
+    assert shortcuts.find(ROOT / "assignments" / "nvfp4") == ()

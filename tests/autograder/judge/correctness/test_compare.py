@@ -166,7 +166,7 @@ def test_one_bit_anywhere_is_seen_when_words_are_compared(dtype: torch.dtype) ->
             assert not same_words(changed.view(dtype), one), (count, first, place)
 
 
-WHOLE = {"reduction", "scan_histogram", "layout_lab", "custom_op", "write_the_tests", "break_the_judge"}
+WHOLE = {"reduction", "scan_histogram", "layout_lab", "custom_op", "nvfp4", "write_the_tests", "break_the_judge"}
 """Rungs whose answers need all of every input, or are few, and two that have none."""
 
 

@@ -1,0 +1,76 @@
+"""Milestone: one kernel for the scales, which a second one reads back before it packs the values. x is read twice."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _e4m3_code(u):
+    u = tl.minimum(u, 448.0)
+    small = (u + 16384.0).to(tl.int32, bitcast=True) - 0x46800000
+    bits = u.to(tl.int32, bitcast=True)
+    return tl.where(u < 0.015625, small, ((bits + 0x7FFFF + ((bits >> 20) & 1)) >> 20) - 960)
+
+
+@triton.jit
+def _e4m3_value(code):
+    return tl.where(code < 8, code.to(tl.float32) / 512.0, ((code + 960) << 20).to(tl.float32, bitcast=True))
+
+
+@triton.jit
+def _e2m1_code(a):
+    code = (a > 0.25).to(tl.int32) + (a >= 0.75).to(tl.int32) + (a > 1.25).to(tl.int32) + (a >= 1.75).to(tl.int32)
+    return code + (a > 2.5).to(tl.int32) + (a >= 3.5).to(tl.int32) + (a > 5.0).to(tl.int32)
+
+
+@triton.jit
+def _scale_kernel(x_ptr, scales_ptr, rows, blocks, x_row_stride, global_scale, BLOCKS: tl.constexpr):
+    tiles = tl.cdiv(blocks, 4)
+    row = (tl.program_id(axis=0) * 16 + tl.arange(0, 16)).to(tl.int64)[:, None]
+    block = (tl.program_id(axis=1) * BLOCKS + tl.arange(0, BLOCKS))[None, :]
+    inside = (block < blocks) & (row < rows)
+    at = (row * x_row_stride + block * 16)[:, :, None] + tl.arange(0, 16)[None, None, :]
+    x = tl.load(x_ptr + at, mask=inside[:, :, None], other=0.0).to(tl.float32)
+    code = _e4m3_code(tl.div_rn(tl.max(tl.abs(x), axis=2) * global_scale, 6.0))
+    place = (row // 128 * tiles + block // 4) * 512 + row % 32 * 16 + row % 128 // 32 * 4 + block % 4
+    tl.store(scales_ptr + place, code.to(tl.uint8), mask=(block < tiles * 4) & (row >= 0))
+
+
+@triton.jit
+def _pack_kernel(
+    x_ptr, packed_ptr, scales_ptr, rows, blocks, x_row_stride, packed_row_stride, global_scale, BYTES: tl.constexpr
+):
+    row = (tl.program_id(axis=0) * 16 + tl.arange(0, 16)).to(tl.int64)[:, None]
+    byte = (tl.program_id(axis=1) * BYTES + tl.arange(0, BYTES))[None, :]
+    inside = (byte < blocks * 8) & (row < rows)
+    block = byte // 8
+    place = (row // 128 * tl.cdiv(blocks, 4) + block // 4) * 512 + row % 32 * 16 + row % 128 // 32 * 4 + block % 4
+    code = tl.load(scales_ptr + place, mask=inside, other=0).to(tl.int32)
+    divisor = tl.where(code == 0, 1.0, _e4m3_value(code))
+    factor = tl.where(code == 0, 0.0, tl.div_rn(tl.full((16, BYTES), global_scale, tl.float32), divisor))
+    even = tl.load(x_ptr + row * x_row_stride + byte * 2, mask=inside, other=0.0).to(tl.float32)
+    odd = tl.load(x_ptr + row * x_row_stride + byte * 2 + 1, mask=inside, other=0.0).to(tl.float32)
+    low = _e2m1_code(tl.abs(even * factor)) | ((even.to(tl.int32, bitcast=True) >> 28) & 8)
+    high = _e2m1_code(tl.abs(odd * factor)) | ((odd.to(tl.int32, bitcast=True) >> 28) & 8)
+    tl.store(packed_ptr + row * packed_row_stride + byte, (low | (high << 4)).to(tl.uint8), mask=inside)
+
+
+def nvfp4_quantise(
+    x: torch.Tensor,
+    packed: torch.Tensor,
+    scales: torch.Tensor,
+    rows: int,
+    blocks: int,
+    x_row_stride: int,
+    packed_row_stride: int,
+    global_scale: float,
+) -> None:
+    padded = 4 * triton.cdiv(blocks, 4)
+    size = min(8, triton.next_power_of_2(padded))
+    of_scales = (triton.cdiv(rows, 128) * 128 // 16, triton.cdiv(padded, size))
+    _scale_kernel[of_scales](x, scales, rows, blocks, x_row_stride, global_scale, BLOCKS=size)
+    of_bytes = (triton.cdiv(rows, 16), triton.cdiv(blocks, size))
+    _pack_kernel[of_bytes](
+        x, packed, scales, rows, blocks, x_row_stride, packed_row_stride, global_scale, BYTES=8 * size
+    )
