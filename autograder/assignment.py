@@ -9,6 +9,7 @@ server or the pages names one. Standard library only: the server and the worker 
     assignments/<slug>/adapter.py          where a module is handed in: the functions that the judge calls, which use it
     assignments/<slug>/starters/<language>.<ext>
     assignments/<slug>/starters/reading.py         the same in plain PyTorch, to read
+    assignments/<slug>/given/<name>.<ext>          right kernels that students get to work on, where the rung has such
     assignments/<slug>/milestones/<name>.<ext>     published baselines, slowest first by name
     reference/<slug>/hidden.toml           families of hidden cases
     reference/<slug>/solutions/<language>.<ext>    the staff kernel: the reference that speed is measured against
@@ -43,6 +44,8 @@ from autograder.manifest import Reader
 EXTENSIONS: Mapping[Language, str] = {language: languages.of(language).extension for language in Language}
 """Of a language's new files, and of those that the names of a rung's files end with."""
 ADAPTER = "adapter.py"
+GIVEN = "given"
+"""The folder of kernels that a rung gives to its students, who may hand in parts of them."""
 READING = "reading.py"
 """Among the starters: what they do in plain PyTorch, to read beside them. It is called as they are, and is wrong."""
 DTYPE_BYTES: Mapping[str, int] = {

@@ -69,10 +69,11 @@ FIGURES: Mapping[Figure, tuple[str, ...]] = {
 }  # fmt: skip
 """Where each figure is read; of several the first that is there."""
 
-_SECTORS = {
+SECTORS = {
     Figure.local_load_bytes: _L1.format("sectors", "local", "ld"),
     Figure.local_store_bytes: _L1.format("sectors", "local", "st"),
 }
+"""Counters of sectors, of 32 bytes each, behind figures of bytes."""
 _SECTOR_BYTES = 32
 
 _SCALE = {
@@ -198,7 +199,7 @@ def _launch(row: Mapping[str, str], units: Mapping[str, str]) -> Launch:
     missing: dict[Figure, str] = {}
     for figure, names in FIGURES.items():
         _put(figure, _read(row, units, names), figures, missing)
-    for figure, name in _SECTORS.items():
+    for figure, name in SECTORS.items():
         value = _read(row, units, (name,))
         _put(figure, value * _SECTOR_BYTES if isinstance(value, float) else value, figures, missing)
     stalls: Counter[Stall] = Counter()

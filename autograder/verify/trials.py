@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from autograder import languages
-from autograder.assignment import EXTENSIONS, READING, Assignment, load_assignment, load_mutants
+from autograder.assignment import EXTENSIONS, GIVEN, READING, Assignment, load_assignment, load_mutants
 from autograder.contract import (
     FindingKind,
     GradeRequest,
@@ -34,6 +34,7 @@ class Kind(StrEnum):
 
     solution = "solution"
     starter = "starter"
+    given = "given"
     milestone = "milestone"
     submission = "submission"
     mutant = "mutant"
@@ -89,7 +90,7 @@ class Outcome:
 
 
 def plan(assignment_folder: Path, reference_folder: Path, *, lane: Lane = Lane.cpu) -> tuple[Trial, ...]:
-    """Every kernel of the assignment that a lane runs: solutions, starters, milestones, submissions, mutants.
+    """Every kernel of the assignment that a lane runs: solutions, starters, given, milestones, submissions, mutants.
 
     Raises:
         ManifestError: a manifest cannot be read.
@@ -195,6 +196,8 @@ def _files(slug: str, language: Language, assignment_folder: Path, reference_fol
     reads = languages.of_file(READING)
     if reads is languages.of(language) and (starters / READING).is_file():
         yield trial(Kind.starter, starters / READING, Verdict.wrong_answer)
+    for path in languages.files_in(assignment_folder / GIVEN, language):
+        yield trial(Kind.given, path, Verdict.passed)
     for path in languages.files_in(assignment_folder / "milestones", language):
         yield trial(Kind.milestone, path, Verdict.passed)
     for path in languages.files_in(reference_folder / "submissions", language):

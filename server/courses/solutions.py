@@ -55,13 +55,14 @@ def solutions(session: Session, member: Membership, detail: AssignmentDetail, no
     if not are_shown(member, detail, now):
         raise NotFoundError("The solutions of this assignment are not released.")
     query = select(Bundle).where(Bundle.hash == detail.version.bundle_hash).options(undefer(Bundle.data))
-    found = _read(session.scalars(query).one().data, f"reference/{detail.slug}/solutions/")
+    found = sources_in(session.scalars(query).one().data, f"reference/{detail.slug}/solutions/")
     if not found:
         raise NotFoundError("This assignment has no solutions.")
     return found
 
 
-def _read(bundle: bytes, prefix: str) -> list[Solution]:
+def sources_in(bundle: bytes, prefix: str) -> list[Solution]:
+    """Sources of a bundle whose names begin with `prefix`, by the rest of their names; none over `MAX_BYTES`."""
     found = []
     with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
         for member in archive.getmembers():

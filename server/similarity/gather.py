@@ -11,12 +11,14 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, undefer
 
 from autograder import languages
-from autograder.assignment import READING
+from autograder.assignment import GIVEN, READING
 from server.config import Config
+from server.courses.solutions import sources_in
 from server.groups import groups
 from server.models import (
     Assignment,
     AssignmentVersion,
+    Bundle,
     Comparison,
     Enrolment,
     Language,
@@ -58,7 +60,7 @@ class Gathered:
     """Everything that a comparison reads.
 
     Attributes:
-        handed_out: starters of every version, by language.
+        handed_out: starters and given kernels of every version, by language.
         left_out: what could not be read, in sentences.
     """
 
@@ -150,6 +152,11 @@ def _handed_out(session: Session, assignments: Iterable[Assignment]) -> dict[Lan
             record = languages.known(language) or languages.of_file(READING)
             if record is not None:
                 found.setdefault(Language(record.id), {})[text] = None
+    for assignment in assignments:
+        versions = select(AssignmentVersion.bundle_hash).where(AssignmentVersion.assignment_id == assignment.id)
+        for data in session.scalars(select(Bundle.data).where(Bundle.hash.in_(versions))):
+            for file in sources_in(data, f"assignments/{assignment.slug}/{GIVEN}/"):
+                found.setdefault(file.language, {})[file.source] = None
     return {language: tuple(texts) for language, texts in found.items()}
 
 

@@ -12,6 +12,8 @@ from client import workspace
 from client.errors import OursError, UsageError
 from client.workspace import Note
 
+REPOSITORY = Path(__file__).parents[2]
+
 
 def _tar(*members: tarfile.TarInfo) -> bytes:
     buffer = io.BytesIO()
@@ -37,6 +39,13 @@ def test_an_archive_is_unpacked_over_an_older_one(tmp_path: Path) -> None:
     (desk / "README.md").write_text("older")
     workspace.unpack(pack({"assignments/softmax": tmp_path / "new"}), "softmax", desk, renew=True)
     assert (desk / "README.md").read_text() == "newer"
+
+
+def test_folders_that_a_rung_gives_are_unpacked(tmp_path: Path) -> None:
+    folder, desk = REPOSITORY / "assignments" / "profile_repair", tmp_path / "desk"
+    workspace.unpack(pack({"assignments/profile_repair": folder}), "profile_repair", desk, renew=False)
+    for name in ("given/a.cu", "given/c.py", "recorded/a.txt", "recorded/layer_trace.json"):
+        assert (desk / name).read_bytes() == (folder / name).read_bytes()
 
 
 @pytest.mark.parametrize(

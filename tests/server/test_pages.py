@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import tarfile
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -552,3 +554,10 @@ def test_streams_hold_no_thread(alice: httpx.Client, people: People, submit: Sub
     assert threading.active_count() - before < 30
     for item in opened:
         item.__exit__(None, None, None)
+
+
+def test_an_assignments_files_are_a_link_on_its_page(alice: httpx.Client) -> None:
+    link = re.search(r'href="([^"]+/archive)"', alice.get(BASE).text)
+    assert link is not None
+    with tarfile.open(fileobj=io.BytesIO(alice.get(link[1]).content)) as archive:
+        assert f"assignments/{RUNG}/README.md" in archive.getnames()

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from autograder.assignment import pack
 from autograder.contract import Language
 from server.cli import admin
 from server.courses import courses
@@ -17,6 +18,7 @@ from server.models import (
     Assignment,
     AssignmentVersion,
     AuditEntry,
+    Bundle,
     ComparedText,
     Comparison,
     ComparisonState,
@@ -283,6 +285,20 @@ def test_a_published_milestone_is_found_in_who_copied_it(world, compare):
     with world.database.reading() as session:
         (text,) = session.scalars(select(ComparedText))
         assert text.name == "milestone: 1_rows.py"
+
+
+def test_a_kernel_that_a_rung_gives_is_nobodys(world, compare, tmp_path):
+    world.submit("Alice", source=(STARTER + OWN).encode())
+    world.submit("Bob", source=(STARTER + RENAMED).encode())
+    given = tmp_path / "public" / "given"
+    given.mkdir(parents=True)
+    (given / "a.py").write_text(OWN)
+    assert pairs(world, compare()) == [("Alice", "Bob")]
+    with world.database.transaction() as session:
+        version = session.scalars(select(AssignmentVersion)).one()
+        bundle = pack({"assignments/vector_add": tmp_path / "public"})
+        session.get_one(Bundle, version.bundle_hash).data = bundle
+    assert pairs(world, compare()) == []
 
 
 def other_course(world, *, staff):

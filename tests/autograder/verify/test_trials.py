@@ -95,6 +95,15 @@ def test_the_plan_has_every_kernel_of_the_folders(
     assert [trial.name for trial in plan if trial.shown] == [shown]
 
 
+def test_given_kernels_are_right() -> None:
+    plan = trials.plan(ROOT / "assignments" / "profile_repair", ROOT / "reference" / "profile_repair")
+    given = [trial for trial in plan if trial.kind is Kind.given]
+    assert [(trial.name, trial.language) for trial in given] == [
+        ("c", Language.triton), ("a", Language.cuda), ("b", Language.cuda), ("d", Language.cuda),
+    ]  # fmt: skip
+    assert all(trial.verdict is Verdict.passed for trial in given)
+
+
 def test_kernels_are_planned_for_the_lanes_that_run_them() -> None:
     folders = ROOT / "assignments" / "softmax", ROOT / "reference" / "softmax"
     for lane in (Lane.cpu, Lane.h200):
