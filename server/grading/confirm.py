@@ -138,22 +138,22 @@ def measure_suspects_again(session: Session, *, now: datetime) -> int:
     return count
 
 
-def _due(now: datetime, boards: Collection[tuple[int, Lane]]) -> Select[int]:
-    """Ids of submissions that stand on a board that is confirmed and never were."""
+def standing_on(boards: Collection[tuple[int, Lane]]) -> Select[Submission]:
+    """Submissions that are over and stand on one of these boards, the oldest first."""
     standing = outline(EVERYTHING, Boards(lanes=CONFIRMED)).subquery()
-    rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < now - AGAIN_AFTER)
     return (
-        select(Submission.id)
+        select(Submission)
         .join(standing, standing.c.id == Submission.id)
-        .where(
-            # Before it is cut to the room there is: what cannot be confirmed would fill that for ever.
-            tuple_(Submission.assignment_id, Submission.lane).in_(boards),
-            Submission.state == State.done,
-            Submission.confirmations == 0,
-            rested,
-        )
+        # Before it is cut to the room there is: what cannot be confirmed would fill that for ever.
+        .where(tuple_(Submission.assignment_id, Submission.lane).in_(boards), Submission.state == State.done)
         .order_by(Submission.id)
     )
+
+
+def _due(now: datetime, boards: Collection[tuple[int, Lane]]) -> Select[int]:
+    """Ids of submissions that stand on a board that is confirmed and never were."""
+    rested = or_(Submission.confirmed_at.is_(None), Submission.confirmed_at < now - AGAIN_AFTER)
+    return standing_on(boards).with_only_columns(Submission.id).where(Submission.confirmations == 0, rested)
 
 
 def _measured_by(session: Session, node: Node) -> Iterable[int]:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Select, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, exists, select
 from sqlalchemy.orm import Session, aliased, joinedload, undefer
 from sqlalchemy.orm.util import AliasedClass
 
@@ -19,12 +19,11 @@ from autograder.contract import GradeResult
 from autograder.sanitizer import SanitizerFinding
 from server import ids
 from server.accounts import accounts
-from server.grading.confirm import CONFIRMED, confirmed_boards, room
-from server.grading.ranking import EVERYTHING, Boards, outline
+from server.grading.confirm import CONFIRMED, confirmed_boards, room, standing_on
 from server.grading.requeue import first_work
 from server.grading.results import manifest_of
 from server.models import AssignmentVersion, Lane, Line, Mode, Result, State, Submission
-from server.submissions import inspections
+from server.submissions import inspections, submissions
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,12 @@ def inspect_due(session: Session, *, now: datetime) -> int:
     boards = confirmed_boards(session)
     made = 0
     for lane, course_id in session.execute(
-        _due(boards).with_only_columns(Submission.lane, Submission.course_id).distinct()
+        _due(boards).order_by(None).with_only_columns(Submission.lane, Submission.course_id).distinct()
     ).all():
         if inspections.why_not(session, lane, Mode.sanitize, course_id=course_id, now=now):
             continue
         here = _due(boards).where(Submission.lane == lane, Submission.course_id == course_id)
-        whole = here.options(undefer(Submission.source), joinedload(Submission.user)).order_by(Submission.id)
+        whole = here.options(undefer(Submission.source), joinedload(Submission.user))
         for row in session.scalars(whole.limit(max(0, room(session)))).all():
             _queue(session, row, now)
             made += 1
@@ -76,16 +75,7 @@ def found_in(session: Session, submission: Submission) -> Inspected | None:
 def _due(boards: Collection[tuple[int, Lane]]) -> Select[Submission]:
     """What stands on these boards, of whose source no sanitizer run of its owner's was made."""
     run = aliased(Submission)
-    standing = outline(EVERYTHING, Boards(lanes=CONFIRMED)).subquery()
-    return (
-        select(Submission)
-        .join(standing, standing.c.id == Submission.id)
-        .where(
-            tuple_(Submission.assignment_id, Submission.lane).in_(boards),
-            Submission.state == State.done,
-            ~exists().where(*_run_of(run, Submission)),
-        )
-    )
+    return standing_on(boards).where(~exists().where(*_run_of(run, Submission)))
 
 
 def _run_of(
@@ -105,17 +95,11 @@ def _run_of(
 def _queue(session: Session, row: Submission, now: datetime) -> None:
     # Numbers are given out while the person's row is held, as for what they hand in themselves.
     accounts.lock_user(session, row.user)
-    last = session.scalar(
-        select(func.max(Submission.number)).where(
-            Submission.user_id == row.user_id,
-            Submission.assignment_id == row.assignment_id,
-            Submission.mode == Mode.sanitize,
-        )
-    )
+    number = submissions.standing_of(session, row.user, Mode.sanitize, row.assignment_id, now).number
     manifest = manifest_of(session.get_one(AssignmentVersion, row.version_id))
     session.add(
         Submission(
-            public_id=ids.public_id(), number=(last or 0) + 1,
+            public_id=ids.public_id(), number=number,
             course_id=row.course_id, assignment_id=row.assignment_id, version_id=row.version_id, user_id=row.user_id,
             mode=Mode.sanitize, lane=row.lane, language=row.language, filename=row.filename,
             source=row.source, source_hash=row.source_hash, suspect=row.suspect,

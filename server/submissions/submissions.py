@@ -103,7 +103,7 @@ def submit(
     _check_may(session, membership, detail, mode, now, lane=lane, language=language, together=together)
     if mode.inspects:
         inspections.check(session, membership, lane, mode, config=config, now=now)
-    standing = _standing(session, membership.user, mode, detail.row.id, now)
+    standing = standing_of(session, membership.user, mode, detail.row.id, now)
     _check_quota(standing, mode, config, now)
     submission = Submission(
         public_id=ids.public_id(),
@@ -377,7 +377,7 @@ def _same(stored: Submission, asked: tuple[int, Mode, Lane, Language, str]) -> S
 
 
 @dataclass(frozen=True)
-class _Standing:
+class Standing:
     """What a person handed in so far in one mode: how many in the last minute, since when, and the next number."""
 
     recent: int
@@ -385,15 +385,15 @@ class _Standing:
     number: int
 
 
-def _standing(session: Session, user: User, mode: Mode, assignment_id: int, now: datetime) -> _Standing:
+def standing_of(session: Session, user: User, mode: Mode, assignment_id: int, now: datetime) -> Standing:
     recent = and_(Submission.uploaded_at > now - _WINDOW, inspections.ASKED_FOR)
     number = func.max(Submission.number).filter(Submission.assignment_id == assignment_id)
     query = select(func.count().filter(recent), func.min(Submission.uploaded_at).filter(recent), number)
     count, since, last = session.execute(query.where(Submission.user_id == user.id, Submission.mode == mode)).one()
-    return _Standing(count, since, (last or 0) + 1)
+    return Standing(count, since, (last or 0) + 1)
 
 
-def _check_quota(standing: _Standing, mode: Mode, config: Config, now: datetime) -> None:
+def _check_quota(standing: Standing, mode: Mode, config: Config, now: datetime) -> None:
     most = config.submit_quota_per_minute if mode is Mode.submission else config.run_quota_per_minute
     if standing.recent < most:
         return
